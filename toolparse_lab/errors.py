@@ -1,0 +1,243 @@
+"""Every exception this package raises on purpose.
+
+::
+
+    ToolparseError                     what was got, what was expected, what to do
+    ├── UsageError                     the caller's input is wrong; exit code 2
+    │   ├── UnknownProtocol            no protocol of that id
+    │   ├── UnknownModel               no model of that name, or not one litellm can route
+    │   ├── UnknownRule                no rule, policy or problem code of that id
+    │   ├── BadToolSpec                a tool definition that cannot be read
+    │   ├── BadOptions                 an option of a wrong name, type or value
+    │   ├── BadCase                    a dataset row that cannot be read; names file and line
+    │   ├── BadPlan                    an experiment that cannot be planned
+    │   ├── UnreadableInput            a file or response object that cannot be read
+    │   ├── UnwritableCall             a call this protocol cannot write without changing it
+    │   ├── NoOrigin                   a JSON Pointer that names nothing in the arguments
+    │   └── ParserClosed               feed after close
+    ├── SetupError                     something must be installed first; exit code 2
+    │   ├── MissingExtra               an optional dependency
+    │   └── MissingModelPackage        the embedded model's packages
+    ├── IncompleteError                the work stopped half way, what was recorded is kept; exit code 3
+    │   ├── StoreError                 the store cannot be written or read (full disk, locked, newer version)
+    │   ├── ProviderError              a provider failed; carries its class and a redacted message
+    │   ├── MissingRecording           replay was asked for a completion that was never recorded
+    │   └── BudgetExceeded             max_cost, max_calls or a time budget would be passed
+    ├── RJSONParseError                relaxed JSON that cannot be read (line, column, warnings, obj)
+    └── RXMLError
+        ├── RXMLParseError             XML that cannot be read (line, column)
+        ├── RXMLDuplicateStringTagError
+        ├── RXMLCoercionError
+        ├── RXMLStringifyError
+        └── RXMLStreamError
+
+Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ToolparseError(Exception):
+    """Base class. `exit_code` is what the command line leaves with when the error reaches it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, got: object = None, expected: object = None, hint: str | None = None) -> None:
+        self.message = message
+        self.got = got
+        self.expected = expected
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.got is not None:
+            parts.append(f"got: {_short(self.got)}")
+        if self.expected is not None:
+            parts.append(f"expected: {_short(self.expected)}")
+        if self.hint:
+            parts.append(f"what to do: {self.hint}")
+        return "\n  ".join(parts)
+
+
+def _short(x: object) -> str:
+    text = x if isinstance(x, str) else repr(x)
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+class UsageError(ToolparseError):
+    exit_code = 2
+
+
+class UnknownProtocol(UsageError):
+    """Raised by `parse`, `stream` and every place that takes a protocol id."""
+
+
+class UnknownModel(UsageError):
+    """Raised when a model name is neither in the mapping given nor a model string litellm can route."""
+
+
+class UnknownRule(UsageError):
+    """Raised for a coercion policy, rule id or problem code that does not exist."""
+
+
+class BadToolSpec(UsageError):
+    """Raised by `ToolSpec.of` for a definition that is none of the accepted shapes."""
+
+
+class BadOptions(UsageError):
+    """Raised for an option of a wrong name, type or value."""
+
+
+class BadCase(UsageError):
+    """A dataset row that cannot be read. `source` and `line` (1-based) say where."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.source = source
+        self.line = line
+        where = f"{source or 'cases'}{f', line {line}' if line is not None else ''}: "
+        super().__init__(where + message, got=got, expected=expected, hint=hint)
+
+
+class BadPlan(UsageError):
+    """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong name."""
+
+
+class UnreadableInput(UsageError):
+    """Raised for a file, response object or SSE text that cannot be read as recorded model output."""
+
+
+class UnwritableCall(UsageError):
+    """Raised by `write_call` when the format has no way to write this call that reads back the same."""
+
+
+class NoOrigin(UsageError, KeyError):
+    """Raised by `ToolCall.origin` for a path that is not in the arguments."""
+
+    __str__ = UsageError.__str__  # KeyError would show the repr of the message
+
+
+class ParserClosed(UsageError):
+    """Raised by `feed` or `close` on a parser that was closed already."""
+
+
+class SetupError(ToolparseError):
+    exit_code = 2
+
+
+class MissingExtra(SetupError):
+    """An optional dependency is not installed; the hint names the extra."""
+
+
+class MissingModelPackage(SetupError):
+    """The embedded model's packages are not installed; the hint is the command that installs them."""
+
+
+class IncompleteError(ToolparseError):
+    exit_code = 3
+
+
+class StoreError(IncompleteError):
+    """The store cannot be read or written; what was recorded before stays."""
+
+
+class ProviderError(IncompleteError):
+    """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message is redacted."""
+
+    def __init__(self, message: str, *, kind: str = "provider_error", hint: str | None = None) -> None:
+        self.kind = kind
+        super().__init__(message, hint=hint)
+
+
+class MissingRecording(IncompleteError):
+    """Replay needs completions that were never recorded; `keys` names them."""
+
+    def __init__(self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None) -> None:
+        self.keys = keys
+        super().__init__(message, hint=hint)
+
+
+class BudgetExceeded(IncompleteError):
+    """A limit on cost, calls or time was reached; everything recorded so far is kept."""
+
+
+class RJSONParseError(ToolparseError, ValueError):
+    """Relaxed JSON that cannot be read.
+
+    `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings` holds every
+    complaint and `obj` the partial value.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        position: int = 0,
+        line: int = 1,
+        column: int = 1,
+        warnings: tuple[dict[str, Any], ...] = (),
+        obj: Any = None,
+    ) -> None:
+        self.position = position
+        self.line = line
+        self.column = column
+        self.warnings = warnings
+        self.obj = obj
+        super().__init__(message)
+
+
+class RXMLError(ToolparseError, ValueError):
+    """Base of the robust-XML errors; `cause` is the error below it, when there is one."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, cause: BaseException | None = None) -> None:
+        self.cause = cause
+        super().__init__(message)
+
+
+class RXMLParseError(RXMLError):
+    """XML that cannot be read; `line` and `column` are 1-based, `position` is a code point offset."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: BaseException | None = None,
+        position: int = 0,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.position = position
+        self.line = line
+        self.column = column
+        super().__init__(message, cause=cause)
+
+
+class RXMLDuplicateStringTagError(RXMLError):
+    """A string field was written more than once."""
+
+
+class RXMLCoercionError(RXMLError):
+    """The text was read but could not be brought to the schema."""
+
+
+class RXMLStringifyError(RXMLError):
+    """A value that XML cannot carry."""
+
+
+class RXMLStreamError(RXMLError):
+    """A stream of XML text that broke off or could not be read."""

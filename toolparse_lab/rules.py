@@ -1,0 +1,145 @@
+"""Every rule and problem code, by permanent id, with one sentence each.
+
+A rule names a change that was made (an edit or a step); a code names a complaint. Ids are column values in frames
+and class names in CSS, so they are never renamed or reused. The docs table and the column dictionary come from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import UnknownRule
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`lossless` rules can be undone from what they left: nothing of the raw text's meaning is guessed or dropped."""
+
+    id: str
+    sentence: str
+    lossless: bool = True
+
+    @property
+    def stage(self) -> str:
+        return "coerce" if self.id.startswith("coerce.") else "read" if self.id.startswith("read.") else "repair"
+
+    @property
+    def css(self) -> str:
+        return self.id.replace(".", "-")
+
+
+_RULES = (
+    # repairs of JSON text
+    Rule("rjson.trailing-comma", "A comma before a closing bracket is dropped."),
+    Rule("rjson.missing-comma", "Two neighbours without a comma get one."),
+    Rule("rjson.single-quotes", "A string in single quotes is read as one in double quotes."),
+    Rule("rjson.smart-quotes", "A string in typographic quotes is read as one in double quotes."),
+    Rule("rjson.unquoted-key", "A bare word before a colon is read as a key."),
+    Rule("rjson.unquoted-value", "A bare word is read as a string."),
+    Rule("rjson.python-literal", "True, False and None are read as true, false and null."),
+    Rule("rjson.comment", "A comment is dropped."),
+    Rule("rjson.raw-control", "A raw control character inside a string is escaped."),
+    Rule("rjson.bad-escape", "A backslash that begins no JSON escape is kept as a backslash."),
+    Rule("rjson.unescaped-quote", "A quote inside a string is escaped.", lossless=False),
+    Rule("rjson.missing-bracket", "Closing brackets that are missing at the end are added."),
+    Rule("rjson.missing-opener", "An opening brace that is missing at the start is added."),
+    Rule("rjson.extra-bracket", "A closing bracket that closes nothing is dropped."),
+    Rule("rjson.joined-strings", "Strings joined by a plus sign are read as one."),
+    Rule("rjson.prose", "Words around the only JSON value are dropped."),
+    Rule("rjson.fence", "A code fence around the JSON value is dropped."),
+    Rule("rjson.equal-duplicate-key", "A key written twice with equal values is kept once."),
+    # repairs of XML text
+    Rule("rxml.close-tag-space", "White space inside a closing tag is dropped."),
+    Rule("rxml.unclosed-tag", "A tag that is still open at the end of its parent is closed."),
+    Rule("rxml.mismatched-tag", "A closing tag of a wrong name closes the only tag that is open."),
+    Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped."),
+    # repairs of pythonic text
+    Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
+    # reading a value as a call
+    Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
+    Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),
+    Rule("read.function-wrapper", "The call was wrapped in an OpenAI function object."),
+    Rule("read.empty-arguments", "Arguments that are missing or null are read as none."),
+    Rule("read.positional", "Positional arguments take the parameters' names in schema order."),
+    Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
+    Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
+    Rule("read.kimi-id", "The tool's name was taken out of a damaged call id."),
+    # coercion by schema
+    Rule("coerce.integer-from-string", "Text that is exactly an integer becomes one."),
+    Rule("coerce.number-from-string", "Text that is exactly a JSON number becomes one."),
+    Rule("coerce.boolean-from-string", "The words true and false become booleans."),
+    Rule("coerce.null-from-string", "The word null becomes null where the schema has null and no string."),
+    Rule("coerce.integer-from-number", "A number without a fraction becomes an integer."),
+    Rule("coerce.string-from-number", "A number becomes its text where the schema wants a string."),
+    Rule("coerce.string-from-boolean", "A boolean becomes its word where the schema wants a string."),
+    Rule("coerce.trim", "White space around a value is dropped."),
+    Rule("coerce.unquote", "Quotes around an enum value are dropped."),
+    Rule("coerce.enum-from-string", "Text becomes the only enum member or constant it can mean."),
+    Rule("coerce.json-from-string", "JSON text becomes the object or array it says."),
+    Rule("coerce.array-from-lines", "Lines become the items of an array.", lossless=False),
+    Rule("coerce.array-from-csv", "Text between commas becomes the items of an array.", lossless=False),
+    Rule("coerce.array-from-empty", "Empty text becomes an empty array.", lossless=False),
+    Rule("coerce.wrap-array", "A single value becomes an array of one."),
+    Rule("coerce.item-list", "An object with the one key 'item' becomes an array."),
+    Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their order."),
+    Rule("coerce.single-key-array", "An object whose one key holds an array becomes that array.", lossless=False),
+    Rule("coerce.unwrap-single", "An object with one key becomes its value.", lossless=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of complaint."""
+
+    id: str
+    sentence: str
+
+
+_CODES = (
+    Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
+    Code("call.missing-closer", "The closer is missing, but the body is complete."),
+    Code("call.rescued-closer", "A closer that stood inside an unterminated string was taken as the closer."),
+    Code("call.orphan-opener", "An opener without a body is kept as text."),
+    Code("call.unknown-tool", "The name is none of the tools given."),
+    Code("call.no-name", "The body was read, but it names no tool."),
+    Code("call.not-an-object", "The arguments are no JSON object."),
+    Code("call.quoted-example", "A call inside quoted code is an example, not a call."),
+    Code("call.recovered", "The call stood outside its format."),
+    Code("decode.empty", "There is nothing between opener and closer."),
+    Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
+    Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
+    Code("decode.pythonic", "The body is no list of calls in Python syntax."),
+    Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
+    Code("decode.ambiguous", "The body can be read in more than one way."),
+    Code("decode.duplicate-key", "A key stands twice with different values."),
+    Code("decode.duplicate-string-tag", "A string parameter stands twice."),
+    Code("decode.too-deep", "The value nests deeper than the limit."),
+    Code("validate.type", "A value has another type than the schema says."),
+    Code("validate.required", "A required argument is missing."),
+    Code("validate.enum", "A value is none of the values the schema lists."),
+    Code("validate.additional", "An argument is not in the schema."),
+    Code("validate.constraint", "A value breaks another rule of the schema."),
+    Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
+    Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
+)
+
+RULES: dict[str, Rule] = {r.id: r for r in _RULES}
+CODES: dict[str, Code] = {c.id: c for c in _CODES}
+
+
+def rule_of(rule_id: str) -> Rule:
+    """The rule of that id; raises UnknownRule."""
+    try:
+        return RULES[rule_id]
+    except KeyError:
+        raise UnknownRule("no rule of this id", got=rule_id, hint="see toolparse_lab.rules.RULES") from None
+
+
+def code_of(code: str) -> Code:
+    """The problem code of that id; raises UnknownRule."""
+    try:
+        return CODES[code]
+    except KeyError:
+        raise UnknownRule("no problem code of this id", got=code, hint="see toolparse_lab.rules.CODES") from None

@@ -1,0 +1,234 @@
+"""ToolSpec: what the model may call. `ToolSpec.of` is the one door for every shape a tool definition comes in."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from .errors import BadToolSpec
+from .values import read_plain, write_canonical
+
+_SHAPES = (
+    "an OpenAI tool dict, {name, parameters | inputSchema}, {name, capabilities/parameters with type hints}, "
+    "a function with annotations, a pydantic model, or a ToolSpec"
+)
+EMPTY_SCHEMA = '{"type":"object","properties":{}}'
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool: its name, its description and its arguments' JSON Schema as canonical JSON text.
+
+    >>> ToolSpec.of({"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}})
+    ToolSpec(name='f', description='', schema_json='{"type":"object","properties":{"a":{"type":"integer"}}}')
+    """
+
+    name: str
+    description: str = ""
+    schema_json: str = EMPTY_SCHEMA
+
+    @property
+    def schema(self) -> Any:
+        """The schema as a shared, cached object: read it, never change it."""
+        return _schema(self.schema_json)
+
+    @classmethod
+    def of(cls, x: Any) -> ToolSpec:
+        """A ToolSpec from any accepted shape; raises BadToolSpec naming what was got."""
+        if isinstance(x, ToolSpec):
+            return x
+        if isinstance(x, Mapping):
+            return _from_mapping(x)
+        if isinstance(x, type) and hasattr(x, "model_json_schema"):
+            return _from_pydantic(x)
+        if callable(x):
+            return _from_callable(x)
+        raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description, "parameters": read_plain(self.schema_json)}
+
+    def to_openai(self) -> dict[str, Any]:
+        """The tool in the shape OpenAI-compatible endpoints take."""
+        return {"type": "function", "function": self.to_dict()}
+
+
+@lru_cache(maxsize=4096)
+def _schema(schema_json: str) -> Any:
+    return read_plain(schema_json)
+
+
+def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
+    """Tools from None, one definition or an iterable (or a mapping name -> definition); names must differ.
+
+    >>> [t.name for t in tool_specs([{"name": "a"}, {"name": "b"}])]
+    ['a', 'b']
+    """
+    if tools is None:
+        return ()
+    if isinstance(tools, (ToolSpec, type)) or callable(tools):
+        tools = [tools]
+    elif isinstance(tools, Mapping):
+        tools = [tools] if _is_definition(tools) else [_named(k, v) for k, v in tools.items()]
+    elif isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+        raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
+    specs = tuple(ToolSpec.of(t) for t in tools)
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.name in seen:
+            raise BadToolSpec("two tools have the same name", got=spec.name, hint="give each tool its own name")
+        seen.add(spec.name)
+    return specs
+
+
+def _is_definition(x: Mapping[Any, Any]) -> bool:
+    return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
+
+
+def _named(name: Any, definition: Any) -> Any:
+    if isinstance(definition, Mapping) and not _is_definition(definition):
+        return {**definition, "name": name}
+    return definition
+
+
+def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
+    inner = x.get("function")
+    body: Mapping[Any, Any] = inner if isinstance(inner, Mapping) else x
+    name = body.get("name")
+    if not isinstance(name, str) or not name:
+        raise BadToolSpec("a tool has no name", got=x, expected=_SHAPES)
+    description = body.get("description") or ""
+    for key in ("parameters", "inputSchema", "input_schema", "schema"):
+        if key in body:
+            return ToolSpec(name, str(description), _schema_text(name, body[key]))
+    return ToolSpec(name, str(description))
+
+
+def _schema_text(name: str, schema: Any) -> str:
+    """Canonical text of a schema; unwraps {jsonSchema: …} and reads capability-style parameter lists."""
+    while isinstance(schema, Mapping) and set(schema) == {"jsonSchema"}:
+        schema = schema["jsonSchema"]
+    if schema is None:
+        return EMPTY_SCHEMA
+    if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
+        schema = schema.model_json_schema()
+    if isinstance(schema, (list, tuple)):
+        schema = _from_parameter_list(name, schema)
+    if not isinstance(schema, (Mapping, bool)):
+        raise BadToolSpec(f"the parameters of tool {name!r} are no JSON Schema", got=schema, expected="an object")
+    try:
+        return write_canonical(schema if isinstance(schema, bool) else dict(schema))
+    except (TypeError, ValueError) as e:
+        raise BadToolSpec(f"the parameters of tool {name!r} cannot be written as JSON", got=str(e)) from None
+
+
+# The type words of capability lists (seed 003), as JSON Schema types.
+_HINTS = {
+    "string": "string", "str": "string",
+    "number": "number", "float": "number", "float64": "number", "double": "number",
+    "integer": "integer", "int": "integer", "int32": "integer", "int64": "integer",
+    "boolean": "boolean", "bool": "boolean",
+    "array": "array", "list": "array",
+    "object": "object", "map": "object", "dict": "object",
+}  # fmt: skip
+
+
+def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for p in params:
+        if not isinstance(p, Mapping) or not isinstance(p.get("name"), str):
+            raise BadToolSpec(f"a parameter of tool {name!r} has no name", got=p, expected="{name, type, description}")
+        hint = p.get("type")
+        schema = {k: v for k, v in p.items() if k not in ("name", "type", "required", "optional")}
+        if isinstance(hint, str):
+            schema = {"type": _HINTS.get(hint.lower(), hint.lower()), **schema}
+        properties[p["name"]] = schema
+        if p.get("required"):
+            required.append(p["name"])
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _from_pydantic(model: Any) -> ToolSpec:
+    schema = model.model_json_schema()
+    description = schema.get("description") or inspect.getdoc(model) or ""
+    return ToolSpec(model.__name__, description, write_canonical(schema))
+
+
+_JSON_TYPES: dict[Any, str] = {
+    str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object", tuple: "array",
+}  # fmt: skip
+
+
+def _from_callable(f: Callable[..., Any]) -> ToolSpec:
+    name = getattr(f, "__name__", None)
+    if not isinstance(name, str) or not name or name == "<lambda>":
+        raise BadToolSpec("a function used as a tool needs a name", got=f, hint="use def, or give a dict")
+    try:
+        hints = typing.get_type_hints(f)
+    except Exception as e:
+        raise BadToolSpec(f"the annotations of {name}() cannot be read", got=str(e)) from None
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for p in inspect.signature(f).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        schema = annotation_schema(hints.get(p.name, Any), f"{name}({p.name})")
+        if p.default is p.empty:
+            required.append(p.name)
+        else:
+            try:
+                write_canonical(p.default)
+            except TypeError:
+                pass  # a default that JSON cannot carry stays the function's own business
+            else:
+                schema = {**schema, "default": p.default}
+        properties[p.name] = schema
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return ToolSpec(name, inspect.getdoc(f) or "", write_canonical(schema))
+
+
+def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
+    """The JSON Schema of a Python annotation; raises BadToolSpec, naming `where`, for one it cannot express.
+
+    >>> annotation_schema(list[int] | None, "f(x)")
+    {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+    """
+    if hint is Any or hint is inspect.Parameter.empty or hint is object:
+        return {}
+    if hint is None or hint is type(None):
+        return {"type": "null"}
+    if isinstance(hint, type) and hasattr(hint, "model_json_schema"):
+        schema: dict[str, Any] = hint.model_json_schema()
+        return schema
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        notes = [a for a in args[1:] if isinstance(a, str)]
+        schema = annotation_schema(args[0], where)
+        return {**schema, "description": notes[0]} if notes else schema
+    if origin is typing.Literal:
+        return {"enum": list(args)}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [annotation_schema(a, where) for a in args]}
+    if origin in (list, set, frozenset) or origin is not None and _is_sequence(origin):
+        return {"type": "array", "items": annotation_schema(args[0], where)} if args else {"type": "array"}
+    if origin is tuple:
+        if len(args) == 2 and args[1] is Ellipsis:
+            return {"type": "array", "items": annotation_schema(args[0], where)}
+        return {"type": "array", "prefixItems": [annotation_schema(a, where) for a in args], "items": False}
+    if origin is dict or origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
+    if isinstance(hint, type):
+        for base in hint.__mro__:
+            if base in _JSON_TYPES:
+                return {"type": _JSON_TYPES[base]}
+    raise BadToolSpec(f"the annotation of {where} has no JSON Schema", got=hint, hint="give the tool as a dict")
+
+
+def _is_sequence(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))
