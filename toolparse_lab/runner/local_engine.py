@@ -1,0 +1,199 @@
+"""The embedded model in this process: one engine, loaded when first asked, answering one request at a time.
+
+Answers are reproducible on one machine because the number of threads, the temperature and the seed are fixed and
+no prompt cache is kept; another processor may give other text.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import BadOptions
+from .setup import local_model_path
+
+MODEL_NAME = "smollm2-135m"
+CONTEXT = 8192
+DEFAULTS: Mapping[str, Any] = {"temperature": 0, "seed": 1, "max_tokens": 512, "cache_prompt": False}
+
+
+class EngineError(Exception):
+    """The engine refused or broke off a request. `status` is what an HTTP server would answer."""
+
+    def __init__(self, message: str, *, status: int = 500, kind: str = "") -> None:
+        self.status = status
+        self.kind = kind
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class Answer:
+    """A finished chat completion. `parts` are (seconds since the engine began, text)."""
+
+    parts: list[tuple[float, str]] = field(default_factory=list)
+    finish_reason: str | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+    logprobs: list[Any] = field(default_factory=list)
+    system_fingerprint: str | None = None
+    created: int = 0
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return "".join(text for _, text in self.parts)
+
+
+def thread_count() -> int:
+    """Threads of the engine: TOOLPARSE_LOCAL_THREADS, else 1 (more are slower on a busy machine)."""
+    text = os.environ.get("TOOLPARSE_LOCAL_THREADS", "1")
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise BadOptions("TOOLPARSE_LOCAL_THREADS is no thread count.", got=text, expected="a whole number above 0")
+    return int(text)
+
+
+def engine_params(*, threads: int | None = None, host: str = "127.0.0.1", port: int = 0, api_key: str = "") -> Any:
+    """The engine's settings: text exactly as the model writes it, no prompt cache, no network beyond loopback."""
+    path = local_model_path()
+    import xllamacpp
+
+    threads = threads or thread_count()
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {MODEL_NAME}
+    params.n_ctx = CONTEXT
+    params.n_parallel = 1
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.n_threads_http = 2
+    params.verbosity = -1
+    params.warmup = False
+    params.cache_prompt = False
+    params.cache_ram_mib = 0
+    params.offline = True
+    params.ui = False
+    params.endpoint_slots = False
+    params.force_pure_content_parser = True
+    params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
+    params.sampling.temp = DEFAULTS["temperature"]
+    params.sampling.seed = DEFAULTS["seed"]
+    params.n_predict = DEFAULTS["max_tokens"]
+    params.hostnames = [host]
+    params.port = port
+    if api_key:
+        params.api_keys = [api_key]
+    return params
+
+
+class LocalEngine:
+    """SmolLM2-135M-Instruct. Thread-safe: concurrent requests wait for each other, in the order they came."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._server: Any = None
+        self.load_seconds: float | None = None
+
+    def _loaded(self) -> Any:
+        if self._server is None:
+            began = time.perf_counter()
+            # The engine always opens a loopback port; a random key closes it to everybody else.
+            params = engine_params(threads=self._threads, api_key=secrets.token_urlsafe(24))
+            import xllamacpp
+
+            try:
+                self._server = xllamacpp.Server(params)
+            except RuntimeError as e:
+                raise EngineError(f"The embedded model could not be loaded: {e}") from None
+            self.load_seconds = time.perf_counter() - began
+        return self._server
+
+    def chat(
+        self,
+        messages: list[Mapping[str, Any]],
+        params: Mapping[str, Any] | None = None,
+        *,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """One chat completion. `params` are the engine's own (OpenAI names plus `grammar`); `on_text` is called in
+        this thread with each piece as it is made; `timeout` counts seconds from when the engine begins.
+
+        Raises EngineError, also for an answer that was cancelled (status 499) or timed out (status 408).
+        """
+        body: dict[str, Any] = {**DEFAULTS, **(params or {}), "messages": list(messages)}
+        body["stream"] = True  # the only way a running answer can be stopped
+        body["stream_options"] = {"include_usage": True}
+        answer = Answer()
+        failure: list[EngineError] = []
+        with self._lock:
+            if cancelled is not None and cancelled():
+                raise EngineError("cancelled", status=499)
+            server = self._loaded()
+            began = time.perf_counter()
+
+            def on_chunk(chunk: dict[str, Any]) -> bool:
+                now = time.perf_counter() - began
+                try:
+                    text = _take(answer, chunk, now)
+                    if text and on_text is not None:
+                        on_text(text)
+                    if cancelled is not None and cancelled():
+                        raise EngineError("cancelled", status=499)
+                    if timeout is not None and now > timeout:
+                        raise EngineError(f"no finished answer after {timeout:g} s", status=408)
+                except EngineError as e:
+                    failure.append(e)
+                except Exception as e:  # the native loop would drop it
+                    failure.append(EngineError(f"{type(e).__name__}: {e}"))
+                return bool(failure)
+
+            try:
+                server.handle_chat_completions(body, on_chunk)
+            except (TypeError, ValueError, RuntimeError) as e:
+                raise EngineError(f"The engine cannot take this request: {e}", status=400) from None
+            answer.seconds = time.perf_counter() - began
+        if failure:
+            raise failure[0]
+        if answer.finish_reason is None:
+            raise EngineError("the engine stopped without finishing its answer")
+        return answer
+
+
+def _take(answer: Answer, chunk: dict[str, Any], at: float) -> str:
+    """Adds one chunk to the answer and returns its text."""
+    error = chunk.get("error")
+    if error:
+        kind = str(error.get("type", ""))
+        raise EngineError(str(error.get("message", error)), status=int(error.get("code", 500)), kind=kind)
+    answer.system_fingerprint = chunk.get("system_fingerprint") or answer.system_fingerprint
+    answer.created = chunk.get("created") or answer.created
+    if chunk.get("usage"):
+        answer.usage = {
+            k: v for k, v in chunk["usage"].items() if k in ("prompt_tokens", "completion_tokens", "total_tokens")
+        }
+    text = ""
+    for choice in chunk.get("choices") or ():
+        piece = (choice.get("delta") or {}).get("content")
+        if piece:
+            text += piece
+            answer.parts.append((at, piece))
+        answer.logprobs += (choice.get("logprobs") or {}).get("content") or []
+        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
+    return text
+
+
+_engines: dict[int, LocalEngine] = {}
+_engines_lock = threading.Lock()
+
+
+def local_engine() -> LocalEngine:
+    """The engine of this process (a forked child gets its own: native threads do not survive a fork)."""
+    with _engines_lock:
+        return _engines.setdefault(os.getpid(), LocalEngine())
