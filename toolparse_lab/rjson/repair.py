@@ -1,0 +1,278 @@
+"""`repair`: the lenient reader. What it changes it says as edits; what it cannot know it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..types import Edit, Problem, Span
+from ..values import Value, number, Num, same
+from .damage import Damage, Found, Refusal
+from .positions import apply_edits, find_places
+
+_MAX_TRIES = 16  # starts tried in prose before the text is said to hold no JSON
+_FENCE_OPEN = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
+_FENCE_CLOSE = re.compile(r"\s*```")
+_START = re.compile(r"[{\[]")
+_HEADLESS = re.compile(r"""\s*(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')\s*:""")
+
+
+class _Duplicate(ValueError):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise _Duplicate
+    return out
+
+
+def _reject_constant(name: str) -> Value:
+    raise ValueError(f"{name} is not JSON")
+
+
+_UNIQUE = json.JSONDecoder(parse_float=Num, parse_int=number, parse_constant=_reject_constant, object_pairs_hook=_unique)
+_UNIQUE_FAST = json.JSONDecoder(parse_float=Num, parse_constant=_reject_constant, object_pairs_hook=_unique)
+_NEEDS_INT_HOOK = re.compile(r"-0(?![.\d])|\d{4000}")
+_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
+
+
+def read_unique(text: str) -> Value:
+    """Strict JSON in which no key stands twice, by the C-backed reader; ValueError or RecursionError otherwise."""
+    return (_UNIQUE if _NEEDS_INT_HOOK.search(text) else _UNIQUE_FAST).decode(text)
+
+
+def read_sequence(text: str) -> list[Value]:
+    """The strict JSON values that stand one behind the other in `text`."""
+    decoder = _UNIQUE if _NEEDS_INT_HOOK.search(text) else _UNIQUE_FAST
+    values: list[Value] = []
+    pos = _JSON_SPACE.match(text).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+    while pos < len(text):
+        value, pos = decoder.raw_decode(text, pos)
+        values.append(value)
+        pos = _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # as above
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What `repair` found. `values` holds every top-level value, `value` the only one (None unless there is one).
+
+    `ok` is False for text that is truncated, ambiguous or no JSON; then `values` is empty and `problems` says why.
+    """
+
+    values: tuple[Value, ...]
+    edits: tuple[Edit, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+    @property
+    def value(self) -> Any:
+        return self.values[0] if len(self.values) == 1 else None
+
+
+def repair(text: str, *, max_depth: int = 1000) -> Repaired:
+    """Reads damaged JSON. Never raises on account of `text`, never invents a value.
+
+    >>> repair("{'port': 'Bergen', 'dry': True,}").value
+    {'port': 'Bergen', 'dry': True}
+    >>> repair('{"days": 1').ok
+    False
+    """
+    try:
+        values, edits = read_damaged(text, closed=True, numbers_end=False, prose=True, max_depth=max_depth)
+    except Refusal as no:
+        span = Span(min(no.position, len(text)), min(no.position + 1, len(text)))
+        return Repaired((), (), (Problem("repair", no.code, "error", no.message, "", span),))
+    return Repaired(tuple(values), tuple(edits), ())
+
+
+def read_damaged(
+    text: str, *, closed: bool, numbers_end: bool, prose: bool, max_depth: int
+) -> tuple[list[Value], list[Edit]]:
+    """The top-level values of `text` and the edits that make it strict JSON; raises Refusal.
+
+    closed: the text is known to be whole, so brackets missing at its end may be added. numbers_end: and a number at
+    the very end is whole. prose: words around the value may be dropped.
+    """
+    strict = read_if_strict(text, max_depth)
+    if strict is not None:
+        return strict, []
+    damage = Damage(text, closed=closed, numbers_end=numbers_end, max_depth=max_depth)
+    found = _find_all(damage, prose=prose)
+    if not found:
+        raise Refusal("decode.json", "there is no JSON in this text", 0)
+    edits = sorted(damage.edits, key=lambda e: (e.span.start, e.span.end))
+    return _load(text, edits, max_depth)
+
+
+def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
+    """The values of strict JSON text without doubled keys, or None. Tries the C reader once."""
+    try:
+        values = read_sequence(text)
+    except (ValueError, RecursionError):
+        return None
+    if not values or (text.count("[") + text.count("{") > max_depth and depth(values) > max_depth):
+        return None
+    return values
+
+
+def depth(value: Value) -> int:
+    """How deep arrays and objects nest; a scalar is 0. Without recursion."""
+    deepest = 0
+    stack = [(value, 0)]
+    while stack:
+        node, level = stack.pop()
+        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else None
+        if children is not None:
+            deepest = max(deepest, level + 1)
+            stack.extend((c, level + 1) for c in children)
+    return deepest - 1 if isinstance(value, list) and deepest else deepest
+
+
+def _load(text: str, edits: list[Edit], max_depth: int) -> tuple[list[Value], list[Edit]]:
+    """The values of the edited text. Doubled keys with equal values become edits, others a Refusal."""
+    edited = apply_edits(text, edits)
+    try:
+        return read_sequence(edited), edits
+    except _Duplicate:
+        pass
+    except RecursionError:
+        raise Refusal("decode.too-deep", "nested deeper than this interpreter can read", 0) from None
+    except ValueError as e:  # the walk accepted what the strict reader does not: refuse, never guess
+        raise Refusal("decode.json", f"not JSON after repair: {e}", 0) from None
+    extra = [_drop_double(edited, edits, d) for d in _doubles(edited)]
+    merged = sorted([*edits, *extra], key=lambda e: (e.span.start, e.span.end))
+    kept: list[Edit] = []
+    for e in merged:  # edits inside a dropped member go with it
+        if not any(x.span.covers(e.span) and x is not e for x in extra):
+            kept.append(e)
+    try:
+        return read_sequence(apply_edits(text, kept)), kept
+    except ValueError as e:
+        raise Refusal("decode.duplicate-key", f"a key stands twice: {e}", 0) from None
+
+
+def _doubles(edited: str) -> list[Any]:
+    places = find_places(edited)
+    for d in places.doubled:
+        a, b = edited[slice(*d.first)], edited[slice(*d.again)]
+        if a != b and not _equal_texts(a, b):
+            key = d.path.rpartition("/")[2]
+            raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice with different values", d.again[0])
+    outer = [d for d in places.doubled if not any(o.start < d.start and d.end <= o.end for o in places.doubled)]
+    return outer
+
+
+def _equal_texts(a: str, b: str) -> bool:
+    try:
+        return same(read_unique(a), read_unique(b))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _drop_double(edited: str, edits: Sequence[Edit], d: Any) -> Edit:
+    from .positions import EditMap
+
+    start, end = EditMap(edits).raw_span(d.start, d.end)
+    return Edit(Span(start, end), "", "rjson.equal-duplicate-key")
+
+
+def _find_all(damage: Damage, *, prose: bool) -> list[Found]:
+    """Every top-level value; what stands between them becomes edits. Raises Refusal."""
+    text = damage.text
+    found: list[Found] = []
+    pos = damage.skip(0)
+    tries = 0
+    while pos < damage.size:
+        start = pos
+        fence = _FENCE_OPEN.match(text, pos) if text.startswith("```", pos) else None
+        if fence:
+            damage.edit(pos, fence.end(), "", "rjson.fence")
+            pos = damage.skip(fence.end())
+            if pos < damage.size and not text.startswith("```", pos):
+                start, pos = _one(damage, pos)
+                found.append(Found(start, pos))
+            close = _FENCE_CLOSE.match(text, pos)
+            if close:
+                damage.edit(pos, close.end(), "", "rjson.fence")
+                pos = close.end()
+            pos = damage.skip(pos)
+            continue
+        ch = text[pos]
+        if not found and not (ch in "{[" or _starts_value(text, pos)):
+            if not prose:
+                raise Refusal("decode.json", f"expected JSON, got {ch!r}", pos)
+            nxt = _next_start(text, pos)
+            if nxt < 0:
+                raise Refusal("decode.json", "there is no JSON in this text", pos)
+            damage.edit(pos, nxt, "", "rjson.prose")
+            pos = nxt
+            continue
+        if found and ch in "}]":
+            damage.edit(pos, pos + 1, "", "rjson.extra-bracket")
+            pos = damage.skip(pos + 1)
+            continue
+        if found and ch in ",;":
+            damage.edit(pos, pos + 1, " ", "rjson.extra-comma")
+            pos = damage.skip(pos + 1)
+            continue
+        if found and ch not in "{[":
+            if not prose:
+                raise Refusal("decode.json", f"expected the end of the JSON, got {ch!r}", pos)
+            nxt = _next_start(text, pos)
+            end = nxt if nxt >= 0 else damage.size
+            damage.edit(pos, end, "", "rjson.prose")
+            pos = end
+            continue
+        mark = len(damage.edits)
+        try:
+            start, pos = _one(damage, pos)
+        except Refusal:
+            # A brace in prose is no JSON; but what looks like JSON and is broken must be refused, not skipped.
+            tries += 1
+            looks_like_json = re.match(r"[{\[]\s*[\"'“{\[\]}\d\-]", text[pos : pos + 40])
+            if not prose or tries > _MAX_TRIES or looks_like_json or ch not in "{[":
+                raise
+            nxt = _next_start(text, pos + 1)
+            if nxt < 0:
+                raise
+            del damage.edits[mark:]
+            damage.edit(pos, nxt, "", "rjson.prose")
+            pos = nxt
+            continue
+        found.append(Found(start, pos))
+        pos = damage.skip(pos)
+    return found
+
+
+def _next_start(text: str, pos: int) -> int:
+    """The next place where JSON may begin: a bracket or a code fence."""
+    m = _START.search(text, pos)
+    fence = text.find("```", pos)
+    if m and (fence < 0 or m.start() < fence):
+        return m.start()
+    return fence
+
+
+_VALUE_START = re.compile(r"""["'“‘]|-?\d|(?:true|false|null|True|False|None)\s*\Z""")
+
+
+def _starts_value(text: str, pos: int) -> bool:
+    """Whether a scalar is the whole of what is left, or a member without its opening brace begins here."""
+    return bool(_VALUE_START.match(text, pos))
+
+
+def _one(damage: Damage, pos: int) -> tuple[int, int]:
+    text = damage.text
+    if text[pos] in "\"'" and _HEADLESS.match(text, pos):
+        damage.edit(pos, pos, "{", "rjson.missing-opener")
+        return pos, damage.find_members(pos)
+    return pos, damage.find_value(pos)
