@@ -1,0 +1,361 @@
+"""Cases: what is asked, with which tools, and which calls would be right."""
+
+from __future__ import annotations
+
+import html
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, overload
+
+from ..errors import BadCase, BadOptions, BadToolSpec, UnreadableInput
+from ..toolspec import ToolSpec, tool_specs
+from ..values import Value, read_strict, write_canonical
+from .target import check_target
+
+KEYS = ("id", "input", "tools", "target", "metadata")
+MAX_LINE = 16 * 1024 * 1024
+"""Characters a dataset line may have; a longer one is taken for a file that is no JSONL."""
+
+Rows: TypeAlias = Iterator[tuple[int | None, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question with its right answer.
+
+    `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name", "arguments"}``; ``[]``
+    says that no call is right, None that the case is not graded. Values of a target may be alternatives, see
+    `toolparse_lab.evals.match`.
+
+    >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
+    'simple'
+    """
+
+    id: str
+    input: str | list[dict[str, Any]]
+    tools: tuple[ToolSpec, ...] = ()
+    target: list[Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def category(self) -> str:
+        """The category named in the metadata, or ''."""
+        return str(self.metadata.get("category", ""))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The input as fresh OpenAI messages."""
+        if isinstance(self.input, str):
+            return [{"role": "user", "content": self.input}]
+        return [dict(m) for m in self.input]
+
+    @property
+    def input_text(self) -> str:
+        """The input on one page: the text itself, or the messages as canonical JSON."""
+        return self.input if isinstance(self.input, str) else write_canonical(self.input)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row `load_cases` reads back; `target` is left out where the case is ungraded."""
+        row: dict[str, Any] = {"id": self.id, "input": self.input, "tools": [t.to_dict() for t in self.tools]}
+        if self.target is not None:
+            row["target"] = self.target
+        if self.metadata:
+            row["metadata"] = self.metadata
+        return row
+
+
+class Cases(Sequence[Case]):
+    """An immutable sequence of cases with different ids; slices, samples and filters are Cases again."""
+
+    __slots__ = ("_by_id", "_cases", "source")
+
+    def __init__(self, cases: Iterable[Case] = (), source: str = "") -> None:
+        self._cases = tuple(cases)
+        self.source = source
+        self._by_id: dict[str, Case] = {}
+        for case in self._cases:
+            if not isinstance(case, Case):
+                raise BadCase("not a Case", source=source, got=case, hint="use load_cases for rows")
+            if case.id in self._by_id:
+                raise BadCase("two cases have the same id", source=source, got=case.id)
+            self._by_id[case.id] = case
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._cases)
+
+    def __contains__(self, x: object) -> bool:
+        return x in self._by_id if isinstance(x, str) else x in self._cases
+
+    @overload
+    def __getitem__(self, at: int | str) -> Case: ...
+    @overload
+    def __getitem__(self, at: slice) -> Cases: ...
+    def __getitem__(self, at: int | str | slice) -> Case | Cases:
+        """A case by position or id, or Cases by slice."""
+        if isinstance(at, slice):
+            return Cases(self._cases[at], self.source)
+        if isinstance(at, str):
+            try:
+                return self._by_id[at]
+            except KeyError:
+                raise BadCase("no case of this id", source=self.source, got=at) from None
+        return self._cases[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cases) and self._cases == other._cases
+
+    def __hash__(self) -> int:
+        return hash(self._cases)
+
+    def __add__(self, other: Cases) -> Cases:
+        return Cases((*self._cases, *other._cases), self.source or other.source)
+
+    def categories(self) -> dict[str, int]:
+        """How many cases each category has, by name."""
+        return dict(sorted(Counter(c.category for c in self._cases).items()))
+
+    def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
+        """The cases for which `where` is true and whose attributes or metadata equal the keywords.
+
+        >>> cases = Cases([Case("a", "x", metadata={"category": "one"}), Case("b", "y")])
+        >>> [c.id for c in cases.filter(category="one")]
+        ['a']
+        """
+        kept = []
+        for case in self._cases:
+            if where is not None and not where(case):
+                continue
+            if all(_attribute(case, k) in _as_options(v) for k, v in equal.items()):
+                kept.append(case)
+        return Cases(kept, self.source)
+
+    def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
+        """`n` cases, the same for the same seed, shared out over the values of `by` in proportion to their number.
+
+        Every stratum gets at least one case while there are enough; the order of the file is kept. `n` above the
+        number of cases gives all of them.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
+        if n >= len(self._cases):
+            return self
+        strata: dict[str, list[int]] = {}
+        for i, case in enumerate(self._cases):
+            strata.setdefault(str(_attribute(case, by)) if by else "", []).append(i)
+        picked: list[int] = []
+        for name, size in _shares({k: len(v) for k, v in sorted(strata.items())}, n).items():
+            # A generator of its own for each stratum, so that new cases elsewhere do not change this pick.
+            picked += random.Random(f"{seed}:{name}").sample(strata[name], size)  # noqa: S311
+        return Cases((self._cases[i] for i in sorted(picked)), self.source)
+
+    def __repr__(self) -> str:
+        graded = sum(c.target is not None for c in self._cases)
+        kinds = ", ".join(f"{name or 'no category'} {n}" for name, n in self.categories().items())
+        return f"Cases({len(self)} cases, {graded} graded{f'; {kinds}' if kinds else ''})"
+
+    def _repr_html_(self) -> str:
+        line = "border-top:1px solid rgba(128,128,128,.35);padding:.25em .75em;text-align:left"
+        rows = [
+            (name or "no category", self.filter(lambda c, name=name: c.category == name))  # type: ignore[misc]
+            for name in self.categories()
+        ]
+        body = "".join(
+            f'<tr><td style="{line}">{html.escape(name)}</td>'
+            + "".join(f'<td style="{line};text-align:right">{n}</td>' for n in _tallies(part))
+            + "</tr>"
+            for name, part in [*rows, ("all", self)]
+        )
+        head = "".join(
+            f'<th style="{line};border-top:0">{h}</th>'
+            for h in ("category", "cases", "want calls", "must abstain", "ungraded", "tools")
+        )
+        where = f" from {html.escape(Path(self.source).name)}" if self.source else ""
+        return (
+            f'<div style="overflow-x:auto"><table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+            f'<caption style="text-align:left;padding:.25em .75em">{len(self)} cases{where}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+
+def _tallies(cases: Cases) -> tuple[int, ...]:
+    return (
+        len(cases),
+        sum(bool(c.target) for c in cases),
+        sum(c.target == [] for c in cases),
+        sum(c.target is None for c in cases),
+        len({t.name for c in cases for t in c.tools}),
+    )
+
+
+def _attribute(case: Case, name: str) -> Any:
+    return getattr(case, name) if name in ("id", "input", "tools", "target", "category") else case.metadata.get(name)
+
+
+def _as_options(x: Any) -> Any:
+    return x if isinstance(x, (list, tuple, set, frozenset)) else (x,)
+
+
+def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
+    """`n` shared out in proportion to `sizes` by largest remainder, each at least 1 while `n` allows it."""
+    total = sum(sizes.values())
+    floor = 1 if n >= len(sizes) else 0
+    shares = {k: min(size, max(floor, n * size // total)) for k, size in sizes.items()}
+    while (short := n - sum(shares.values())) != 0:
+        step = 1 if short > 0 else -1
+        open_ = [k for k in shares if (shares[k] < sizes[k] if step > 0 else shares[k] > floor)]
+        shares[max(open_, key=lambda k: (step * (n * sizes[k] / total - shares[k]), k))] += step
+    return shares
+
+
+def load_cases(source: Any) -> Cases:
+    """Cases from a file (by its suffix, see `READERS`), from rows (mappings) or from Case objects.
+
+    Raises BadCase naming file and line for a row that cannot be read, UnreadableInput for a file that cannot.
+    """
+    if isinstance(source, Cases):
+        return source
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        name, rows = str(source), _reader_of(path)(path)
+    elif isinstance(source, Mapping) or not isinstance(source, Iterable):
+        raise BadCase("cases are a path or a list of rows", got=source, expected="a path, rows or Case objects")
+    else:
+        name, rows = "", ((i, row) for i, row in enumerate(source, 1))
+    seen: dict[str, int | None] = {}
+    cases: list[Case] = []
+    for line, row in rows:
+        case = row if isinstance(row, Case) else read_case(row, source=name, line=line)
+        if case.id in seen:
+            first = seen[case.id]
+            raise BadCase(
+                "this id was used before", source=name, line=line, got=case.id,
+                expected=f"an id of its own (the other one is in line {first})",
+            )  # fmt: skip
+        seen[case.id] = line
+        cases.append(case)
+    if not cases:
+        raise BadCase("there are no cases in it", source=name, expected="at least one row")
+    return Cases(cases, name)
+
+
+def read_case(row: Any, *, source: str = "", line: int | None = None) -> Case:
+    """One row to a Case; raises BadCase."""
+
+    def bad(message: str, got: object, expected: object, hint: str | None = None) -> BadCase:
+        return BadCase(message, source=source, line=line, got=got, expected=expected, hint=hint)
+
+    if not isinstance(row, Mapping):
+        raise bad("a case is a JSON object", row, "an object with " + ", ".join(KEYS))
+    if unknown := [str(k) for k in row if k not in KEYS]:
+        raise bad("unknown key", ", ".join(unknown), ", ".join(KEYS), "put what is your own under metadata")
+    case_id = row.get("id")
+    if isinstance(case_id, int) and not isinstance(case_id, bool):
+        case_id = str(case_id)
+    if not isinstance(case_id, str) or not case_id.strip():
+        raise bad("a case has an id", case_id if "id" in row else "no id", "a text that is not empty")
+    question = _read_input(row.get("input"), bad)
+    try:
+        tools = tool_specs(row.get("tools"))
+    except BadToolSpec as e:
+        raise bad(f"the tools of case {case_id!r} cannot be read: {e.message}", e.got, e.expected, e.hint) from None
+    target = row.get("target")
+    if target is not None:
+        if not isinstance(target, list):
+            raise bad(
+                f"the target of case {case_id!r} is not a list", target,
+                'a list of {"name", "arguments"}; [] where no call is right; no target where it is not graded',
+            )  # fmt: skip
+        if complaint := check_target(target):
+            raise bad(f"the target of case {case_id!r} cannot be read: {complaint[0]}", complaint[1], complaint[2])
+    metadata = row.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise bad(f"the metadata of case {case_id!r} are no object", metadata, "an object")
+    return Case(case_id, question, tools, target, dict(metadata or {}))
+
+
+def _read_input(x: Any, bad: Callable[..., BadCase]) -> str | list[dict[str, Any]]:
+    expected = "a text, or a list of messages with role and content"
+    if isinstance(x, str):
+        return x
+    if isinstance(x, (list, tuple)) and x:
+        for m in x:
+            if not isinstance(m, Mapping) or not isinstance(m.get("role"), str):
+                raise bad("a message of the input has no role", m, expected)
+        return [dict(m) for m in x]
+    raise bad("the input is neither a text nor messages", "no input" if x is None else x, expected)
+
+
+def read_jsonl(path: Path) -> Rows:
+    """(line, row) of a JSONL file; blank lines are left out. Raises BadCase and UnreadableInput."""
+    with _open_text(path) as lines:
+        number = 0
+        while True:
+            number += 1
+            try:
+                text = lines.readline(MAX_LINE + 1)
+            except UnicodeDecodeError as e:
+                raise BadCase(
+                    "this is not UTF-8 text", source=str(path), line=number, got=str(e), hint="save the file as UTF-8"
+                ) from None
+            if not text:
+                return
+            if len(text) > MAX_LINE:
+                raise BadCase(
+                    "this line is too long", source=str(path), line=number, got=text[:80],
+                    expected=f"one case a line, at most {MAX_LINE:,} characters",
+                )  # fmt: skip
+            if text.strip():
+                yield number, _read_json(text, path, number)
+
+
+def _read_json(text: str, path: Path, line: int | None) -> Value:
+    try:
+        return read_strict(text)
+    except (ValueError, RecursionError) as e:
+        raise BadCase("this is not JSON", source=str(path), line=line, got=f"{text.strip()[:120]} ({e})") from None
+
+
+def read_json(path: Path) -> Rows:
+    """(position, row) of a JSON file that holds one array of rows."""
+    with _open_text(path) as lines:
+        try:
+            text = lines.read()
+        except UnicodeDecodeError as e:
+            raise BadCase("this is not UTF-8 text", source=str(path), got=str(e)) from None
+    rows = _read_json(text, path, None) if text.strip() else []
+    if not isinstance(rows, list):
+        raise BadCase("a .json dataset is one array of cases", source=str(path), got=rows, expected="an array")
+    yield from enumerate(rows, 1)
+
+
+def _open_text(path: Path) -> Any:
+    try:
+        return path.open(encoding="utf-8-sig", newline="\n")
+    except FileNotFoundError:
+        raise UnreadableInput("there is no such file", got=str(path)) from None
+    except IsADirectoryError:
+        raise UnreadableInput("this is a directory", got=str(path), expected="a file of cases") from None
+    except OSError as e:
+        raise UnreadableInput("the file cannot be opened", got=f"{path}: {e.strerror}") from None
+
+
+READERS: dict[str, Callable[[Path], Rows]] = {".jsonl": read_jsonl, ".ndjson": read_jsonl, ".json": read_json}
+"""File suffix -> reader of (line, row) pairs; a new format is one more entry."""
+
+
+def _reader_of(path: Path) -> Callable[[Path], Rows]:
+    if path.is_dir():
+        raise UnreadableInput("this is a directory", got=str(path), expected="a file of cases")
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise UnreadableInput("no reader for this kind of file", got=path.name, expected=", ".join(sorted(READERS)))
+    return reader

@@ -1,0 +1,184 @@
+"""A trial: one completion read by one parse protocol under one coercion policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BadOptions, StoreError
+from ..types import ParseResult, Policy
+from .cases import Case
+from .matchers import DEFAULT_MATCHERS, Matchers
+from .score import Score, score_completion
+
+if TYPE_CHECKING:
+    from ..runner.types import Completion
+
+
+def trial_id_of(
+    run_id: str,
+    case_id: str,
+    model: str,
+    arm: str,
+    prompt_protocol: str,
+    parse_protocol: str,
+    policy: str,
+    trial: int,
+) -> str:
+    """A short id that is the same for the same trial, wherever it is computed."""
+    text = json.dumps([run_id, case_id, model, arm, prompt_protocol, parse_protocol, policy, trial])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One row of the trials frame, with everything behind it.
+
+    `completion` is None where nothing is recorded yet, `result` where nothing was parsed (a provider error, say);
+    `score` is then None too. `asker` is set by the lab and lets `retry` ask the model again.
+    """
+
+    run_id: str
+    trial_id: str
+    case: Case
+    model: str
+    arm: str
+    prompt_protocol: str
+    parse_protocol: str
+    policy: Policy
+    trial: int = 0
+    completion: Completion | None = None
+    result: ParseResult | None = None
+    score: Score | None = None
+    missing_reason: str = ""
+    asker: Callable[..., Trial] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        case: Case,
+        completion: Completion | None,
+        result: ParseResult | None = None,
+        *,
+        run_id: str = "",
+        model: str = "",
+        arm: str = "",
+        prompt_protocol: str = "",
+        parse_protocol: str = "",
+        policy: Policy | None = None,
+        trial: int = 0,
+        missing_reason: str = "",
+        matchers: Matchers = DEFAULT_MATCHERS,
+        asker: Callable[..., Trial] | None = None,
+    ) -> Trial:
+        """A scored trial with an id of its own; what `result` says of protocol and policy fills what is not given."""
+        if result is not None:
+            parse_protocol = parse_protocol or result.protocol
+            policy = policy or result.options.coerce
+        policy = policy or "safe"
+        prompt_protocol = prompt_protocol or parse_protocol
+        arm = arm or prompt_protocol
+        score = score_completion(case, completion, result, matchers)
+        if score is None and not missing_reason:
+            missing_reason = "not recorded" if completion is None else "not parsed"
+        return cls(
+            run_id,
+            trial_id_of(run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial),
+            case, model, arm, prompt_protocol, parse_protocol, policy, trial, completion, result, score,
+            missing_reason, asker,
+        )  # fmt: skip
+
+    @property
+    def case_id(self) -> str:
+        return self.case.id
+
+    @property
+    def outcome(self) -> str:
+        """The outcome's id, '' where there is no score."""
+        return self.score.outcome if self.score else ""
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The request as it was sent, without credentials; {} where nothing is recorded."""
+        return self.completion.request if self.completion else {}
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """What went over the line: request, response, raw text, chunks, and how faithful the record is."""
+        c = self.completion
+        if c is None:
+            return {}
+        return {
+            "request": c.request,
+            "response": c.response,
+            "raw": c.raw,
+            "chunks": c.chunks,
+            "finish_reason": c.finish_reason,
+            "endpoint_kind": c.endpoint_kind,
+            "fidelity": c.fidelity,
+        }
+
+    def reparse(self, protocol: str | None = None, policy: Policy | None = None) -> Trial:
+        """The same recorded answer read anew: no model is called."""
+        from .. import parse
+        from ..types import DEFAULT_OPTIONS
+
+        if self.completion is None:
+            raise BadOptions("nothing is recorded for this trial, so there is nothing to read", got=self.trial_id)
+        protocol, policy = protocol or self.parse_protocol, policy or self.policy
+        options = replace(self.result.options if self.result else DEFAULT_OPTIONS, coerce=policy)
+        result = parse(self.completion.raw, protocol, self.case.tools, options) if self.completion.ok else None
+        return Trial.of(
+            self.case, self.completion, result, run_id=self.run_id, model=self.model, arm=self.arm,
+            prompt_protocol=self.prompt_protocol, parse_protocol=protocol, policy=policy, trial=self.trial,
+            asker=self.asker,
+        )  # fmt: skip
+
+    def retry(self, **changes: Any) -> Trial:
+        """Ask the model again, with `protocol=` or other changes, as a new recorded trial.
+
+        Raises BadOptions where the trial came without the lab that can ask.
+        """
+        if self.asker is None:
+            raise BadOptions(
+                "this trial cannot ask its model again",
+                got=self.trial_id,
+                hint="take it from a run of a Lab, or use reparse() to read the recorded answer anew",
+            )
+        return self.asker(self, **changes)
+
+    def as_pytest(self, path: str | Path) -> Path:
+        """Write this trial as a pytest file that pins what was read from this text; returns its path."""
+        if self.result is None:
+            raise BadOptions("this trial was never parsed, so there is nothing to pin", got=self.trial_id)
+        wanted = [(c.name, c.status, c.arguments_json) for c in self.result.calls]
+        comment = f"# case {self.case.id!r}, model {self.model!r}, outcome {self.outcome or 'none'}".replace("\n", " ")
+        text = f'''"""Pins how one recorded answer is read."""
+
+import toolparse_lab as tp
+
+{comment}
+RAW = {self.result.raw!a}
+TOOLS = {[t.to_dict() for t in self.result.tools]!r}
+OPTIONS = {self.result.options.to_dict()!r}
+CALLS = {wanted!r}
+
+
+def test_calls_are_read_as_recorded():
+    result = tp.parse(RAW, {self.result.protocol!r}, TOOLS, OPTIONS)
+    assert [(c.name, c.status, c.arguments_json) for c in result.calls] == CALLS
+'''
+        file = Path(path)
+        try:
+            file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as e:
+            raise StoreError("the test cannot be written", got=f"{path}: {e.strerror}") from None
+        return file
+
+    def __str__(self) -> str:
+        said = self.score or self.missing_reason
+        return f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {said}"
