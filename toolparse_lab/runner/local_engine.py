@@ -78,7 +78,7 @@ def engine_params(*, threads: int | None = None, host: str = "127.0.0.1", port: 
     params.offline = True
     params.ui = False
     params.endpoint_slots = False
-    params.force_pure_content_parser = True
+    # force_pure_content_parser would be plainer, but makes the engine forget response_format.
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.sampling.temp = DEFAULTS["temperature"]
     params.sampling.seed = DEFAULTS["seed"]

@@ -1,0 +1,187 @@
+"""A mock of an OpenAI-compatible endpoint, for tests only: it answers what the test told it to, over real HTTP.
+
+What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before the answer),
+``status=500``, ``status=429`` with ``after=0.1`` (Retry-After) and ``times=1`` (only the first so many), ``cut=3``
+(the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool``
+(a native tool call), ``say=...`` (the answer is everything after it; otherwise an echo of the last message).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+
+class MockOpenAI:
+    """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies` and `mock.headers` are what was received."""
+
+    def __init__(self, *, latency: float = 0.0, chunk_size: int = 4) -> None:
+        self.latency = latency
+        self.chunk_size = chunk_size
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.answered: Counter[str] = Counter()
+        self.running = 0
+        self.most_running = 0
+        self.lock = threading.Lock()
+        self.stopped = threading.Event()
+        mock = self
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """A client that went away is part of the tests."""
+
+        class Answer(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Silence."""
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with mock.lock:
+                    mock.bodies.append(body)
+                    mock.headers.append({k.lower(): v for k, v in self.headers.items()})
+                    mock.running += 1
+                    mock.most_running = max(mock.most_running, mock.running)
+                try:
+                    mock._answer(self, body)
+                finally:
+                    with mock.lock:
+                        mock.running -= 1
+
+        self.server = Server(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> MockOpenAI:
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.stopped.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        asked = str(body["messages"][-1]["content"])
+        orders, _, text = asked.partition("say=")
+        order = dict(re.findall(r"(\w+)=([\d.]+)", orders))
+        words = orders.split()
+        with self.lock:
+            seen = self.answered[asked]
+            self.answered[asked] += 1
+        self.stopped.wait(float(order.get("slow", self.latency)))
+        if "hang" in words:
+            self.stopped.wait(60)
+            return
+        status = int(order.get("status", 200))
+        if status != 200 and seen < int(order.get("times", 10**9)):
+            head = {"Retry-After": order["after"]} if "after" in order else {}
+            key = http.headers.get("Authorization", "")
+            message = f"told to fail with {status}; your key was {key}"
+            if "overflow" in words:
+                message = "This model's maximum context length is 10 tokens. Please reduce the length."
+            self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
+            return
+        text = text or asked
+        finish = "tool_calls" if "tool" in words else "length" if "length" in words else "stop"
+        if body.get("stream"):
+            self._stream(http, body, text, finish, order, words)
+            return
+        message_out: dict[str, Any] = {"role": "assistant", "content": text}
+        if "reason" in words:
+            message_out["reasoning_content"] = "because"
+        if "tool" in words:
+            message_out["content"] = None
+            message_out["tool_calls"] = [
+                {"id": f"call_{i}", "type": "function", "function": {"name": "get_weather", "arguments": args}}
+                for i, args in enumerate(text.split("|"))
+            ]
+        self._send(
+            http,
+            200,
+            {
+                "id": "mock-1",
+                "object": "chat.completion",
+                "created": int(time.time()),
+                "model": body["model"],
+                "system_fingerprint": "mock_fp",
+                "choices": [{"index": 0, "message": message_out, "finish_reason": finish}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            },
+        )
+
+    def _send(
+        self, http: BaseHTTPRequestHandler, status: int, obj: dict[str, Any], head: dict[str, str] | None = None
+    ) -> None:
+        out = json.dumps(obj).encode()
+        http.send_response(status)
+        http.send_header("Content-Type", "application/json")
+        http.send_header("Content-Length", str(len(out)))
+        for name, value in (head or {}).items():
+            http.send_header(name, value)
+        http.end_headers()
+        http.wfile.write(out)
+
+    def _stream(
+        self,
+        http: BaseHTTPRequestHandler,
+        body: dict[str, Any],
+        text: str,
+        finish: str,
+        order: dict[str, str],
+        words: list[str],
+    ) -> None:
+        http.send_response(200)
+        http.send_header("Content-Type", "text/event-stream")
+        http.send_header("Connection", "close")
+        http.end_headers()
+        http.close_connection = True
+
+        def event(delta: dict[str, Any], reason: str | None = None, **more: Any) -> None:
+            obj = {
+                "id": "mock-1",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": body["model"],
+                "system_fingerprint": "mock_fp",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+                **more,
+            }
+            http.wfile.write(f"data: {json.dumps(obj)}\n\n".encode())
+            http.wfile.flush()
+
+        event({"role": "assistant", "content": ""})
+        if "reason" in words:
+            event({"reasoning_content": "be"})
+            event({"reasoning_content": "cause"})
+        size = int(order.get("size", self.chunk_size))
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        for n, piece in enumerate(pieces):
+            if n == int(order.get("cut", -1)):
+                return
+            if "tool" in words:
+                call: dict[str, Any] = {"index": 0, "function": {"arguments": piece}}
+                if n == 0:
+                    call.update(id="call_0", type="function")
+                    call["function"]["name"] = "get_weather"
+                event({"tool_calls": [call]})
+            else:
+                event({"content": piece})
+            self.stopped.wait(float(order.get("gap", 0)))
+        event({}, finish)
+        if (body.get("stream_options") or {}).get("include_usage"):
+            event({}, None, choices=[], usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
+        http.wfile.write(b"data: [DONE]\n\n")
