@@ -58,7 +58,7 @@ async def complete(request: Request) -> Completion:
                 answer.read_response(response)
     except Exception as e:
         failure = e
-    answer.latency = time.perf_counter() - answer.began
+    answer.latency = round(time.perf_counter() - answer.began, 6)
     return _completion(request, answer, created, failure)
 
 
@@ -202,7 +202,7 @@ class _Answer:
     async def read_stream(self, stream: Any) -> None:
         try:
             async for chunk in _received(stream):
-                at = time.perf_counter() - self.began
+                at = round(time.perf_counter() - self.began, 6)
                 self.got_any = True
                 self._identify(chunk)
                 for choice in (_get(chunk, "choices") or ())[:1]:

@@ -1,0 +1,110 @@
+"""Coroutines from synchronous code, inside Jupyter too: one private event loop on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ..errors import BadOptions
+
+_T = TypeVar("_T")
+_POLL = 0.2  # seconds; some platforms notice Ctrl-C only between waits
+_GRACE = 10.0
+
+_lock = threading.Lock()
+_loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
+
+
+def _private_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    # By process id: a forked child has this dictionary, but not the thread.
+    with _lock:
+        found = _loops.get(os.getpid())
+        if found is None:
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=_serve, args=(loop,), name="toolparse-loop", daemon=True)
+            thread.start()
+            found = _loops[os.getpid()] = (loop, thread)
+        return found
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """The result of a coroutine, run on a private background loop; works where a loop is running already (Jupyter).
+
+    Ctrl-C cancels the coroutine, waits until it has cleaned up, and raises KeyboardInterrupt; a second Ctrl-C does not
+    wait. Raises BadOptions when called from the private loop itself, where waiting would never end.
+    """
+    loop, thread = _private_loop()
+    if threading.current_thread() is thread:
+        coroutine.close()
+        raise BadOptions(
+            "A synchronous call was made inside the loop that would have to run it.",
+            hint="use the awaitable form there: `await lab.arun(plan)`",
+        )
+    future: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    tasks: list[asyncio.Task[_T]] = []
+
+    def start() -> None:
+        task = loop.create_task(coroutine)
+        tasks.append(task)
+        task.add_done_callback(end)
+
+    def end(task: asyncio.Task[_T]) -> None:
+        if task.cancelled():
+            future.set_exception(concurrent.futures.CancelledError())
+        elif (e := task.exception()) is not None:
+            future.set_exception(e)
+        else:
+            future.set_result(task.result())
+
+    loop.call_soon_threadsafe(start)
+    try:
+        return _wait(future)
+    except KeyboardInterrupt:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        with contextlib.suppress(Exception, concurrent.futures.CancelledError):
+            _wait(future, _GRACE)
+        raise
+
+
+def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> _T:
+    waited = 0.0
+    while True:
+        try:
+            return future.result(timeout=_POLL)
+        except concurrent.futures.TimeoutError:
+            if future.done():
+                return future.result()
+            waited += _POLL
+            if limit is not None and waited >= limit:
+                raise
+
+
+@atexit.register
+def _close() -> None:
+    found = _loops.pop(os.getpid(), None)
+    if found is None:
+        return
+    loop, thread = found
+
+    async def end() -> None:
+        from .litellm_door import close_clients
+
+        await close_clients()
+
+    with contextlib.suppress(Exception):
+        asyncio.run_coroutine_threadsafe(end(), loop).result(timeout=2)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=2)
+    if not loop.is_running():
+        loop.close()
