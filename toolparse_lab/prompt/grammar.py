@@ -2,7 +2,7 @@ r"""Grammars (GBNF, as llama.cpp reads it) under which a model can only write on
 
 Every language here is finite: strings, lists and nesting are bounded, so that generation ends by itself. What comes
 out satisfies the schema as far as the grammar can say it: types, choices, required and optional properties, lengths,
-small integer ranges, dates; `pattern`, wide ranges and conditions between properties are not expressed.
+small integer ranges, dates, e-mail addresses. `pattern`, wide ranges and conditions between properties are not said.
 
 >>> print(grammar_for("hermes", [ToolSpec("on", "", '{"properties":{"lit":{"type":"boolean"}},"required":["lit"]}')]))
 root ::= "<tool_call>\n{" call "}\n</tool_call>"
@@ -36,13 +36,19 @@ _SHARED = {
     "positive": '("0" | [1-9] [0-9]{0,11}) ("." [0-9]{1,6})?',
     "date": '[12] [0-9]{3} "-" ("0" [1-9] | "1" [0-2]) "-" ("0" [1-9] | "1" [0-9] | "2" [0-8])',
     "clock": '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] "Z"',
+    "email": '[a-z] [a-z0-9_]{0,19} "@" [a-z] [a-z0-9]{0,14} "." ("com" | "org" | "net" | "de" | "example")',
     # A blank is only allowed before something visible, so that no value is padded and none is endless blanks.
     "jchar": r'" "? ([^"\\\x00-\x20\x7F] | "\\" ["\\nt])',
     "jsafe": r'" "? ([^"\\<&\x00-\x20\x7F] | "\\" ["\\nt])',
     "xchar": r'[ \n]? ([^<&\x00-\x20\x7F] | "&lt;" | "&amp;")',
     "xfirst": r'[^<&\x00-\x20\x7F] | "&lt;" | "&amp;"',
+    # Where a schema limits the length, a blank counts as a character of its own.
+    "jany": r'[^"\\\x00-\x1F\x7F] | "\\" ["\\nt]',
+    "jsafeany": r'[^"\\<&\x00-\x1F\x7F] | "\\" ["\\nt]',
+    "xany": r'[^<&\x00-\x1F\x7F] | "&lt;" | "&amp;"',
     "key": "[a-z] [a-z0-9_]{0,15}",
 }
+_BLANKS = {"jchar": "jany", "jsafe": "jsafeany", "xchar": "xany"}
 _USES = re.compile(r"(?<![\w-])([a-z]+\d*)(?![\w-])")
 
 
@@ -120,6 +126,8 @@ class _Writer:
 
     def rule(self, body: str) -> str:
         """The name of a rule of that body, shared between equal bodies."""
+        if re.fullmatch(r"[a-z]+\d*", body):
+            return body
         return self.rules.setdefault(body, f"v{len(self.rules) + 1}")
 
     # JSON values, needed by every form: XML carries free objects and lists of lists as JSON text.
@@ -167,7 +175,8 @@ class _Writer:
         if fixed := _FORMATS.get(str(node.get("format"))):
             return self.rule(f'"\\"" {fixed} "\\""')
         low, high = _bounds(node, "minLength", "maxLength", MAX_TEXT)
-        return self.rule(f'"\\"" {char}{{{low},{high}}} "\\""')
+        unit = char if "maxLength" not in node else _BLANKS[char]
+        return self.rule(f'"\\"" {unit}{{{low},{high}}} "\\""')
 
     def _json_array(self, node: Mapping[str, Any], depth: int, char: str) -> str | None:
         positions = shape.prefix(node)
@@ -279,11 +288,12 @@ class _XmlCalls(_Writer):
             low, high = _bounds(node, "minLength", "maxLength", MAX_TEXT)
             if high == 0:
                 return '""'
-            return self.rule(f"xfirst xchar{{{max(low - 1, 0)},{high - 1}}}")
+            unit = "xchar" if "maxLength" not in node else _BLANKS["xchar"]
+            return self.rule(f"xfirst {unit}{{{max(low - 1, 0)},{high - 1}}}")
         return self._bare(node, kind)
 
 
-_FORMATS = {"date": "date", "date-time": 'date "T" clock', "time": "clock"}
+_FORMATS = {"date": "date", "email": "email", "date-time": 'date "T" clock', "time": "clock"}
 _FORMS: dict[str, tuple[str, type[_Writer]]] = {
     "hermes": (r'"<tool_call>\n{" call "}\n</tool_call>"', _JsonCalls),
     "gemma": (r'"```tool_call\n{" call "}\n```"', _JsonCalls),

@@ -42,7 +42,8 @@ def render_system(
 ) -> str:
     """The system prompt alone: tools, the form of a call, type rules and examples; "" where there are no tools.
 
-    `tools` is anything `tool_specs` takes. Examples and the wordings of a protocol without texts of its own need
+    `tools` is anything `tool_specs` takes. A wording without a place for examples shows none here; `build_messages`
+    gives them as turns. Examples and the wordings of a protocol without texts of its own need
     `write_call`. Raises BadOptions for an unknown wording, listing those there are.
     """
     specs = tool_specs(tools)

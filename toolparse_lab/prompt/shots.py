@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..toolspec import ToolSpec
-from ..values import leaves, read_plain, same, write_canonical
+from ..values import leaves, read_plain, write_canonical
 from . import shape
 
 _VARIANTS = 4
@@ -67,18 +67,33 @@ _BY_FORMAT = {
     "uri": _BY_NAME[1][1],
     "uuid": tuple(f"{n}d3c9a52-71b4-4e0f-9a86-5c2f7be1408{n}" for n in (1, 2, 3, 4)),
 }
+_CODES = ("fi", "sw", "FI", "FIN", "fi-FI", "31", "4417", "0031", "A1", "#3a7f2c", "1.4.2", "+4915550117")
 _WORDS = ("cedar", "lantern", "harbour", "pepper")
 _INTEGERS = (7, 26, 58, 113)
 _NUMBERS = (2.75, 18.5, 63.25, 141.5)
 
 
-def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any]:
-    """Plausible arguments by the tool's schema: all required ones, or the first where none is required."""
+class _NoValue(Exception):
+    """No value at hand matches a pattern of the schema."""
+
+
+def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None:
+    """Plausible arguments by the tool's schema: all required ones, or the first where none is required.
+
+    `variant` chooses among the values at hand, and any integer will do. None where a pattern admits none of them.
+
+    >>> example_arguments(ToolSpec("t", "", '{"properties":{"city":{"type":"string"}},"required":["city"]}'))
+    {'city': 'Lisbon'}
+    """
     root = tool.schema
-    value = _example_object(shape.resolve(root, root), root, variant, _MAX_DEPTH)
-    if not value:
-        for name, schema, _ in shape.properties(shape.resolve(root, root))[:1]:
-            value[name] = _example(name, shape.resolve(schema, root), root, variant, _MAX_DEPTH)
+    node = shape.resolve(root, root)
+    try:
+        value = _example_object(node, root, variant, _MAX_DEPTH)
+        if not value:
+            for name, schema, _ in shape.properties(node)[:1]:
+                value[name] = _example(name, shape.resolve(schema, root), root, variant, _MAX_DEPTH)
+    except _NoValue:
+        return None
     return value
 
 
@@ -137,9 +152,22 @@ def _example_string(name: str, node: Mapping[str, Any], variant: int) -> str:
     pool = _BY_FORMAT.get(str(node.get("format")))
     if pool is None:
         pool = next((values for keys, values in _BY_NAME if words.intersection(keys)), _WORDS)
-    value = pool[variant % len(pool)]
-    limit = node.get("maxLength")
-    return value[:limit] if isinstance(limit, int) else value
+    turned = [pool[(variant + i) % len(pool)] for i in range(len(pool))]
+    pattern = node.get("pattern")
+    if isinstance(pattern, str):
+        return _matching(pattern, [*turned, *(v for _, values in _BY_NAME for v in values), *_CODES])
+    value = turned[0]
+    low, high = node.get("minLength"), node.get("maxLength")
+    if isinstance(low, int) and len(value) < low:
+        value = (f"{value} " * low)[: low - 1] + "."
+    return value[:high] if isinstance(high, int) else value
+
+
+def _matching(pattern: str, values: Sequence[str]) -> str:
+    try:
+        return next(v for v in values if re.search(pattern, v))
+    except (StopIteration, re.error):
+        raise _NoValue(pattern) from None
 
 
 def make_shots(
@@ -148,11 +176,11 @@ def make_shots(
     """`count` examples, one tool after the other, that give away neither `text` nor `target`.
 
     `text` is everything the case says to the model, `target` its calls ({"name", "arguments"}) where known. A call
-    gives the case away when it is one of the target's, when a value that is not on the schema's own list stands in
-    the text, or when all its values are on such lists, so that it may be the answer itself. Then other values are
-    tried and, where none will do, an example with a tool of another set is used.
+    gives the case away when a value that is not on the schema's own list stands in the text or in the target, or when
+    all its values are on such lists, so that it may be the answer itself. Then other values are tried and, where none
+    will do, an example with a tool that the case does not have is used.
     """
-    wanted = [(t.get("name"), t.get("arguments", {})) for t in target or ()]
+    wanted = {write_canonical(v) for _, v in leaves(list(target or ()))}
     folded = text.casefold()
     shots: list[Shot] = []
     for i in range(count if tools else 0):
@@ -161,7 +189,7 @@ def make_shots(
             (
                 s
                 for v in range(_VARIANTS)
-                if (s := _own_shot(tool, i + v)) not in shots and not _leaks(s, tool, folded, wanted)
+                if (s := _own_shot(tool, i + v)) and s not in shots and not _leaks(s, tool, folded, wanted)
             ),
             None,
         )
@@ -169,8 +197,10 @@ def make_shots(
     return tuple(shots)
 
 
-def _own_shot(tool: ToolSpec, variant: int) -> Shot:
+def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
     arguments = example_arguments(tool, variant)
+    if arguments is None:
+        return None
     said = ", ".join(f"{k} {v if isinstance(v, str) else write_canonical(v)}" for k, v in arguments.items())
     lead = re.split(r"(?<=[.!?])\s", " ".join(tool.description.split()), maxsplit=1)[0].rstrip(".")
     lead = lead or tool.name.replace("_", " ")
@@ -184,13 +214,11 @@ def _fixed_shot(tools: Sequence[ToolSpec], taken: Sequence[Shot], folded: str) -
     return (quiet or usable or list(FIXED_SHOTS))[0]
 
 
-def _leaks(shot: Shot, tool: ToolSpec, folded: str, wanted: Sequence[tuple[Any, Any]]) -> bool:
-    arguments = read_plain(shot.arguments_json)
-    if any(name == shot.name and same(arguments, value) for name, value in wanted):
-        return True
+def _leaks(shot: Shot, tool: ToolSpec, folded: str, wanted: set[str]) -> bool:
     listed = _listed_values(tool)
-    free = [v for _, v in leaves(arguments) if not isinstance(v, bool) and write_canonical(v) not in listed]
-    return not free or any(_stands_in(v, folded) for v in free)
+    told = [v for _, v in leaves(read_plain(shot.arguments_json)) if not isinstance(v, bool)]
+    free = [v for v in told if write_canonical(v) not in listed]
+    return not free or any(write_canonical(v) in wanted or _stands_in(v, folded) for v in free)
 
 
 def _listed_values(tool: ToolSpec) -> set[str]:

@@ -150,7 +150,7 @@ def _note(node: Mapping[str, Any]) -> str:
         )
         if key in node
     ]
-    return " ".join(words) + (f" ({', '.join(limits)})" if limits else "")
+    return " ".join([*words, f"({', '.join(limits)})"] if limits else words)
 
 
 def _one_line(text: str) -> str:
