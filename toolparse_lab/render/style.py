@@ -1,0 +1,93 @@
+"""Inline styles. Untrusted notebooks drop style sheets, ids and data attributes, but keep `style`, `class`, `title`.
+
+Tints of the Okabe–Ito colours at low opacity read on light and dark alike, text keeps the page's own colour, and
+every kind has an underline of its own, so that colour is never the only carrier.
+"""
+
+from __future__ import annotations
+
+from .marks import Mark
+
+MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace"
+LINE = "rgba(127,127,127,0.35)"
+FAINT = "rgba(127,127,127,0.09)"
+
+BLUE, SKY, GREEN, ORANGE, YELLOW, VERMILLION, PURPLE, GREY = (
+    "0,114,178",
+    "86,180,233",
+    "0,158,115",
+    "230,159,0",
+    "240,228,66",
+    "213,94,0",
+    "204,121,167",
+    "127,127,127",
+)
+
+
+def _tint(rgb: str, opacity: float, line: str) -> str:
+    return f"background-color:rgba({rgb},{opacity});border-bottom:{line}"
+
+
+KINDS: dict[str, str] = {
+    "call": f"background-color:{FAINT}",
+    "recovered": _tint(PURPLE, 0.12, f"1px dashed rgb({PURPLE})"),
+    "unclosed": _tint(VERMILLION, 0.12, f"1px dashed rgb({VERMILLION})"),
+    "reasoning": f"background-color:rgba({SKY},0.10);font-style:italic",
+    "markup": f"background-color:{FAINT};opacity:0.75",
+    "opener": _tint(PURPLE, 0.20, f"1px solid rgb({PURPLE})"),
+    "closer": _tint(PURPLE, 0.20, f"1px solid rgb({PURPLE})"),
+    "name": _tint(BLUE, 0.26, "2px solid rgb(46,139,192)"),
+    "argument": _tint(GREEN, 0.22, f"2px dotted rgb({GREEN})"),
+    "coerced": _tint(ORANGE, 0.30, f"3px double rgb({ORANGE})"),
+    "edit": _tint(YELLOW, 0.36, "2px dashed rgb(184,150,0)"),
+    "problem": _tint(VERMILLION, 0.24, f"2px solid rgb({VERMILLION})") + f";border-top:2px solid rgb({VERMILLION})",
+}
+INSERTION = f"border-left:3px solid rgb({VERMILLION});background-color:rgba({YELLOW},0.5);margin:0 1px"
+DROPPED = ";text-decoration:line-through"
+INVISIBLE = f"border:1px solid rgba({GREY},0.6);border-radius:3px;font-size:85%;opacity:0.85"
+
+LEGEND = (
+    ("name", "tool name"),
+    ("argument", "argument"),
+    ("coerced", "argument, coerced"),
+    ("edit", "repaired"),
+    ("problem", "problem"),
+    ("opener", "opener, closer"),
+    ("recovered", "recovered"),
+    ("unclosed", "not closed"),
+    ("reasoning", "reasoning"),
+    ("markup", "markup"),
+)
+
+BADGE = "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;font-weight:600"
+STATUS: dict[str, tuple[str, str]] = {
+    "ok": ("✓", GREEN),
+    "unknown_tool": ("?", ORANGE),
+    "truncated": ("…", ORANGE),
+    "undecodable": ("✗", VERMILLION),
+    "draft": ("~", GREY),
+}
+SEVERITY: dict[str, tuple[str, str]] = {"error": ("✗", VERMILLION), "warning": ("!", ORANGE), "info": ("i", SKY)}
+
+BOX = f"border:1px solid {LINE};border-radius:6px;padding:8px 10px;margin:6px 0"
+RAW = (
+    f"{MONO};font-size:12.5px;line-height:1.75;white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word;"
+    f"max-height:420px;overflow:auto;background-color:rgba({GREY},0.05)"
+)
+# A notebook's own table styles stripe, right-align and centre: each is overridden where it would apply.
+TABLE = "border-collapse:collapse;margin:4px 0;width:100%;font-size:12.5px;table-layout:fixed"
+ROW = "background-color:transparent"
+CELL = f"text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid {LINE};white-space:normal;overflow-wrap:anywhere;word-break:break-word"
+HEAD = CELL + ";font-weight:600;opacity:0.8;font-size:11px"
+VALUE = f"{MONO};white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
+BEFORE = f"{VALUE};background-color:rgba({VERMILLION},0.16);text-decoration:line-through"
+AFTER = f"{VALUE};background-color:rgba({GREEN},0.20);text-decoration:none;font-weight:600"
+DIM = "opacity:0.75"
+TITLE = "font-weight:600;font-size:12px;margin:10px 0 2px 0"
+
+
+def style_of(mark: Mark) -> str:
+    """The style of a mark's kind; an argument that was coerced has one of its own."""
+    if mark.kind == "argument" and any(r.startswith("coerce.") for r in mark.rules):
+        return KINDS["coerced"]
+    return KINDS[mark.kind]

@@ -1,0 +1,587 @@
+// The parse view's front end. Text only ever goes in through textContent; nothing here talks to a network.
+
+const STAGE_NAMES = { raw: "Raw", repaired: "Repaired", decoded: "Decoded", coerced: "Coerced" };
+const STATUS_SIGNS = { ok: "✓", unknown_tool: "?", truncated: "…", undecodable: "✗", draft: "~" };
+const CHANGE_SIGNS = { repair: "R", read: "→", coerce: "C", error: "✗", warning: "!", info: "i" };
+const LEGEND = [
+  ["name", "tool name"],
+  ["argument", "argument"],
+  ["value", "value"],
+  ["coerced", "coerced"],
+  ["edit", "repaired"],
+  ["dropped", "dropped"],
+  ["added", "added"],
+  ["problem", "problem"],
+  ["opener", "opener, closer"],
+  ["recovered", "recovered"],
+  ["unclosed", "not closed"],
+  ["reasoning", "reasoning"],
+  ["markup", "markup"],
+];
+
+function make(tag, className, text, attributes = {}) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function counted(n, noun) {
+  return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+function placed(start, end) {
+  if (start < 0) return "no place of its own";
+  return start === end ? `before character ${start}` : `characters ${start} to ${end}`;
+}
+
+class View {
+  constructor(root, payload, { stage = "raw", onStage = () => {}, onPin = () => {} } = {}) {
+    this.payload = payload;
+    this.onStage = onStage;
+    this.onPin = onPin;
+    this.uid = `tp${Math.random().toString(36).slice(2, 9)}`;
+    this.pinned = -1;
+    this.shown = -1;
+    this.matches = [];
+    this.link();
+    // Lab would take 1–4, the arrows and Escape for itself without the attribute.
+    this.root = make("div", "tp", undefined, { "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Parse view" });
+    this.build();
+    root.replaceChildren(this.root);
+    this.setStage(stage, false);
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /** Which entities light together: a change with the arguments it changed, a container with what it holds. */
+  link() {
+    const { nodes, changes } = this.payload;
+    this.firstChange = nodes.length;
+    this.changesOf = new Map();
+    changes.forEach((change, i) => {
+      for (const node of change.nodes) {
+        if (!this.changesOf.has(node)) this.changesOf.set(node, []);
+        this.changesOf.get(node).push(this.firstChange + i);
+      }
+    });
+  }
+
+  below(id) {
+    const { nodes } = this.payload;
+    if (id >= nodes.length || nodes[id].leaf || nodes[id].kind === "call") return [id];
+    const ids = [id];
+    for (let i = id + 1; i < nodes.length && nodes[i].depth > nodes[id].depth; i++) ids.push(i);
+    return ids;
+  }
+
+  build() {
+    this.root.append(this.header());
+    for (const note of this.payload.notes) this.root.append(make("p", "tp-note", note));
+    const panes = make("div", "tp-panes");
+    panes.append(this.textPane(), this.treePane());
+    this.root.append(panes, this.changePane(), this.footer());
+  }
+
+  header() {
+    const { payload } = this;
+    const head = make("div", "tp-head");
+    head.append(
+      make("span", `tp-badge ${payload.ok ? "tp-good" : "tp-bad"}`, payload.ok ? "✓ ok" : "✗ has errors"),
+      make("span", "tp-badge tp-plain", payload.protocol, { title: "protocol" }),
+    );
+    const facts = [counted(payload.calls, "call")];
+    if (payload.calls) facts.push(`${payload.executable} executable`);
+    facts.push(counted(payload.characters, "character"), `policy ${payload.policy}`);
+    head.append(make("span", "tp-facts", facts.join(" · ")));
+    this.search = make("input", "tp-search", undefined, {
+      type: "search",
+      placeholder: "Search  /",
+      "aria-label": "Search arguments and changes",
+      autocomplete: "off",
+      spellcheck: "false",
+    });
+    this.search.addEventListener("input", () => this.find());
+    this.found = make("span", "tp-found", "", { role: "status" });
+    const box = make("span", "tp-searchbox");
+    box.append(this.found, this.search);
+    head.append(box);
+    return head;
+  }
+
+  textPane() {
+    const pane = make("section", "tp-pane", undefined, { "aria-label": "Text" });
+    this.tabs = make("div", "tp-tabs", undefined, { role: "tablist", "aria-label": "Stage" });
+    this.payload.stages.forEach((stage, i) => {
+      const tab = make("button", "tp-tab", undefined, {
+        type: "button",
+        role: "tab",
+        id: `${this.uid}-tab-${stage.id}`,
+        "aria-controls": `${this.uid}-text`,
+        title: `key ${i + 1}`,
+      });
+      tab.append(make("kbd", "tp-key", String(i + 1), { "aria-hidden": "true" }), STAGE_NAMES[stage.id]);
+      tab.addEventListener("click", () => this.setStage(stage.id));
+      this.tabs.append(tab);
+    });
+    this.text = make("div", "tp-text", undefined, { role: "tabpanel", id: `${this.uid}-text`, tabindex: "0" });
+    this.text.addEventListener("pointerover", (event) => this.show(this.idAt(event.target)));
+    this.text.addEventListener("pointerleave", () => this.show(this.pinned));
+    this.text.addEventListener("focusin", (event) => this.show(this.idAt(event.target)));
+    this.text.addEventListener("click", (event) => this.pin(this.idAt(event.target)));
+    this.legend = make("div", "tp-legend");
+    pane.append(this.tabs, this.text, this.legend);
+    return pane;
+  }
+
+  treePane() {
+    const pane = make("section", "tp-pane", undefined, { "aria-label": "Arguments" });
+    const title = make("div", "tp-title", "Calls and arguments", { id: `${this.uid}-tree` });
+    this.tree = make("div", "tp-tree", undefined, { role: "tree", "aria-labelledby": `${this.uid}-tree` });
+    this.rows = this.payload.nodes.map((node, id) => this.row(node, id));
+    this.tree.append(...this.rows);
+    if (!this.rows.length) {
+      this.tree.removeAttribute("role");
+      this.tree.append(make("p", "tp-note", this.payload.why));
+    }
+    if (this.rows.length) this.rows[0].tabIndex = 0;
+    for (const [type, act] of [
+      ["pointerover", (id) => this.show(id)],
+      ["focusin", (id) => this.show(id)],
+      ["click", (id) => this.pin(id)],
+    ]) {
+      this.tree.addEventListener(type, (event) => {
+        const row = event.target.closest(".tp-row");
+        if (row) act(Number(row.dataset.id));
+      });
+    }
+    this.tree.addEventListener("pointerleave", () => this.show(this.pinned));
+    pane.append(title, this.tree);
+    return pane;
+  }
+
+  row(node, id) {
+    const row = make("div", `tp-row tp-row-${node.kind === "call" ? "call" : node.leaf ? "leaf" : "box"}`, undefined, {
+      role: "treeitem",
+      "aria-level": String(node.depth + 1),
+      "aria-selected": "false",
+      tabindex: "-1",
+      "data-id": String(id),
+      "data-path": node.path,
+      "aria-label": this.spoken(id),
+    });
+    row.style.setProperty("--depth", String(Math.min(node.depth, 12)));
+    row.append(make("span", "tp-rowkey", node.key));
+    if (node.kind === "call") {
+      const good = node.status === "ok" && node.valid;
+      const text = node.status === "ok" && !node.valid ? "✗ breaks its schema" : `${STATUS_SIGNS[node.status]} ${node.text}`;
+      row.append(make("span", `tp-badge ${good ? "tp-good" : node.status === "ok" || node.status === "undecodable" ? "tp-bad" : "tp-warn"}`, text));
+    } else {
+      row.append(make("span", `tp-value tp-${node.kind}`, node.leaf ? node.text : `${node.kind}, ${node.text}`));
+      if (node.changed && node.leaf) row.append(make("span", "tp-letter tp-coerce", "C", { title: "coerced" }));
+    }
+    if (node.start >= 0) {
+      const about = node.exact ? "" : "~";
+      row.append(make("span", "tp-where", `${about}${node.start}–${node.end}`));
+    }
+    return row;
+  }
+
+  changePane() {
+    const pane = make("section", "tp-pane tp-notes", undefined, { "aria-label": "Repairs, coercions and problems" });
+    const { changes } = this.payload;
+    const title = make("div", "tp-title", "Repairs, coercions, problems");
+    pane.append(title);
+    if (!changes.length) pane.append(make("p", "tp-note", "Nothing was changed and nothing is wrong: the arguments are as found."));
+    this.list = make("ul", "tp-changes");
+    this.cards = changes.map((change, i) => this.card(change, this.firstChange + i));
+    this.list.append(...this.cards);
+    for (const [type, act] of [
+      ["pointerover", (id) => this.show(id)],
+      ["focusin", (id) => this.show(id)],
+      ["click", (id) => this.pin(id)],
+    ]) {
+      this.list.addEventListener(type, (event) => {
+        const card = event.target.closest(".tp-card");
+        if (card) act(Number(card.dataset.id));
+      });
+    }
+    this.list.addEventListener("pointerleave", () => this.show(this.pinned));
+    if (changes.length) pane.append(this.list);
+    return pane;
+  }
+
+  card(change, id) {
+    const item = make("li", "tp-item");
+    const card = make("button", "tp-card", undefined, { type: "button", "data-id": String(id), "aria-pressed": "false" });
+    card.append(make("span", `tp-letter tp-${change.kind}`, CHANGE_SIGNS[change.kind], { title: change.kind }));
+    const what = make("span", "tp-what");
+    if (change.message !== undefined) {
+      what.append(make("span", "", change.message));
+    } else {
+      if (change.before) what.append(make("del", "tp-before", change.before));
+      if (change.kind === "repair" && !change.before) what.append(make("span", "tp-dim", "added"));
+      if (change.before && change.after) what.append(make("span", "tp-dim", "→", { "aria-label": "becomes" }));
+      if (change.after) what.append(make("ins", "tp-after", change.after));
+      if (change.kind === "repair" && !change.after) what.append(make("span", "tp-dim", "dropped"));
+    }
+    const why = make("span", "tp-why");
+    why.append(make("span", "tp-rule", change.rule));
+    if (change.message === undefined) {
+      why.append(make("span", `tp-loss ${change.lossless ? "tp-good" : "tp-bad"}`, change.lossless ? "lossless" : "lossy"));
+    }
+    if (change.sentence) why.append(make("span", "tp-dim", change.sentence));
+    const where = [change.path, change.start >= 0 ? placed(change.start, change.end) : ""].filter(Boolean).join(" · ");
+    card.append(what, why, make("span", "tp-where", where));
+    item.append(card);
+    return item;
+  }
+
+  footer() {
+    const foot = make("div", "tp-foot");
+    this.live = make("div", "tp-live", "", { role: "status", "aria-live": "polite" });
+    const keys = make("div", "tp-keys", undefined, { "aria-hidden": "true" });
+    for (const [key, word] of [["↑ ↓", "move"], ["Enter", "pin"], ["1–4", "stage"], ["/", "search"], ["Esc", "clear"]]) {
+      keys.append(make("kbd", "tp-key", key), make("span", "", word));
+    }
+    foot.append(this.live, keys);
+    return foot;
+  }
+
+  /** The sentence for the live region and for labels. */
+  spoken(id) {
+    if (id < 0) return "";
+    const { nodes, changes } = this.payload;
+    if (id >= this.firstChange) {
+      const change = changes[id - this.firstChange];
+      const what = change.message ?? `${change.before || "nothing"} becomes ${change.after || "nothing"}`;
+      return `${change.kind} ${change.rule}: ${what}, ${placed(change.start, change.end)}`;
+    }
+    const node = nodes[id];
+    if (node.kind === "call") return `call ${node.call}, ${node.key}, ${node.text}, ${placed(node.start, node.end)}`;
+    const value = node.leaf ? `= ${node.text}` : `, ${node.kind} of ${node.text}`;
+    const about = node.exact ? "" : "near ";
+    return `argument ${node.path} ${value}, ${about}${placed(node.start, node.end)}`.replace(" ,", ",");
+  }
+
+  setStage(name, tell = true) {
+    const stage = this.payload.stages.find((s) => s.id === name) ?? this.payload.stages[0];
+    this.stage = stage.id;
+    this.payload.stages.forEach((s, i) => {
+      const tab = this.tabs.children[i];
+      tab.setAttribute("aria-selected", String(s.id === stage.id));
+      tab.tabIndex = s.id === stage.id ? 0 : -1;
+    });
+    this.text.setAttribute("aria-labelledby", `${this.uid}-tab-${stage.id}`);
+    this.draw(stage);
+    this.light(this.shown);
+    if (tell) this.onStage(stage.id);
+  }
+
+  draw(stage) {
+    const { kinds } = this.payload;
+    const fragment = document.createDocumentFragment();
+    this.markRuns = stage.marks.map(() => []);
+    this.idMarks = new Map();
+    this.stops = [];
+    const seen = new Set();
+    const stopped = new Set();
+    stage.marks.forEach((mark, m) => {
+      for (const id of mark.slice(2)) {
+        if (!this.idMarks.has(id)) this.idMarks.set(id, []);
+        this.idMarks.get(id).push(m);
+      }
+    });
+    let hidden = 0;
+    const put = (parent, start, end) => {
+      let at = start;
+      while (hidden < stage.hidden.length && stage.hidden[hidden + 1] <= start) hidden += 2;
+      for (let h = hidden; h < stage.hidden.length && stage.hidden[h] < end; h += 2) {
+        const from = Math.max(stage.hidden[h], at);
+        const to = Math.min(stage.hidden[h + 1], end);
+        if (from > at) parent.append(stage.text.slice(at, from));
+        parent.append(make("span", "tp-hidden", stage.text.slice(from, to)));
+        at = to;
+      }
+      if (at < end) parent.append(stage.text.slice(at, end));
+    };
+    for (let i = 0; i < stage.runs.length; ) {
+      const [start, end, n] = stage.runs.slice(i, i + 3);
+      const stack = stage.runs.slice(i + 3, i + 3 + n);
+      i += 3 + n;
+      if (!n) {
+        put(fragment, start, end);
+        continue;
+      }
+      const run = make("span", "tp-run");
+      for (const m of stack) {
+        run.classList.add(`tp-k-${kinds[stage.marks[m][0]]}`);
+        seen.add(kinds[stage.marks[m][0]]);
+        this.markRuns[m].push(run);
+      }
+      const inner = stack[n - 1];
+      run.dataset.inner = kinds[stage.marks[inner][0]];
+      if (start === end) run.classList.add("tp-point");
+      run.title = stack.map((m) => stage.marks[m][1]).reverse().join("\n");
+      const linked = [...stack].reverse().filter((m) => stage.marks[m].length > 2);
+      // A complaint lies over the argument it is about, and pointing there means the argument.
+      const source = linked.find((m) => kinds[stage.marks[m][0]] !== "problem") ?? linked[0];
+      if (source !== undefined) {
+        run.dataset.id = String(stage.marks[source][2]);
+        if (!stopped.has(source)) {
+          stopped.add(source);
+          run.tabIndex = -1;
+          run.setAttribute("role", "button");
+          run.setAttribute("aria-pressed", "false");
+          run.setAttribute("aria-label", this.spoken(stage.marks[source][2]));
+          this.stops.push(run);
+        }
+      }
+      put(run, start, end);
+      fragment.append(run);
+    }
+    if (!stage.text) fragment.append(make("span", "tp-dim", stage.id === "raw" ? "The text is empty." : "No call, so there is nothing to show."));
+    this.text.replaceChildren(fragment);
+    this.text.scrollTop = 0;
+    this.legend.replaceChildren();
+    for (const [kind, word] of LEGEND) {
+      if (!seen.has(kind)) continue;
+      const sample = make("span", `tp-run tp-k-${kind}`, word);
+      sample.dataset.inner = kind;
+      this.legend.append(sample);
+    }
+  }
+
+  idAt(target) {
+    const run = target instanceof Element ? target.closest(".tp-run[data-id]") : null;
+    return run && this.text.contains(run) ? Number(run.dataset.id) : this.pinned;
+  }
+
+  /** Light an entity while pointer or focus is on it; -1 lights nothing. */
+  show(id) {
+    if (id === this.shown) return;
+    this.light(id);
+    this.live.textContent = this.spoken(id);
+  }
+
+  light(id) {
+    for (const element of this.root.querySelectorAll(".tp-lit")) element.classList.remove("tp-lit");
+    this.shown = id;
+    if (id < 0) return;
+    const entities = new Set(this.below(id));
+    const linked = new Set(entities);
+    if (id >= this.firstChange) {
+      for (const node of this.payload.changes[id - this.firstChange].nodes) {
+        linked.add(node);
+        // A repair or problem has characters of its own; a coercion has those of its argument.
+        if (!this.idMarks.has(id)) for (const below of this.below(node)) entities.add(below);
+      }
+    } else {
+      for (const entity of entities) for (const change of this.changesOf.get(entity) ?? []) linked.add(change);
+    }
+    let first = null;
+    for (const entity of entities) {
+      for (const m of this.idMarks.get(entity) ?? []) {
+        for (const run of this.markRuns[m]) {
+          run.classList.add("tp-lit");
+          first ??= run;
+        }
+      }
+    }
+    for (const entity of linked) {
+      const element = entity < this.firstChange ? this.rows[entity] : this.cards[entity - this.firstChange]?.firstChild;
+      element?.classList.add("tp-lit");
+    }
+    if (first && !this.text.matches(":hover")) this.reveal(this.text, first);
+    if (id < this.firstChange && !this.tree.matches(":hover")) this.reveal(this.tree, this.rows[id]);
+  }
+
+  /** Scroll a pane, and only the pane, until an element in it can be seen. */
+  reveal(pane, element) {
+    const outer = pane.getBoundingClientRect();
+    const inner = element.getBoundingClientRect();
+    if (inner.top < outer.top || inner.bottom > outer.bottom) {
+      const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+      const top = pane.scrollTop + inner.top - outer.top - outer.height / 3;
+      pane.scrollTo({ top, behavior: still ? "auto" : "smooth" });
+    }
+  }
+
+  pin(id) {
+    this.setPinned(id === this.pinned ? -1 : id);
+    const node = this.payload.nodes[this.pinned];
+    this.onPin(node ? node.path : "");
+  }
+
+  setPinned(id) {
+    this.pinned = id;
+    for (const element of this.root.querySelectorAll(".tp-pinned")) {
+      element.classList.remove("tp-pinned");
+      element.setAttribute(element.hasAttribute("aria-selected") ? "aria-selected" : "aria-pressed", "false");
+    }
+    if (id >= 0) {
+      const element = id < this.firstChange ? this.rows[id] : this.cards[id - this.firstChange].firstChild;
+      element.classList.add("tp-pinned");
+      element.setAttribute(element.hasAttribute("aria-selected") ? "aria-selected" : "aria-pressed", "true");
+      for (const m of this.idMarks.get(id) ?? []) {
+        const run = this.markRuns[m][0];
+        run?.classList.add("tp-pinned");
+        if (run?.hasAttribute("aria-pressed")) run.setAttribute("aria-pressed", "true");
+      }
+    }
+    this.light(id);
+    this.live.textContent = id >= 0 ? `pinned: ${this.spoken(id)}` : "";
+  }
+
+  pinPath(path) {
+    const id = path ? this.payload.nodes.findIndex((node) => node.path === path) : -1;
+    if (id !== this.pinned && !(id < 0 && this.pinned >= this.firstChange)) this.setPinned(id);
+  }
+
+  find() {
+    const words = this.search.value.trim().toLowerCase();
+    const { nodes, changes } = this.payload;
+    const has = (...texts) => texts.some((t) => t && t.toLowerCase().includes(words));
+    this.matches = [];
+    nodes.forEach((node, id) => {
+      const hit = words && has(node.kind === "call" ? node.key : node.path, node.leaf ? node.text : "");
+      this.rows[id].classList.toggle("tp-hit", Boolean(hit));
+      if (hit) this.matches.push(id);
+    });
+    changes.forEach((change, i) => {
+      const hit = words && has(change.rule, change.before, change.after, change.message, change.path);
+      this.cards[i].firstChild.classList.toggle("tp-hit", Boolean(hit));
+      if (hit) this.matches.push(this.firstChange + i);
+    });
+    this.root.classList.toggle("tp-searching", Boolean(words));
+    this.found.textContent = words ? counted(this.matches.length, "match").replace("matchs", "matches") : "";
+    this.next = 0;
+    if (this.matches.length) this.show(this.matches[0]);
+  }
+
+  clear() {
+    this.search.value = "";
+    this.find();
+    this.setPinned(-1);
+    this.onPin("");
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const done = () => {
+      event.preventDefault();
+      event.stopPropagation();
+    };
+    const { key } = event;
+    if (key === "Escape") {
+      this.clear();
+      if (event.target === this.search) this.text.focus({ preventScroll: true });
+      return done();
+    }
+    if (event.target === this.search) {
+      event.stopPropagation();
+      if (key === "Enter" && this.matches.length) {
+        this.next = (this.next + (event.shiftKey ? this.matches.length - 1 : 1)) % this.matches.length;
+        this.show(this.matches[this.next]);
+        event.preventDefault();
+      }
+      return undefined;
+    }
+    if (key === "/") {
+      this.search.focus({ preventScroll: true });
+      return done();
+    }
+    const stage = this.payload.stages[Number(key) - 1];
+    if (/^[1-9]$/.test(key) && stage) {
+      const inText = this.text.contains(event.target);
+      this.setStage(stage.id);
+      if (inText) this.text.focus({ preventScroll: true });
+      return done();
+    }
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[key];
+    const edge = { Home: 0, End: -1 }[key];
+    if (event.target.getAttribute?.("role") === "tab") {
+      if (step !== undefined || edge !== undefined) {
+        this.move([...this.tabs.children], event.target, step, edge).click();
+        done();
+      }
+      return undefined;
+    }
+    if (this.tree.contains(event.target)) {
+      if (key === "Enter" || key === " ") {
+        this.pin(Number(event.target.dataset.id));
+        return done();
+      }
+      if (step !== undefined || edge !== undefined) {
+        this.move(this.rows, event.target, step, edge);
+        return done();
+      }
+    } else if (this.text.contains(event.target)) {
+      if ((key === "Enter" || key === " ") && event.target.dataset.id) {
+        this.pin(Number(event.target.dataset.id));
+        return done();
+      }
+      if ((step !== undefined || edge !== undefined) && this.stops.length) {
+        this.move(this.stops, event.target, step, edge);
+        return done();
+      }
+    } else if (this.list?.contains(event.target) && (step !== undefined || edge !== undefined)) {
+      this.move(this.cards.map((item) => item.firstChild), event.target, step, edge);
+      return done();
+    }
+    return undefined;
+  }
+
+  /** Move focus within a list of elements; the one that is left can be tabbed back to. */
+  move(elements, from, step, edge) {
+    const at = elements.indexOf(from);
+    let to = edge === undefined ? at + step : edge < 0 ? elements.length - 1 : 0;
+    if (at < 0 && edge === undefined) to = step > 0 ? 0 : elements.length - 1;
+    const element = elements[Math.min(Math.max(to, 0), elements.length - 1)];
+    if (elements === this.rows) {
+      if (at >= 0) from.tabIndex = -1;
+      element.tabIndex = 0;
+    }
+    element.focus({ preventScroll: true });
+    const pane = element.closest(".tp-text, .tp-tree, .tp-notes");
+    if (pane) this.reveal(pane, element);
+    return element;
+  }
+}
+
+export function mount(root, payload, options) {
+  return new View(root, payload, options);
+}
+
+function render({ model, el }) {
+  let view;
+  const draw = () => {
+    view = mount(el, model.get("_payload"), {
+      stage: model.get("stage"),
+      onStage: (stage) => {
+        model.set("stage", stage);
+        model.save_changes();
+      },
+      onPin: (path) => {
+        model.set("pinned", path);
+        model.save_changes();
+      },
+    });
+    view.pinPath(model.get("pinned"));
+  };
+  const onStage = () => {
+    if (model.get("stage") !== view.stage) view.setStage(model.get("stage"), false);
+  };
+  const onPinned = () => view.pinPath(model.get("pinned"));
+  draw();
+  model.on("change:_payload", draw);
+  model.on("change:stage", onStage);
+  model.on("change:pinned", onPinned);
+  return () => {
+    model.off("change:_payload", draw);
+    model.off("change:stage", onStage);
+    model.off("change:pinned", onPinned);
+  };
+}
+
+export default { render };

@@ -1,0 +1,93 @@
+"""`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion beside it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from ..errors import BadOptions
+from ..render import render_page, render_result
+from ..types import ParseResult
+from .payload import payload_json, payload_of
+
+_HERE = Path(__file__).parent
+STAGES = ("raw", "repaired", "decoded", "coerced")
+
+
+class ParseView(anywidget.AnyWidget):
+    """The interactive view of one ParseResult, as `result.debug()` shows it.
+
+    `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer of the argument
+    that was clicked, '' for none; both follow the view and can be set. Set `result` to show another parse.
+    Raises BadOptions for a stage that does not exist or a subject that is no ParseResult.
+    """
+
+    _esm = _HERE / "parse_view.js"
+    _css = _HERE / "parse_view.css"
+    _payload = traitlets.Dict().tag(sync=True)
+    stage = traitlets.Enum(STAGES, default_value="raw").tag(sync=True)
+    pinned = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, result: ParseResult, *, stage: str = "raw", **traits: Any) -> None:
+        if stage not in STAGES:
+            raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
+        self._result = _checked(result)
+        super().__init__(_payload=payload_of(result), stage=stage, **traits)
+
+    @property
+    def result(self) -> ParseResult:
+        return self._result
+
+    @result.setter
+    def result(self, result: ParseResult) -> None:
+        self._result = _checked(result)
+        self.pinned = ""
+        self._payload = payload_of(result)
+
+    def export_html(self, path: str | Path) -> Path:
+        """This view as one self-contained file; see `export_html`."""
+        return export_html(self._result, path)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget, and the same result as static HTML and text for readers that have no widgets."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        static = {"text/plain": str(self._result), "text/html": render_result(self._result)}
+        if bundle is None:
+            return static
+        shown, metadata = bundle
+        return {**shown, **static}, metadata
+
+
+def _checked(result: Any) -> ParseResult:
+    if not isinstance(result, ParseResult):
+        raise BadOptions("the parse view shows a ParseResult", got=type(result).__name__)
+    return result
+
+
+def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse view") -> Path:
+    """Write the interactive view to one HTML file that works from disk without network, and give back its path.
+
+    The file runs only the front-end module it carries; without JavaScript it shows the static view.
+    """
+    data = payload_json(payload_of(_checked(result)))
+    module = _source("parse_view.js") + (
+        "\nconst data = document.getElementById('toolparse-payload');"
+        "\nmount(document.getElementById('toolparse-view'), JSON.parse(data.textContent));\n"
+    )
+    body = (
+        '<div id="toolparse-view"></div>'
+        f'<script type="application/json" id="toolparse-payload">{data}</script>'
+        f"<noscript>{render_result(result)}</noscript>"
+    )
+    target = Path(path)
+    page = render_page(title, body, css=_source("parse_view.css"), module=module)
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+def _source(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
