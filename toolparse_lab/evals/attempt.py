@@ -65,9 +65,6 @@ def _tool_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     known = "|".join(re.escape(n) for n in sorted(names, key=len, reverse=True)) or r"(?!)"
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{known})(?!\w)))"
     opener = re.compile(f"(?:{'|'.join(_OPENERS)}){head}", re.IGNORECASE)
-    json_name = re.compile(
-        rf"""[{{,\[]\s*["'“]?(?:{_NAME_KEYS})["'”]?\s*:\s*["'“](?:functions\.)?([^"'“”\n]{{1,200}})["'”]"""
-    )
     code = re.compile(
         rf"^[ \t]*(?:\[[ \t]*)?(?:print\(|await )?(?:\w+\.)?(?:{known})[ \t]*\([^\n]*\)[\])]*[;,]?[ \t]*$"
         rf"|\A\s*\[\s*(?:{known})\s*\(",

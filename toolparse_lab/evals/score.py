@@ -279,7 +279,7 @@ def _recovered(call: ToolCall) -> bool:
 
 
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
-    from ..schema import coerce
+    from ..schema.coerce import coerce
 
     value = read_strict(call.source_json or "{}")
     schema = next((t.schema for t in tools if t.name == call.name), None)

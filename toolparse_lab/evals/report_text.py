@@ -1,0 +1,221 @@
+"""Reports as plain text: aligned for a terminal, and as Markdown."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from .report import Matrix, Report
+
+_BAR = 20
+
+
+def percent(x: Any, digits: int = 0) -> str:
+    """A share as a percentage, '–' where it is not known; nothing but a whole is shown as 100."""
+    if x is None or pd.isna(x):
+        return "–"
+    text = f"{100 * x:.{digits}f}"
+    if float(text) == 100 and x < 1:
+        text = f"{100 - 10**-digits:.{digits}f}"
+    elif float(text) == 0 and x > 0:
+        text = "<1" if digits == 0 else f"{10**-digits:.{digits}f}"
+    return f"{text} %"
+
+
+def span(low: Any, high: Any) -> str:
+    """An interval of shares in percent."""
+    return "" if pd.isna(low) else f"{100 * low:.0f}–{100 * high:.0f}"
+
+
+def money(x: Any) -> str:
+    if pd.isna(x):
+        return "–"
+    return "0" if x == 0 else f"{x:.2g}" if x < 0.01 else f"{x:.4f}" if x < 1 else f"{x:,.2f}"
+
+
+def interval_bar(low: float, rate: float, high: float, width: int = _BAR) -> str:
+    """An interval on a scale of 0 to 100 %: ├ and ┤ its ends, ● the rate."""
+    if math.isnan(rate):
+        return " " * width
+    at = [min(width - 1, int(x * width)) for x in (low, rate, high)]
+    cells = ["·"] * width
+    for i in range(at[0], at[2] + 1):
+        cells[i] = "─"
+    cells[at[0]], cells[at[2]] = "├", "┤"
+    cells[at[1]] = "●"
+    return "".join(cells)
+
+
+def headline(report: Report) -> str:
+    """The report in one line."""
+    cells = report.frame
+    cases = report.headline.loc[report.headline["score_success"].notna(), "case_id"].nunique()
+    parts = [f"{int(cells['n'].sum())} trials judged", f"{cases} cases", f"policy {report.policy}"]
+    if missing := int(cells["missing"].sum()):
+        parts.append(f"{missing} missing")
+    if ungraded := int(cells["ungraded"].sum()):
+        parts.append(f"{ungraded} ungraded")
+    return " · ".join(parts)
+
+
+_RATES = ("strict", "repaired", "coerced", "naive", "fabricated", "coercion_rate")
+# What a terminal gets, from wide to narrow: (bars, rates).
+_WIDTHS: tuple[tuple[bool, tuple[str, ...]], ...] = (
+    (True, _RATES),
+    (False, _RATES),
+    (False, ("strict", "repaired", "coerced", "naive")),
+    (False, ("strict", "naive")),
+    (False, ()),
+)
+
+
+def cell_rows(report: Report, *, bars: bool, rates: Sequence[str] = _RATES) -> tuple[list[str], list[list[str]], int]:
+    """(head, rows, number of left-aligned columns) of the table of cells."""
+    level = f"{report.level:.0%}".replace("%", " %")
+    head = [*report.by, "success", f"{level} interval", *([""] if bars else []), "n", "cases"]
+    extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
+    head += [*extra, *(r.replace("_", " ") for r in rates)]
+    against = report.baseline is not None
+    if against:
+        head += [f"Δ {report.baseline}", "Δ interval", "p Holm"]
+    rows = []
+    for cell in report.frame.to_dict("records"):
+        row = [str(cell[c]) for c in report.by]
+        row += [percent(cell["success"]), span(cell["ci_low"], cell["ci_high"])]
+        if bars:
+            row.append(interval_bar(cell["ci_low"], cell["success"], cell["ci_high"]))
+        row += [str(cell[c]) for c in ("n", "n_cases", *extra)]
+        row += [percent(cell[c]) for c in rates]
+        if against:
+            known = not pd.isna(cell["difference"])
+            row += [f"{100 * cell['difference']:+.0f}" if known else "–"]
+            row += [f"{100 * cell['diff_low']:+.0f}…{100 * cell['diff_high']:+.0f}" if known else ""]
+            row += [f"{cell['p_holm']:.3f}" if known else ""]
+        rows.append(row)
+    return head, rows, len(report.by)
+
+
+def render_text(report: Report, width: int | None = None) -> str:
+    """The report for a terminal of `width` columns (its own when None); what does not fit is left out of the table."""
+    width = width or shutil.get_terminal_size((120, 24)).columns
+    lines = [report.title, headline(report), ""]
+    if report.frame.empty:
+        return "\n".join([*lines, "There are no trials in this report."])
+    table = ""
+    for bars, rates in _WIDTHS:
+        head, rows, left = cell_rows(report, bars=bars, rates=rates)
+        table = aligned(head, rows, left, centred={left + 2} if bars else set())
+        if max(map(_width, table.splitlines())) <= width:
+            break
+    lines += [table, ""]
+    failures = report.failures
+    if len(failures):
+        lines.append("what went wrong")
+        rows = [
+            [_outcome(f["outcome"], f["sub_code"]), str(f["n"]), percent(f["share"]), f["trial_ids"]]
+            for f in failures.head(8).to_dict("records")
+        ]
+        lines += [aligned(["outcome", "n", "share", "trials"], rows, 1, {3}), ""]
+    codes = report.codes
+    if len(codes):
+        lines.append("problem codes")
+        rows = [[c["code"], str(c["n"]), percent(c["share"]), c["trial_ids"]] for c in codes.head(8).to_dict("records")]
+        lines += [aligned(["code", "n", "share", "trials"], rows, 1, {3}), ""]
+    if report.stops:
+        lines += [f"stopped early: {s}" for s in report.stops]
+    return "\n".join(lines).rstrip()
+
+
+def _outcome(outcome: str, sub_code: str) -> str:
+    return f"{outcome}/{sub_code}" if sub_code else outcome
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, centred: set[int] | None = None) -> str:
+    """Columns padded to one width: the first `left` and those in `centred` to the left, the others to the right."""
+    starts = set(range(left)) | (centred or set())
+    clean = [[" ".join(str(x).split()) if i not in starts else str(x) for i, x in enumerate(r)] for r in (head, *rows)]
+    widths = [max(_width(r[i]) for r in clean) for i in range(len(head))]
+    lines = []
+    for r in clean:
+        padded = [
+            x + " " * (w - _width(x)) if i in starts else " " * (w - _width(x)) + x
+            for i, (x, w) in enumerate(zip(r, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    lines.insert(1, "  ".join("─" * w for w in widths))
+    return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def render_matrix_text(m: Matrix) -> str:
+    found = {(r[m.rows], r[m.columns]): r for r in m.frame.to_dict("records")}
+    rows = []
+    for name in m.table.index:
+        row = [str(name)]
+        for column in m.table.columns:
+            cell = found.get((name, column))
+            interval = f" [{span(cell['ci_low'], cell['ci_high'])}]" if cell and cell["n"] else ""
+            row.append(percent(cell["success"] if cell else None) + interval)
+        rows.append(row)
+    head = [f"{m.rows} \\ {m.columns}", *map(str, m.table.columns)]
+    return f"success, policy {m.policy}\n{aligned(head, rows, 1)}"
+
+
+def render_markdown(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    out = [f"# {_md(report.title)}", "", _md(headline(report)), ""]
+    if report.frame.empty:
+        return "\n".join([*out, "There are no trials in this report.", ""])
+    head, rows, left = cell_rows(report, bars=False)
+    out += ["## Success", "", *_md_table(head, rows, left), ""]
+    out += ["## What happened", ""]
+    wide = report.waterfall.pivot(index=list(report.by), columns="outcome", values="n").fillna(0).astype(int)
+    order = list(dict.fromkeys(report.waterfall["outcome"]))
+    wide = wide.reindex(columns=[o for o in order if o in wide])
+    names = [tuple(r[c] for c in report.by) for r in report.frame.to_dict("records")]
+    counts = {i if isinstance(i, tuple) else (i,): r for i, r in zip(wide.index, wide.to_numpy().tolist(), strict=True)}
+    out += _md_table([*report.by, *wide.columns], [[*n, *map(str, counts[n])] for n in names], left)
+    if len(report.failures):
+        rows = [
+            [_outcome(f["outcome"], f["sub_code"]), str(f["n"]), percent(f["share"]), f["example"], f["trial_ids"]]
+            for f in report.failures.to_dict("records")
+        ]
+        out += ["", "## What went wrong", "", *_md_table(["outcome", "n", "share", "for example", "trials"], rows, 1)]
+    if len(report.codes):
+        rows = [
+            [c["code"], str(c["n"]), percent(c["share"]), c["meaning"], c["trial_ids"]]
+            for c in report.codes.to_dict("records")
+        ]
+        out += ["", "## Problem codes", "", *_md_table(["code", "n", "share", "meaning", "trials"], rows, 1)]
+    if len(report.coercions):
+        rows = [
+            [c["rule"], *(str(c[k]) for k in ("applied", "rescued", "false_rescues")), percent(c["false_rescue_rate"]),
+             str(c["harmed"]), c["meaning"]]
+            for c in report.coercions.to_dict("records")
+        ]  # fmt: skip
+        names_ = ["rule", "applied", "rescued", "false rescues", "false-rescue rate", "harmed", "meaning"]
+        out += ["", f"## Coercions (policy {report.coerced_policy})", "", *_md_table(names_, rows, 1)]
+    out += ["", "## Method", "", *(f"- {_md(n)}" for n in report.notes), ""]
+    return "\n".join(out)
+
+
+def _md_table(head: Sequence[Any], rows: Sequence[Sequence[Any]], left: int) -> list[str]:
+    marks = ["---" if i < left else "---:" for i in range(len(head))]
+    return [f"| {' | '.join(_md(x) for x in row)} |" for row in (head, marks, *rows)]
+
+
+_MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_[]|#"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
+
+
+def _md(x: Any) -> str:
+    """Text that Markdown shows as it is: no markup, no HTML, on one line."""
+    return " ".join(str(x).split()).translate(_MARKDOWN)
