@@ -3,7 +3,8 @@
 What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before the answer),
 ``status=500``, ``status=429`` with ``after=0.1`` (Retry-After) and ``times=1`` (only the first so many), ``cut=3``
 (the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool``
-(a native tool call), ``say=...`` (the answer is everything after it; otherwise an echo of the last message).
+(a native tool call), ``say=...`` (the answer is everything after it, as a JSON string where ``escaped`` is said too;
+otherwise an echo of the last message).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class MockOpenAI:
                 message = "This model's maximum context length is 10 tokens. Please reduce the length."
             self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
             return
-        text = text or asked
+        text = json.loads(text) if "escaped" in words else text or asked
         finish = "tool_calls" if "tool" in words else "length" if "length" in words else "stop"
         if body.get("stream"):
             self._stream(http, body, text, finish, order, words)

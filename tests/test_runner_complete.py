@@ -1,0 +1,319 @@
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from mock_openai import MockOpenAI
+
+from toolparse_lab.errors import UnknownModel
+from toolparse_lab.runner.complete import check_model, complete, token_cost
+from toolparse_lab.runner.failures import error_kind, error_message, retry_after
+from toolparse_lab.runner.loop import run_sync
+from toolparse_lab.runner.types import ERROR_KINDS, Completion, Model, Request
+
+T = TypeVar("T")
+KEY = "planted-key-0123456789"
+TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+PROVIDERS = ("openai", "hosted_vllm")  # one goes through the OpenAI client, the other through litellm's own
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[MockOpenAI]:
+    with MockOpenAI() as running:
+        yield running
+
+
+def ask(mock: MockOpenAI, text: str, *, provider: str = "openai", **changes: Any) -> Completion:
+    model = Model(f"{provider}/m", api_base=mock.url, api_key=KEY, timeout=changes.pop("timeout", 10), price=(1, 2))
+    messages = ({"role": "user", "content": text},)
+    return run_sync(complete(Request(model, "m", messages, changes.pop("params", {}), **changes)))
+
+
+TEXTS = {
+    "plain": "hello",
+    "thinking": "<think>\nfirst\n</think>\n\nthen <tool_call>{}</tool_call>",
+    "space": "  a \r\n\tb\n ",
+    "emoji": "a😀b é 日本",
+    "lone surrogate": "a\ud800b",
+    "control": "a\x00b\x1b[0m",
+    "sentence tokens": "<s>a</s><|im_end|>",
+    "repetition": "abcd" * 300,
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_raw_is_what_the_model_wrote(mock: MockOpenAI, text: str, provider: str, stream: bool) -> None:
+    # The mock is asked by ASCII words, as a client that encodes strictly could not send some of these.
+    c = ask(mock, "escaped say=" + json.dumps(text), provider=provider, stream=stream)
+    assert c.raw == text
+    assert (c.status, c.finish_reason, c.cut, c.endpoint_kind) == ("ok", "stop", False, "chat_text")
+    assert (c.prompt_tokens, c.completion_tokens, c.cost) == (10, 5, (10 * 1 + 5 * 2) / 1e6)
+    assert c.latency is not None
+    assert c.latency > 0
+    assert "".join(x.text for x in c.chunks).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") == (
+        text if stream else ""
+    )
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_chunks_are_kept_as_they_came(mock: MockOpenAI, provider: str) -> None:
+    c = ask(mock, "gap=0.03 size=3 say=abcdefgh", provider=provider, stream=True)
+    assert [x.text for x in c.chunks] == ["abc", "def", "gh"]
+    times = [x.at for x in c.chunks]
+    assert times == sorted(times)
+    assert times[2] - times[0] > 0.04
+    assert c.ttft == times[0]
+    assert c.latency is not None
+    assert c.latency >= times[2]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_reasoning_that_the_server_split_off_is_kept_apart(mock: MockOpenAI, provider: str, stream: bool) -> None:
+    c = ask(mock, "reason say=hello", provider=provider, stream=stream)
+    assert (c.raw, c.reasoning) == ("hello", "because")
+    assert [x.text for x in c.chunks if x.kind == "reasoning"] == (["be", "cause"] if stream else [])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("arguments", ['{"city":"Paris"}', '{"city": "Par', "", "{}{}", '{"a": 3.0}'])
+def test_native_calls_are_canonical_json_broken_arguments_included(
+    mock: MockOpenAI, arguments: str, provider: str, stream: bool
+) -> None:
+    # Nothing to stream gives no call at all, so an empty argument string is only asked for whole.
+    stream = stream and bool(arguments)
+    text = f"tool say={arguments}" if arguments else "tool escaped say=" + json.dumps("")
+    c = ask(mock, text, provider=provider, stream=stream, tools=(TOOL,))
+    call = {"id": "call_0", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+    assert c.raw == json.dumps({"content": None, "tool_calls": [call]}, separators=(",", ":"))
+    assert (c.status, c.endpoint_kind, c.finish_reason) == ("ok", "native_tools", "tool_calls")
+    assert mock.bodies[-1]["tools"] == [TOOL]
+
+
+def test_a_native_answer_without_a_call_says_so(mock: MockOpenAI) -> None:
+    assert ask(mock, "say=no", tools=(TOOL,)).raw == '{"content":"no","tool_calls":[]}'
+
+
+def test_parallel_native_calls_are_all_kept_in_order(mock: MockOpenAI) -> None:
+    c = ask(mock, 'tool say={"city":"A"}|{"city":"B"}', tools=(TOOL,))
+    assert [x["function"]["arguments"] for x in json.loads(c.raw)["tool_calls"]] == ['{"city":"A"}', '{"city":"B"}']
+
+
+def test_every_parameter_reaches_the_server_and_the_record(mock: MockOpenAI) -> None:
+    model = Model(
+        "openai/m",
+        api_base=mock.url,
+        api_key=KEY,
+        params={"temperature": 0.5, "top_p": 0.9},
+        extra_body={"top_k": 3},
+        headers={"x-team": "red"},
+    )
+    params = {"temperature": 0, "seed": 7, "max_tokens": 9, "stop": ["z"], "grammar": 'root ::= "a"'}
+    c = run_sync(complete(Request(model, "m", ({"role": "user", "content": "say=x"},), params)))
+    body = mock.bodies[-1]
+    for name, value in {**params, "top_p": 0.9, "top_k": 3}.items():
+        assert body[name] == value
+    assert mock.headers[-1]["x-team"] == "red"
+    assert c.response is not None
+    sent = c.response["sent"]
+    assert (sent["seed"], sent["extra_body"]["grammar"], sent["extra_body"]["top_k"]) == (7, params["grammar"], 3)
+    assert "messages" not in sent  # as asked, so not written twice
+    assert c.system_fingerprint == "mock_fp"
+
+
+FAILURES = {
+    "rate_limited": "status=429 after=0.25",
+    "server_error": "status=500",
+    "auth": "status=401",
+    "not_found": "status=404",
+    "bad_request": "status=400",
+    "context_overflow": "status=400 overflow",
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("kind", "text"), FAILURES.items(), ids=FAILURES)
+def test_failures_have_a_class_and_no_key_in_them(
+    mock: MockOpenAI, kind: str, text: str, provider: str, stream: bool
+) -> None:
+    asked = len(mock.bodies)
+    c = ask(mock, f"{text} say=x", provider=provider, stream=stream)
+    assert (c.status, c.error_kind, c.raw) == ("error", kind, "")
+    assert c.error_kind in ERROR_KINDS
+    assert c.error_message
+    assert KEY not in c.to_json()
+    assert c.retry_after == (0.25 if kind == "rate_limited" else None)
+    assert len(mock.bodies) == asked + 1  # retries belong to the pool
+
+
+def test_what_the_server_repeats_of_a_key_is_removed(mock: MockOpenAI) -> None:
+    c = ask(mock, "status=500 say=x")
+    assert mock.headers[-1]["authorization"] == f"Bearer {KEY}"
+    assert c.error_message is not None
+    assert "your key was Bearer [redacted]" in c.error_message
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_cut_stream_is_never_finished(mock: MockOpenAI, provider: str) -> None:
+    c = ask(mock, "cut=2 say=abcdefghijkl", provider=provider, stream=True)
+    assert (c.status, c.error_kind, c.cut, c.finish_reason, c.raw) == ("error", "cut_stream", True, None, "abcdefgh")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_stream_that_ends_at_the_token_limit_is_finished_but_not_stopped(mock: MockOpenAI, provider: str) -> None:
+    c = ask(mock, "length say=abc", provider=provider, stream=True)
+    assert (c.status, c.cut, c.finish_reason) == ("ok", False, "length")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_server_that_never_answers_is_a_timeout(mock: MockOpenAI, stream: bool) -> None:
+    c = ask(mock, "hang", stream=stream, timeout=0.4)
+    assert (c.status, c.error_kind, c.cut) == ("error", "timeout", False)
+    assert c.latency is not None
+    assert 0.3 < c.latency < 3
+
+
+def test_the_timeout_is_of_the_whole_answer_not_of_each_chunk(mock: MockOpenAI) -> None:
+    c = ask(mock, "gap=0.2 size=1 say=abcdefghijkl", stream=True, timeout=0.7)
+    assert (c.status, c.error_kind, c.cut) == ("error", "timeout", True)
+    assert c.raw
+    assert "abcdefghijkl".startswith(c.raw)
+
+
+def test_a_server_that_is_not_there_is_a_connection_failure() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for provider in PROVIDERS:
+        model = Model(f"{provider}/m", api_base=f"http://127.0.0.1:{port}/v1", api_key=KEY, timeout=5)
+        c = run_sync(complete(Request(model, "m", ({"role": "user", "content": "x"},))))
+        assert (c.status, c.error_kind) == ("error", "connection")
+
+
+def test_a_message_that_cannot_be_sent_is_a_bad_request(mock: MockOpenAI) -> None:
+    assert ask(mock, "say=\ud800").error_kind == "bad_request"
+
+
+def test_a_model_nobody_can_route_is_refused_before_any_call() -> None:
+    with pytest.raises(UnknownModel, match="litellm model string"):
+        check_model(Model("no-such-model-anywhere"))
+    with pytest.raises(UnknownModel, match="smollm2-135m"):
+        check_model(Model("toolparse-local/other"))
+
+
+def test_an_unlisted_model_has_no_price_rather_than_none_to_pay() -> None:
+    assert token_cost(Model("hosted_vllm/Qwen3-8B"), 10, 10) is None
+    assert token_cost(Model("hosted_vllm/Qwen3-8B", price=(0, 0)), 10, 10) == 0
+    assert token_cost(Model("hosted_vllm/Qwen3-8B", price=(1, 2)), 1_000_000, 500_000) == 2
+    assert token_cost(Model("toolparse-local/smollm2-135m"), 10, 10) == 0
+    assert token_cost(Model("openai/gpt-4o-mini"), None, 10) is None
+    listed = token_cost(Model("openai/gpt-4o-mini"), 1000, 1000)
+    assert listed is not None
+    assert listed > 0
+
+
+def test_cancelling_closes_the_call(mock: MockOpenAI) -> None:
+    async def cancelled() -> None:
+        model = Model("openai/m", api_base=mock.url, api_key=KEY)
+        request = Request(model, "m", ({"role": "user", "content": "slow=5 say=x"},), stream=True)
+        task = asyncio.create_task(complete(request))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run_sync(cancelled())
+
+
+class Odd(Exception):
+    def __init__(self, message: str, **members: object) -> None:
+        super().__init__(message)
+        for name, value in members.items():
+            setattr(self, name, value)
+
+
+@pytest.mark.parametrize(
+    ("e", "kind"),
+    [
+        (TimeoutError(), "timeout"),
+        (ConnectionResetError("reset"), "connection"),
+        (Odd("boom"), "other"),
+        (Odd("boom", status_code=503), "server_error"),
+        (Odd("in a stream", body={"code": 429}), "rate_limited"),
+        (Odd("in a stream", code="400"), "bad_request"),
+        (Odd("peer closed connection without sending complete message body"), "connection"),
+        (Odd("too long", status_code=413), "context_overflow"),
+    ],
+)
+def test_any_exception_has_a_class(e: Exception, kind: str) -> None:
+    assert error_kind(e) == kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "3"}, 3),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"llm_provider-retry-after": "2"}, 2),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_a_provider_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(Odd("x", headers=headers), now=10) == seconds
+
+
+def test_an_error_message_is_one_short_line() -> None:
+    text = error_message(Odd("litellm.BadRequestError: litellm.X: a\n  b\n" + "c" * 1000))
+    assert text.startswith("a b c")
+    assert len(text) <= 500
+    assert error_message(Odd("")) == "Odd"
+
+
+def _alone(code: str) -> Coroutine[Any, Any, tuple[int, str]]:
+    async def go() -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "error", "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
+
+    return go()
+
+
+def test_a_fresh_interpreter_that_turns_warnings_into_errors_can_ask_and_prints_nothing(mock: MockOpenAI) -> None:
+    code = f"""
+import asyncio
+from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.loop import run_sync
+from toolparse_lab.runner.types import Model, Request
+r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "say=hi"}},))
+assert run_sync(complete(r)).raw == "hi"
+r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "status=500"}},))
+assert run_sync(complete(r)).error_kind == "server_error"
+"""
+    assert run_sync(_alone(code)) == (0, "")
+
+
+def test_the_types_and_the_pool_load_without_litellm() -> None:
+    code = """
+import sys
+import toolparse_lab.runner.types, toolparse_lab.runner.pool, toolparse_lab.runner.recording
+heavy = {"litellm", "sqlalchemy", "tqdm", "xllamacpp", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    assert run_sync(_alone(code)) == (0, "")
