@@ -1,0 +1,111 @@
+"""Evaluate and debug how text of language models becomes exact tool calls.
+
+>>> import toolparse_lab as tp
+>>> tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+>>> result = tp.parse('<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>', "hermes", tools)
+>>> result.calls[0].arguments
+{'a': 1}
+>>> result.calls[0].origin("/a").span
+Span(start=45, end=46)
+
+What needs pandas, litellm or a notebook is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import errors, rjson
+from .api import parse, stream
+from .protocols.base import Protocol
+from .protocols.json_mix import json_mix_protocol
+from .registry import protocols
+from .schema.coerce import Coerced, coerce, coerce_by_schema
+from .toolspec import ToolSpec
+from .types import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Edit,
+    Event,
+    Markup,
+    Origin,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Segment,
+    Span,
+    Step,
+    TextDelta,
+    ToolCall,
+)
+
+if TYPE_CHECKING:
+    from .evals.cases import Case, Cases, load_cases
+    from .lab import Lab
+    from .runner.types import Model
+
+__version__ = "0.1.0"
+
+# name -> module, for what would make the import slow
+_LATE = {
+    "Case": "toolparse_lab.evals.cases",
+    "Cases": "toolparse_lab.evals.cases",
+    "Lab": "toolparse_lab.lab",
+    "Model": "toolparse_lab.runner.types",
+    "load_cases": "toolparse_lab.evals.cases",
+}
+
+__all__ = [
+    "CallDelta",
+    "CallEnd",
+    "CallStart",
+    "Case",
+    "Cases",
+    "Coerced",
+    "Edit",
+    "Event",
+    "Lab",
+    "Markup",
+    "Model",
+    "Origin",
+    "ParseOptions",
+    "ParseResult",
+    "Problem",
+    "Protocol",
+    "ReasoningDelta",
+    "Recovered",
+    "Retract",
+    "Segment",
+    "Span",
+    "Step",
+    "TextDelta",
+    "ToolCall",
+    "ToolSpec",
+    "__version__",
+    "coerce",
+    "coerce_by_schema",
+    "errors",
+    "json_mix_protocol",
+    "load_cases",
+    "parse",
+    "protocols",
+    "rjson",
+    "stream",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        value = getattr(importlib.import_module(_LATE[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -161,7 +161,11 @@ class ParseOptions:
             raise BadOptions("unknown coercion policy", got=self.coerce, expected=", ".join(_POLICIES))
         if self.reasoning not in ("auto", "prefilled", "none"):
             raise BadOptions("unknown reasoning mode", got=self.reasoning, expected="auto, prefilled or none")
-        if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or not 1 <= self.max_depth <= 100_000:
+        if (
+            isinstance(self.max_depth, bool)
+            or not isinstance(self.max_depth, int)
+            or not 1 <= self.max_depth <= 100_000
+        ):
             raise BadOptions("max_depth is out of range", got=self.max_depth, expected="1 to 100000")
 
     @classmethod
@@ -295,9 +299,7 @@ class ToolCall:
             "source_json": self.source_json,
             "arguments_json": self.arguments_json,
             "edits": [[e.span.start, e.span.end, e.text, e.rule] for e in self.edits],
-            "steps": [
-                [s.stage, s.rule, s.path, _span_out(s.span), s.before_json, s.after_json] for s in self.steps
-            ],
+            "steps": [[s.stage, s.rule, s.path, _span_out(s.span), s.before_json, s.after_json] for s in self.steps],
             "problems": [_problem_out(p) for p in self.problems],
             "origins": [[p, o.span.start, o.span.end, o.exact] for p, o in self.origins.get().items()],
         }
@@ -431,9 +433,7 @@ class ParseResult:
         if on_error not in ("text", "drop"):
             raise BadOptions("on_error is 'text' or 'drop'", got=on_error)
         unread = _unread_segments(self.calls) if on_error == "text" else frozenset()
-        return "".join(
-            s.span.of(self.raw) for i, s in enumerate(self.segments) if s.kind == "text" or i in unread
-        )
+        return "".join(s.span.of(self.raw) for i, s in enumerate(self.segments) if s.kind == "text" or i in unread)
 
     @property
     def trace(self) -> tuple[Step, ...]:

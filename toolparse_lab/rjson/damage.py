@@ -90,9 +90,9 @@ class Damage:
             if pos >= self.size:
                 return pos
             ch = text[pos]
-            if ch == "/" and text[pos + 1 : pos + 2] in ("/", "*"):
-                pos = self.comment(pos)
-            elif ch == "#" and (pos == 0 or text[pos - 1] in " \t\n"):
+            if (ch == "/" and text[pos + 1 : pos + 2] in ("/", "*")) or (
+                ch == "#" and (pos == 0 or text[pos - 1] in " \t\n")
+            ):
                 pos = self.comment(pos)
             elif ch > "~" or ch in "\x0b\x0c":
                 odd = _ODD_SPACE.match(text, pos)

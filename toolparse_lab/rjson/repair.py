@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import Edit, Problem, Span
-from ..values import Value, number, Num, same
+from ..values import Num, Value, number, same
 from .damage import Damage, Found, Refusal
 from .positions import apply_edits, find_places
 
@@ -35,7 +35,9 @@ def _reject_constant(name: str) -> Value:
     raise ValueError(f"{name} is not JSON")
 
 
-_UNIQUE = json.JSONDecoder(parse_float=Num, parse_int=number, parse_constant=_reject_constant, object_pairs_hook=_unique)
+_UNIQUE = json.JSONDecoder(
+    parse_float=Num, parse_int=number, parse_constant=_reject_constant, object_pairs_hook=_unique
+)
 _UNIQUE_FAST = json.JSONDecoder(parse_float=Num, parse_constant=_reject_constant, object_pairs_hook=_unique)
 _NEEDS_INT_HOOK = re.compile(r"-0(?![.\d])|\d{4000}")
 _JSON_SPACE = re.compile(r"[ \t\n\r]*+")

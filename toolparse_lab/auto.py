@@ -1,0 +1,78 @@
+"""`auto`: every shipped format at once. Each opener is read by the format whose opener it is.
+
+Which format that is depends on the text up to the opener's body alone, so that streaming and batch agree. Formats
+without delimiters compete only where the whole answer begins like one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .errors import UnwritableCall
+from .protocols.base import Decoded, NeedMore, Opening, Protocol, Reading, Tools
+from .registry import protocols
+from .scan import Scanner
+from .toolspec import ToolSpec
+
+
+class AnyEnvelope:
+    """The envelopes of several protocols side by side."""
+
+    @cached_property
+    def members(self) -> tuple[Protocol, ...]:
+        return tuple(protocols().values())
+
+    @cached_property
+    def closers(self) -> tuple[str, ...]:
+        found = [c for p in self.members for c in getattr(p.envelope, "closers", ())]
+        return tuple(dict.fromkeys(found))
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(h for p in self.members for h in p.envelope.heads(tools)))
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        more: NeedMore | None = None
+        for p in self.members:
+            if not any(text.startswith(h, pos) for h in p.envelope.heads(tools)):
+                continue
+            found = p.envelope.open(text, pos, final, tools)
+            if isinstance(found, NeedMore):
+                more = found
+            elif found is not None:
+                # A format that may still claim the opener would make the answer depend on the chunking.
+                return more if more is not None else replace(found, owner=p)
+        return more
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        assert opening.owner is not None
+        return opening.owner.envelope.scanner(opening, tools)
+
+    def speculates(self, text: str) -> Opening | NeedMore | None:
+        more: NeedMore | None = None
+        for p in self.members:
+            found = p.envelope.speculates(text)
+            if isinstance(found, NeedMore):
+                more = found
+            elif found is not None:
+                return replace(found, owner=p)
+        return more
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersCodec:
+    """Hands each body to the codec of the format that opened it."""
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        assert reading.opening.owner is not None
+        return reading.opening.owner.codec.strict(body, reading)
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        assert reading.opening.owner is not None
+        return reading.opening.owner.codec.read(body, reading)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        raise UnwritableCall("'auto' only reads", got=name, hint="write with the protocol the model was told of")
+
+
+AUTO = Protocol(id="auto", title="whatever format the text is in", envelope=AnyEnvelope(), codec=OwnersCodec())

@@ -1,0 +1,532 @@
+"""The push parser. `feed` returns events, `close` returns the result; `parse` is one feed and one close.
+
+The engine knows no format: it asks the protocol's envelope what opens where, hands the body's unsettled tail to a
+scanner, and the finished body to the resolver. Text is final; only calls and reasoning may be retracted. Each
+character is shown to a scanner once, and going back after a wrong closer has a budget, so the cost is linear.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .errors import ParserClosed
+from .protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
+from .protocols.tags import THINK_TAGS, open_reasoning, reasoning_scanner
+from .recovery import Held, Recovery
+from .resolve import Body, Resolver
+from .rjson.damage import Refusal
+from .scan import Close, Scanner, partial_start
+from .toolspec import ToolSpec
+from .types import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Markup,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Segment,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+
+_HIGH = re.compile("[\ud800-\udbff]\\Z")
+_LOW = re.compile("[\udc00-\udfff]")
+
+
+class StreamParser:
+    """One text under one protocol. Feed it chunks of any size, then close it."""
+
+    def __init__(self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> None:
+        self.protocol = protocol
+        self.tools = {t.name: t for t in tools}
+        self._specs = tools
+        self.options = options
+        self._resolver = Resolver(protocol, self.tools, options)
+        heads = protocol.envelope.heads(self.tools)
+        thinks = tuple(THINK_TAGS) if options.reasoning != "none" else ()
+        self._heads = heads
+        self._literals = heads + thinks
+        self._tokens = _text_tokens(self._literals)
+        self._recovery = Recovery(protocol, self._resolver, heads) if options.recover else None
+        self._pieces: list[str] = []
+        self._tail = ""
+        self._base = 0  # offset in raw of the tail's first character
+        self._high = ""  # a surrogate whose other half may come
+        self._segments: list[Segment] = []
+        self._calls: list[ToolCall] = []
+        self._problems: list[Problem] = []
+        self._events: list[Event] = []
+        self._open: _Open | None = None
+        self._text_start = 0
+        self._fresh = True  # only white space since the last segment that is no text
+        self._spoken = False  # something visible was said, be it text or a call
+        self._blank = True  # only white space on this line
+        self._ticks = 0  # length of the run of backticks that opened inline code on this line
+        self._fence = 0  # length of the run of backticks that opened a code fence
+        self._debt = 0  # characters that were shown to scanners a second time
+        self._deaf = 0  # up to this offset nothing is held back for recovery
+        self._started = False
+        self._closed = False
+        self._result: ParseResult | None = None
+
+    def feed(self, chunk: str) -> tuple[Event, ...]:
+        """The events that `chunk` settles. Raises ParserClosed after close; never on account of the text."""
+        if self._closed:
+            raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
+        if self._high:
+            chunk, self._high = self._high + chunk, ""
+            if len(chunk) > 1 and _LOW.match(chunk, 1):
+                pair = chunk[:2].encode("utf-16", "surrogatepass").decode("utf-16")
+                chunk = pair + chunk[2:]
+        if chunk and _HIGH.search(chunk):
+            chunk, self._high = chunk[:-1], chunk[-1]
+        if chunk:
+            self._pieces.append(chunk)
+            self._tail += chunk
+            self._run(False)
+        return self._flush()
+
+    def close(self) -> ParseResult:
+        """The result. What was held back becomes text, an open call is truncated."""
+        if self._result is not None:
+            return self._result
+        self._closed = True
+        if self._high:
+            self._pieces.append(self._high)
+            self._tail += self._high
+            self._high = ""
+        self._run(True)
+        self._end_text(self._base)
+        raw = "".join(self._pieces)
+        self._result = ParseResult(
+            raw=raw,
+            protocol=self.protocol.id,
+            options=self.options,
+            segments=tuple(self._segments),
+            calls=tuple(self._calls),
+            problems=tuple(self._problems),
+            tools=self._specs,
+        )
+        return self._result
+
+    def last_events(self) -> tuple[Event, ...]:
+        """The events that closing settled; empty before `close` and when read a second time."""
+        return self._flush()
+
+    def _flush(self) -> tuple[Event, ...]:
+        events = tuple(self._events)
+        self._events.clear()
+        return events
+
+    # the loop
+
+    def _run(self, final: bool) -> None:
+        if not self._started:
+            self._started = True
+            if self.options.reasoning == "prefilled":
+                self._open = _Open(Opening(0, "reasoning"), 0, 0, reasoning_scanner("<think>"))
+        while True:
+            more = self._scan_body(self._open, final) if self._open else self._scan_text(final)
+            if not more:
+                return
+
+    def _take(self, n: int) -> None:
+        """Moves the settled beginning off the tail."""
+        if n:
+            self._tail = self._tail[n:]
+            self._base += n
+
+    # text
+
+    def _scan_text(self, final: bool) -> bool:
+        """One pass over text; True when a segment opened or closed and there may be more to do."""
+        tail = self._tail
+        if self._fresh and self._base >= self._deaf:
+            held = self._hold(tail, final)
+            if held is not None:
+                return held
+        pos = 0
+        while True:
+            m = self._tokens.search(tail, pos)
+            if not m:
+                break
+            at = m.start()
+            if at > pos and not tail[pos:at].isspace():
+                self._word()
+            if m["line"] is not None:
+                self._blank, self._ticks = True, 0
+                pos = m.end()
+                continue
+            if m["ticks"] is not None:
+                rest = tail[at:]
+                if not final and (m.end() == len(tail) or any(h.startswith(rest) for h in self._heads)):
+                    return self._text(at)
+                run = len(m["ticks"])
+                held = self._fence_recovery(tail, at, run, final)
+                if held is not None:
+                    return held
+                self._backticks(run)
+                pos = m.end()
+                continue
+            opening = self._opening(tail, at, final)
+            if isinstance(opening, NeedMore):
+                return self._text(at)
+            if opening is None:
+                self._word()
+                pos = at + 1
+                if tail[at] == "`":  # a head of backticks that opened nothing is still a run of backticks
+                    run = _run_length(tail, at)
+                    self._backticks(run)
+                    pos = at + run
+                continue
+            self._text(at)
+            self._begin(opening)
+            return True
+        end = len(tail) if final else partial_start(tail, self._literals)
+        if end > pos and not tail[pos:end].isspace():
+            self._word()
+        self._text(max(end, pos) if final else max(pos, end))
+        return False
+
+    def _word(self) -> None:
+        """Something that is no white space was read as text."""
+        self._blank = self._fresh = False
+        self._spoken = True
+
+    def _text(self, n: int) -> bool:
+        """Settles `n` characters of text; always False, so that the loop waits for more."""
+        if n > 0:
+            self._events.append(TextDelta(Span(self._base, self._base + n)))
+            self._take(n)
+        return False
+
+    def _backticks(self, run: int) -> None:
+        """Keeps track of quoted code: fences at the beginning of a line, inline code inside one."""
+        if run >= 3 and self._blank:
+            self._fence = 0 if self._fence and run >= self._fence else self._fence or run
+        elif not self._fence:
+            self._ticks = 0 if self._ticks == run else self._ticks or run
+        self._word()
+
+    def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
+        if not self._fence and self._blank and self.options.reasoning != "none":
+            think = open_reasoning(tail, at)
+            if think:
+                return think
+            if not final and any(t.startswith(tail[at:]) for t in THINK_TAGS):
+                return NEED_MORE
+        opening = self.protocol.envelope.open(tail, at, final, self.tools)
+        if opening is None or isinstance(opening, NeedMore) or opening.kind != "call":
+            return opening
+        if self._fence:
+            return None  # an example in a code fence is no call
+        if self._ticks:
+            return self._quoted(tail, at, opening, final)
+        return opening
+
+    def _quoted(self, tail: str, at: int, opening: Opening, final: bool) -> Opening | NeedMore | None:
+        """Inside inline code that is closed again on the same line, an opener is an example."""
+        for m in _LINE_OR_TICKS.finditer(tail, at):
+            if m[0] == "\n":
+                return opening
+            if m.end() == len(tail) and not final:
+                return NEED_MORE
+            if len(m[0]) == self._ticks:
+                self._problems.append(
+                    Problem(
+                        "scan", "call.quoted-example", "info", "a call inside quoted code is an example", "",
+                        Span(self._base + at, self._base + at + opening.end),
+                    )
+                )  # fmt: skip
+                return None
+        return opening if final else NEED_MORE
+
+    # calls outside their format
+
+    def _hold(self, tail: str, final: bool) -> bool | None:
+        """Holds text back that may be a call without its delimiters; None when there is nothing to hold."""
+        stripped = tail.lstrip()
+        if not stripped:
+            return None
+        lead = len(tail) - len(stripped)
+        if not self._spoken:
+            speculative = self.protocol.envelope.speculates(stripped)
+            if isinstance(speculative, NeedMore):
+                return None if final else False
+            if speculative is not None:
+                self._text(lead)
+                self._begin(speculative)
+                return True
+        if self._recovery is None:
+            return None
+        held = self._recovery.bare(stripped, final, self._base + lead)
+        return self._settle_held(held, lead)
+
+    def _fence_recovery(self, tail: str, at: int, run: int, final: bool) -> bool | None:
+        """A code fence that holds nothing but a known tool's call."""
+        if self._recovery is None or run < 3 or not self._blank or self._fence or self._base + at < self._deaf:
+            return None
+        held = self._recovery.fenced(tail[at:], run, final, self._base + at)
+        if held is None:
+            return None
+        return self._settle_held(held, at)
+
+    def _settle_held(self, held: Held | NeedMore | None, lead: int) -> bool | None:
+        if held is None:
+            return None
+        if isinstance(held, NeedMore):
+            return self._text(lead)
+        self._text(lead)
+        if held.body is None:
+            self._deaf = self._base + held.end
+            return True
+        start, end = self._base, self._base + held.end
+        self._end_text(start)
+        segment = Segment("recovered", Span(start, end), held.body)
+        calls = self._recovery.calls(held, segment, len(self._segments), len(self._calls)) if self._recovery else ()
+        self._segments.append(segment)
+        self._calls.extend(calls)
+        self._events.append(Recovered(Span(start, end), calls))
+        self._take(held.end)
+        self._restart_text()
+        self._spoken = True
+        return True
+
+    def _restart_text(self) -> None:
+        self._text_start = self._base
+        self._fresh = True
+
+    def _end_text(self, at: int) -> None:
+        if at > self._text_start:
+            self._segments.append(Segment("text", Span(self._text_start, at)))
+        self._text_start = at
+
+    # bodies
+
+    def _begin(self, opening: Opening) -> None:
+        start = self._base
+        self._end_text(start)
+        end = start + opening.end
+        span = Span(start, end)
+        if opening.kind == "call":
+            self._events.append(CallStart(span))
+        elif opening.end:
+            self._events.append(Markup(span))
+            self._segments.append(Segment("markup", span))
+        literal = self._tail[: opening.end]
+        self._take(opening.end)
+        if opening.kind == "markup":
+            self._restart_text()
+            return
+        if opening.kind == "reasoning":
+            self._open = _Open(opening, start, end, self._reasoning(opening, literal))
+            return
+        if opening.whole:
+            whole = _Open(opening, start, end, None)
+            self._finish_call(whole, self._unit(whole, "", True, "closer"), end, end)
+            return
+        self._open = _Open(opening, start, end, self.protocol.envelope.scanner(opening, self.tools))
+
+    def _reasoning(self, opening: Opening, literal: str) -> Scanner:
+        if literal in THINK_TAGS:
+            return reasoning_scanner(literal)
+        return self.protocol.envelope.scanner(opening, self.tools)
+
+    def _scan_body(self, body: _Open, final: bool) -> bool:
+        tail = self._tail
+        assert body.scanner is not None
+        if tail or final:
+            found = body.scanner.scan(tail, final)
+            if isinstance(found, Close):
+                return self._close_body(body, found)
+            if found:
+                body.pieces.append(tail[:found])
+                self._delta(body, Span(self._base, self._base + found))
+                self._take(found)
+        if not final:
+            return False
+        late = body.scanner.finish()
+        if late is not None and self._affordable(body.start + late.end):
+            return self._close_body(body, late)
+        return self._truncate(body)
+
+    def _delta(self, body: _Open, span: Span) -> None:
+        kind = ReasoningDelta if body.opening.kind == "reasoning" else CallDelta
+        self._events.append(kind(span))
+
+    def _affordable(self, back_to: int) -> bool:
+        """Whether going back to an offset keeps the whole work linear in the text read so far."""
+        cost = self._base - back_to
+        if cost <= 0:
+            return True
+        if self._debt + cost > 4 * self._base + 4096:
+            return False
+        self._debt += cost
+        return True
+
+    def _close_body(self, body: _Open, close: Close) -> bool:
+        text = "".join(body.pieces) + self._tail
+        reading = self._reading(body.opening, True)
+        if close.hidden and close.kind in ("closer", "implicit"):
+            strict = self.protocol.codec.strict(text[: close.start], reading)
+            if not strict and self._affordable(body.start + close.hidden[1]):
+                close = Close(*close.hidden, "rescued")
+        if body.opening.kind == "reasoning":
+            self._settle_body(body, text, close)
+            self._end_reasoning(body, close)
+            return True
+        closed = close.kind != "implicit"
+        inner = text[: close.start]
+        unit = self._unit(body, inner, closed, close.kind)
+        decoded = self._resolver.decode(unit, self._reading(body.opening, closed))
+        if isinstance(decoded, Refusal) and not body.opening.speculative:
+            cut = self._abandoned(body, inner)
+            if cut is not None:
+                close = Close(cut, cut, "implicit")
+                unit = self._unit(body, text[:cut], False, "implicit")
+                decoded = self._resolver.decode(unit, self._reading(body.opening, False))
+        self._settle_body(body, text, close)
+        self._finish_call(body, unit, body.start + close.start, body.start + close.end, decoded)
+        return True
+
+    def _abandoned(self, body: _Open, inner: str) -> int | None:
+        """Where the next opener stands inside a body that cannot be read: there the model began anew."""
+        for head in self._heads:
+            at = inner.find(head)
+            if at >= 0 and self._affordable(body.start + at):
+                return at
+        return None
+
+    def _settle_body(self, body: _Open, text: str, close: Close) -> None:
+        """Brings deltas, tail and base in line with where the body really ends."""
+        end = body.start + close.start
+        if end < self._base:  # deltas went further than the body: take them back
+            self._events.append(Retract(end))
+        elif end > self._base:
+            self._delta(body, Span(self._base, end))
+        rest = text[close.end :]
+        self._tail = rest
+        self._base = body.start + close.end
+
+    def _end_reasoning(self, body: _Open, close: Close) -> None:
+        start, end, after = body.start, body.start + close.start, body.start + close.end
+        if end > start:
+            self._segments.append(Segment("reasoning", Span(start, end), Span(start, end)))
+        if after > end:
+            self._events.append(Markup(Span(end, after)))
+            self._segments.append(Segment("markup", Span(end, after)))
+        self._open = None
+        self._restart_text()
+
+    def _finish_call(
+        self, body: _Open, unit: Body, end: int, after: int, decoded: tuple[Decoded, ...] | Refusal | None = None
+    ) -> None:
+        if decoded is None:
+            decoded = self._resolver.decode(unit, self._reading(body.opening, True))
+        segment = Segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
+        calls = self._resolver.calls(decoded, unit, segment, len(self._segments), len(self._calls))
+        self._open = None
+        if body.opening.speculative and not any(c.ok for c in calls):
+            self._unspeculate(body, unit.text + self._tail)
+            return
+        self._segments.append(segment)
+        self._calls.extend(calls)
+        self._events.append(CallEnd(Span(end, after), calls))
+        self._restart_text()
+        self._blank = False
+        self._spoken = True
+
+    def _unspeculate(self, body: _Open, rest: str) -> None:
+        """Text that only looked like a call without delimiters is text after all."""
+        self._events.append(Retract(body.opener))
+        self._tail = rest
+        self._base = body.opener
+        self._text_start = body.opener
+        self._spoken = True
+        self._deaf = self._base + 1
+        self._open = None
+
+    def _truncate(self, body: _Open) -> bool:
+        """The text ended inside a body."""
+        text = "".join(body.pieces)
+        start, end = body.start, self._base
+        self._open = None
+        if body.opening.kind == "reasoning":
+            if end > start:
+                self._segments.append(Segment("reasoning", Span(start, end), Span(start, end), False))
+            self._restart_text()
+            return False
+        cut = _partial_closer(text, getattr(self.protocol.envelope, "closers", ()))
+        unit = self._unit(body, text[:cut], False, "end")
+        decoded = self._resolver.decode(unit, self._reading(body.opening, False))
+        if isinstance(decoded, Refusal):
+            again = None if body.opening.speculative else self._abandoned(body, text)
+            if again is not None:
+                unit = self._unit(body, text[:again], False, "implicit")
+                self._events.append(Retract(start + again))
+                self._tail = text[again:]
+                self._base = start + again
+                decoded = self._resolver.decode(unit, self._reading(body.opening, False))
+                self._finish_call(body, unit, start + again, start + again, decoded)
+                return True
+            if body.opening.speculative:
+                self._unspeculate(body, text)
+                return True
+            self._finish_call(body, self._unit(body, text, False, "end"), end, end, decoded)
+            return False
+        if cut < len(text):
+            self._events.append(Retract(start + cut))
+        self._finish_call(body, unit, start + cut, end, decoded)
+        return bool(self._tail)
+
+    def _unit(self, body: _Open, text: str, closed: bool, kind: str) -> Body:
+        owner = body.opening.owner
+        return Body(text, body.start, body.opener, closed, kind, owner.id if owner else "")
+
+    def _reading(self, opening: Opening, closed: bool) -> Reading:
+        return Reading(opening, closed, self.options.repair, self.options.max_depth, self.tools)
+
+
+class _Open:
+    """A body under way."""
+
+    __slots__ = ("opener", "opening", "pieces", "scanner", "start")
+
+    def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner | None) -> None:
+        self.opening = opening
+        self.opener = opener
+        self.start = start
+        self.scanner = scanner
+        self.pieces: list[str] = []
+
+
+_LINE_OR_TICKS = re.compile(r"\n|`+")
+
+
+def _run_length(text: str, at: int) -> int:
+    end = at
+    while end < len(text) and text[end] == "`":
+        end += 1
+    return end - at
+
+
+@lru_cache(maxsize=512)
+def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """What means anything in text: heads of openers, line breaks, backticks."""
+    heads = "|".join(re.escape(h) for h in sorted(literals, key=len, reverse=True)) or "(?!)"
+    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`+)")
+
+
+def _partial_closer(text: str, closers: tuple[str, ...]) -> int:
+    """Where the beginning of a closer stands at the end of a text that was cut off; len(text) when none does."""
+    stripped = text.rstrip()
+    return (
+        partial_start(stripped, closers) if closers and partial_start(stripped, closers) < len(stripped) else len(text)
+    )

@@ -1,0 +1,58 @@
+"""`result.why()`: one sentence a call, from what the result records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .types import ParseResult, ToolCall
+
+_STATUS = {
+    "unknown_tool": "was read, but names no known tool",
+    "truncated": "is cut off and must not be executed",
+    "undecodable": "could not be read",
+    "draft": "is not finished yet",
+}
+
+
+def explain_result(result: ParseResult) -> str:
+    """One line a call, or one line that says why there is none."""
+    if result.calls:
+        return "\n".join(explain_call(c) for c in result.calls)
+    if not result.raw.strip():
+        return "The answer is empty."
+    kinds = {s.kind for s in result.segments}
+    if "reasoning" in kinds and not result.text.strip():
+        return "The answer is reasoning and nothing else."
+    notes = [p.message for p in result.problems]
+    return f"No call in the format {result.protocol}" + (f": {notes[0]}." if notes else "; all of it is text.")
+
+
+def explain_call(call: ToolCall) -> str:
+    """What happened to one call and why.
+
+    >>> import toolparse_lab as tp
+    >>> print(tp.parse('<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>', "hermes").why())
+    Call 0, f, is ok: 1 repair (rjson.trailing-comma).
+    """
+    what = f"Call {call.index}, {call.name or 'without a name'}, "
+    if call.status == "ok":
+        what += "is ok" if call.valid else "is readable, but its arguments break the schema"
+    else:
+        what += _STATUS[call.status]
+    causes: list[str] = []
+    if call.edits:
+        causes.append(_counted("repair", [e.rule for e in call.edits]))
+    for stage, word in (("read", "reading"), ("coerce", "coercion")):
+        rules = [s.rule for s in call.steps if s.stage == stage]
+        if rules:
+            causes.append(_counted(word, rules))
+    causes.extend(p.message + (f" at {p.path}" if p.path else "") for p in call.problems if p.severity != "info")
+    return what + (": " + "; ".join(causes) if causes else "") + "."
+
+
+def _counted(word: str, rules: list[str]) -> str:
+    counts = Counter(rules)
+    listed = ", ".join(f"{r} × {n}" if n > 1 else r for r, n in counts.items())
+    return f"{len(rules)} {word}{'s' if len(rules) > 1 else ''} ({listed})"

@@ -1,0 +1,292 @@
+"""Body family: JSON objects that name a tool and hold its arguments, one or several to a body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import UnwritableCall
+from ..rjson.damage import Refusal
+from ..rjson.positions import EditMap, apply_edits, find_places
+from ..rjson.repair import depth, read_damaged, read_if_strict
+from ..toolspec import ToolSpec
+from ..types import Edit, Problem, Span, Step
+from ..values import Value, escape_token, read_strict, same, write_canonical
+from .base import Decoded, Places, Reading
+
+NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
+_ID_KEYS = ("id", "tool_call_id", "call_id")
+_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCall:
+    """Codec: `{"name": …, "arguments": {…}}` between an opener and a closer.
+
+    name_key and arguments_key are the format's own; the others are read as aliases, each a step.
+    """
+
+    opener: str
+    closer: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+    inner: tuple[str, str] = ("", "")  # written around the JSON, inside the delimiters
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        return read_if_strict(body, reading.max_depth) is not None
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        values, edits = read_body_values(body, reading)
+        source = _Source(body, tuple(edits), len(values))
+        found: list[Decoded] = []
+        for i, value in enumerate(values):
+            if isinstance(value, list):
+                if not value or not all(isinstance(v, dict) for v in value):
+                    raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
+                found.extend(self._call(v, source, i, f"/{k}", reading) for k, v in enumerate(value))
+            elif isinstance(value, dict):
+                found.append(self._call(value, source, i, "", reading))
+            else:
+                raise Refusal("call.not-an-object", f"the body is no object but {write_canonical(value)[:40]}", 0)
+        return tuple(found)
+
+    def _call(self, value: dict[str, Value], source: _Source, index: int, at: str, reading: Reading) -> Decoded:
+        steps: list[Step] = []
+        problems: list[Problem] = []
+        wire_id = next((v for k in _ID_KEYS if isinstance(v := value.get(k), str)), None)
+        inner = value.get("function")
+        if isinstance(inner, dict) and self.name_key not in value:
+            steps.append(Step("read", "read.function-wrapper", "", None, value, inner))
+            value, at = inner, at + "/function"
+        key = self._name_key(value)
+        name = value.get(key) if key else None
+        if key is None or not isinstance(name, str) or not name:
+            problem = Problem("read", "call.no-name", "error", "the body names no tool", "")
+            return Decoded("", None, problems=(problem,), readable=False, edits=source.edits_of(index))
+        if key != self.name_key:
+            steps.append(Step("read", "read.alias-name", "", None, key, self.name_key))
+        args_key = self._arguments_key(value, key)
+        args: Value
+        base = at
+        if args_key is None:
+            args, more, problem_found = self._no_arguments(value, key, name, reading)
+            steps.extend(more)
+            problems.extend(problem_found)
+        else:
+            args = value[args_key]
+            base = f"{at}/{escape_token(args_key)}"
+            if args_key != self.arguments_key:
+                steps.append(Step("read", "read.alias-arguments", "", None, args_key, self.arguments_key))
+        nested = ""
+        if isinstance(args, str):
+            nested = args
+            args, step = self._double_encoded(args, reading)
+            if step is not None:
+                steps.append(step)
+        elif args is None:
+            steps.append(Step("read", "read.empty-arguments", "", None, None, {}))
+            args = {}
+        if not isinstance(args, dict):
+            problem = Problem("read", "call.not-an-object", "error", "the arguments are no JSON object", "")
+            return Decoded(
+                name, None, name_span=source.span_of(index, f"{at}/{key}"), wire_id=wire_id, steps=tuple(steps),
+                problems=(problem,), readable=False, edits=source.edits_of(index),
+            )  # fmt: skip
+        return Decoded(
+            name, args, name_span=source.name_span(index, at, key, name), wire_id=wire_id, steps=tuple(steps),
+            problems=tuple(problems), edits=source.edits_of(index),
+            places=source.places_of(index, base, nested), unescape=unescape_offsets,
+        )  # fmt: skip
+
+    def _name_key(self, value: dict[str, Value]) -> str | None:
+        if isinstance(value.get(self.name_key), str):
+            return self.name_key
+        return next((k for k in NAME_KEYS if isinstance(value.get(k), str)), None)
+
+    def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
+        if self.arguments_key in value:
+            return self.arguments_key
+        return next((k for k in ARGUMENT_KEYS if k in value and k != name_key), None)
+
+    def _no_arguments(
+        self, value: dict[str, Value], key: str, name: str, reading: Reading
+    ) -> tuple[Value, list[Step], list[Problem]]:
+        """No key holds the arguments: they may lie beside the name, if the tool declares every one of them."""
+        rest = {k: v for k, v in value.items() if k != key and k not in _ID_KEYS and k != "type"}
+        if not rest:
+            return {}, [Step("read", "read.empty-arguments", "", None, None, {})], []
+        tool = reading.tools.get(name)
+        properties = tool.schema.get("properties", {}) if tool and isinstance(tool.schema, dict) else {}
+        if all(k in properties for k in rest):
+            return rest, [Step("read", "read.flat-arguments", "", None, value, rest)], []
+        raise Refusal("decode.ambiguous", f"no arguments, but other keys: {', '.join(list(rest)[:5])}", 0)
+
+    def _double_encoded(self, text: str, reading: Reading) -> tuple[Value, Step | None]:
+        if not text.strip():
+            return {}, Step("read", "read.empty-arguments", "", None, text, {})
+        try:
+            values, _ = _read_nested(text, reading)
+        except Refusal:
+            return text, None
+        if len(values) == 1 and isinstance(values[0], dict):
+            return values[0], Step("read", "read.double-encoded", "", None, text, values[0])
+        return text, None
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        before, after = self.inner
+        text = f"{{{_quote(self.name_key)}:{_quote(name)},{_quote(self.arguments_key)}:{arguments_json}}}"
+        body = before + text + after
+        if self.closer.strip() and _closer_bites(text, self.closer.strip()):
+            raise UnwritableCall("the arguments hold the closer outside a string", got=name)
+        return self.opener + body + self.closer
+
+
+def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    """The JSON values of a body and the edits they took; raises Refusal."""
+    if not body.strip():
+        raise Refusal("decode.empty", "there is nothing between opener and closer", 0)
+    if reading.repair:
+        closed = reading.closed
+        return read_damaged(body, closed=closed, numbers_end=closed, prose=closed, max_depth=reading.max_depth)
+    values = read_if_strict(body, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
+    return values, []
+
+
+def _closer_bites(text: str, closer: str) -> bool:
+    """Whether a closer stands in the text outside a string, where no reader could tell it from the real one."""
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
+    return closer in bare
+
+
+def _quote(text: str) -> str:
+    return write_canonical(text)
+
+
+def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    if reading.repair:
+        return read_damaged(text, closed=True, numbers_end=False, prose=False, max_depth=reading.max_depth)
+    values = read_if_strict(text, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "no strict JSON", 0)
+    return values, []
+
+
+class _Source:
+    """A JSON body with its edits; finds places in it when asked, once for all its calls."""
+
+    def __init__(self, body: str, edits: tuple[Edit, ...], count: int) -> None:
+        self.body = body
+        self.edits = edits
+        self.count = count
+        self._found: list[dict[str, tuple[int, int]]] | None = None
+
+    def edits_of(self, index: int) -> tuple[Edit, ...]:
+        """All edits go with the first call when the body holds one value; else each with the value it stands in."""
+        if self.count <= 1 or not self.edits:
+            return self.edits
+        starts = [v[""][0] for v in self._all()]
+        low = starts[index] if index else 0
+        high = starts[index + 1] if index + 1 < len(starts) else len(self.body) + 1
+        return tuple(e for e in self.edits if low <= e.span.start < high)
+
+    def _all(self) -> list[dict[str, tuple[int, int]]]:
+        if self._found is None:
+            edited = apply_edits(self.body, self.edits)
+            back = EditMap(self.edits)
+            self._found = []
+            for start, end in _value_spans(edited):
+                places = find_places(edited[start:end]).values
+                self._found.append({p: back.raw_span(start + a, start + b) for p, (a, b) in places.items()})
+        return self._found
+
+    def span_of(self, index: int, path: str) -> Span | None:
+        place = self._all()[index].get(path)
+        return Span(*place) if place else None
+
+    def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
+        if not self.edits and index == 0 and at == "" and key == "name":
+            m = _NAME_FIRST.match(self.body)
+            if m and m[1] == name:
+                return Span(m.start(1), m.end(1))
+        return self.span_of(index, f"{at}/{escape_token(key)}")
+
+    def places_of(self, index: int, base: str, nested: str) -> Callable[[], Places]:
+        def find() -> Places:
+            found = self._all()[index]
+            if not nested:
+                here = {p[len(base) :]: place for p, place in found.items() if p == base or p.startswith(base + "/")}
+                return here or {"": found[""]}
+            return self._nested_places(found[base], nested)
+
+        return find
+
+    def _nested_places(self, outer: tuple[int, int], text: str) -> Places:
+        raw = self.body[slice(*outer)]
+        offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
+        if offsets is None or len(offsets) != len(text) + 1:
+            return {"": outer}
+        try:
+            _, edits = read_damaged(text, closed=True, numbers_end=False, prose=False, max_depth=1000)
+        except Refusal:
+            return {"": outer}
+        back = EditMap(edits)
+        out: dict[str, tuple[int, int]] = {}
+        for path, (a, b) in find_places(apply_edits(text, edits)).values.items():
+            start, end = back.raw_span(a, b)
+            out[path] = (outer[0] + offsets[start], outer[0] + offsets[end])
+        return out
+
+
+_VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
+
+
+def _value_spans(text: str) -> list[tuple[int, int]]:
+    """The spans of the top-level values of strict JSON texts that stand one behind the other."""
+    spans: list[tuple[int, int]] = []
+    level, start = 0, 0
+    for m in _VALUE.finditer(text):
+        ch = m[0][0]
+        if ch in "{[":
+            if level == 0:
+                start = m.start()
+            level += 1
+        elif ch in "}]":
+            level -= 1
+            if level == 0:
+                spans.append((start, m.end()))
+        elif level == 0:
+            spans.append((m.start(), m.end()))
+    return spans
+
+
+_ESCAPED = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+def unescape_offsets(raw: str) -> list[int] | None:
+    """For the inside of a JSON string: where each character of its meaning begins in `raw`, and the end."""
+    offsets: list[int] = []
+    pos = 0
+    while pos < len(raw):
+        offsets.append(pos)
+        if raw[pos] == "\\":
+            m = _ESCAPED.match(raw, pos)
+            pos = m.end() if m else pos + 1
+        else:
+            pos += 1
+    offsets.append(pos)
+    return offsets
+
+
+def reads_back(decoded: tuple[Decoded, ...], name: str, arguments_json: str) -> bool:
+    """Whether a body was read as exactly this one call."""
+    return (
+        len(decoded) == 1
+        and decoded[0].readable
+        and decoded[0].name == name
+        and same(decoded[0].arguments, read_strict(arguments_json))
+        and depth(decoded[0].arguments) < 1000
+    )

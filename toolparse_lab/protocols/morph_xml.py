@@ -1,0 +1,175 @@
+"""`morph_xml`: one element a call, named after the tool; its children are the parameters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..rjson.damage import Refusal
+from ..rjson.positions import EditMap, apply_edits, find_places
+from ..rjson.repair import read_damaged
+from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets
+from ..rxml.writer import write_element
+from ..scan import ElementBody, Scanner
+from ..schema.view import View, view_of
+from ..toolspec import EMPTY_SCHEMA, ToolSpec
+from ..types import Span, Step
+from ..values import read_strict
+from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
+from .json_call import unescape_offsets as json_offsets
+
+_ATTRIBUTES = re.compile(r"(?:\s(?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
+_MAX_OPENER = 2048
+
+
+def _view(tools: Tools, name: str) -> View:
+    tool = tools.get(name)
+    return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolElements:
+    """Envelope: `<tool …>` … `</tool>` for every known tool; comments hold no calls."""
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return ("<!--", *("<" + name for name in tools)) if tools else ()
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        if text.startswith("<!--", pos):
+            end = text.find("-->", pos + 4)
+            if end < 0:
+                return None if final or len(text) - pos > 65536 else NEED_MORE
+            return Opening(end + 3 - pos, "markup")
+        best: Opening | NeedMore | None = None
+        for name in tools:
+            if text.startswith("<" + name, pos):
+                found = self._tag(text, pos, pos + 1 + len(name), name, final)
+                if isinstance(found, Opening):
+                    return found
+                best = best or found
+            elif not final and ("<" + name).startswith(text[pos:]):
+                best = NEED_MORE
+        return best
+
+    def _tag(self, text: str, pos: int, end: int, name: str, final: bool) -> Opening | NeedMore | None:
+        m = _ATTRIBUTES.match(text, end)
+        if m:
+            return Opening(m.end() - pos, name=name, name_span=Span(1, 1 + len(name)), whole=bool(m["whole"]))
+        rest = text[end : end + 1]
+        if not final and (rest == "" or rest in " \t\r\n/") and len(text) - pos < _MAX_OPENER and "<" not in text[end:]:
+            return NEED_MORE
+        return None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return ElementBody(opening.name, text_params(_view(tools, opening.name)), tuple("<" + n for n in tools))
+
+    def speculates(self, text: str) -> Opening | NeedMore | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCall:
+    """Codec: parameters as child elements, read with the tool's schema at hand."""
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        try:
+            ElementReader(body, _view(reading.tools, reading.opening.name), repair=False, closed=True).read()
+        except Refusal:
+            return False
+        return True
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        opening = reading.opening
+        view = _view(reading.tools, opening.name)
+        if not reading.closed:
+            raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
+        stripped = body.strip()
+        if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
+            found = self._json(body, reading)
+            if found is not None:
+                return (found,)
+        if stripped and "<" not in stripped:
+            return (self._text(body, view, reading),)
+        return (self._elements(body, view, reading),)
+
+    def _decoded(
+        self, body: str, reading: Reading, reader: ElementReader, value: object, steps: tuple[Step, ...]
+    ) -> Decoded:
+        opening = reading.opening
+        places = reader.places
+        return Decoded(
+            opening.name, value, name_span=_before(opening), edits=tuple(reader.edits), steps=steps,
+            places=lambda: places, unescape=unescape_offsets,
+        )  # fmt: skip
+
+    def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
+        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
+        root = reader.root_name()
+        if root is not None and view.properties and root not in view.properties and not view.patterns:
+            inner = reader.children(0, len(body), None, probe=True)[0]
+            below = ElementReader(body[inner.start : inner.end], view, repair=reading.repair, closed=reading.closed)
+            value = below.read()
+            if value and any(k in view.properties for k in value):
+                shift = inner.start
+                reader.edits = [type(e)(e.span.shift(shift), e.text, e.rule) for e in below.edits]
+                reader.places = {p: (a + shift, b + shift) for p, (a, b) in below.places.items()}
+                return self._decoded(
+                    body, reading, reader, value, (Step("read", "read.wrapper", "", None, {root: value}, value),)
+                )
+        return self._decoded(body, reading, reader, reader.read(), ())
+
+    def _json(self, body: str, reading: Reading) -> Decoded | None:
+        """The body is one JSON object: the parameters, in the other dialect."""
+        try:
+            values, edits = (
+                read_damaged(body, closed=True, numbers_end=True, prose=False, max_depth=reading.max_depth)
+                if reading.repair
+                else ([read_strict(body)], [])
+            )
+        except (Refusal, ValueError, RecursionError):
+            return None
+        if len(values) != 1 or not isinstance(values[0], dict):
+            return None
+        lead = len(body) - len(body.lstrip())
+        fixed = tuple(edits)
+
+        def places() -> dict[str, tuple[int, int]]:
+            back = EditMap(fixed)
+            edited = apply_edits(body, fixed)
+            return {p: back.raw_span(a, b) for p, (a, b) in find_places(edited).values.items()}
+
+        step = Step("read", "read.json-body", "", Span(lead, lead + len(body.strip())), None, values[0])
+        return Decoded(
+            reading.opening.name, values[0], name_span=_before(reading.opening), edits=fixed, steps=(step,),
+            places=places, unescape=json_offsets,
+        )  # fmt: skip
+
+    def _text(self, body: str, view: View, reading: Reading) -> Decoded:
+        """The body is plain text: the value of the tool's only parameter, if that is a text."""
+        names = text_params(view)
+        if len(view.properties) != 1 or len(names) != 1:
+            raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
+        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
+        (name,) = names
+        value = {name: reader.raw_text(0, len(body), f"/{name}")}
+        reader.places[""] = (0, len(body))
+        step = Step("read", "read.text-body", "", Span(0, len(body)), None, value)
+        return self._decoded(body, reading, reader, value, (step,))
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        return write_element(name, read_strict(arguments_json))
+
+
+def _before(opening: Opening) -> Span | None:
+    """The name's span, which stands in the opener, counted from the beginning of the body."""
+    return opening.name_span.shift(-opening.end) if opening.name_span else None
+
+
+MORPH_XML = Protocol(
+    id="morph_xml",
+    aliases=("xml", "morph-xml"),
+    title="one element a call",
+    envelope=ToolElements(),
+    codec=ElementCall(),
+    tags=frozenset(("delimited", "schema-typed")),
+)

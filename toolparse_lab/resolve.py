@@ -1,0 +1,186 @@
+"""From one closed body to its calls: decode, then coerce, then validate; and where each argument came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .protocols.base import Decoded, Protocol, Reading, Tools
+from .provenance import trace_origins
+from .rjson.damage import Refusal
+from .schema.coerce import coerce
+from .schema.validate import validate
+from .types import (
+    CallStatus,
+    Edit,
+    Origin,
+    OriginTable,
+    ParseOptions,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
+from .values import write_canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A finished body and where it stands. `start` is its offset in raw."""
+
+    text: str
+    start: int
+    opener: int
+    closed: bool
+    kind: str  # how it was closed, see scan.Close
+    protocol: str = ""  # the format that opened it, where several are read at once
+
+
+class Resolver:
+    """Turns bodies into calls under one protocol, one set of tools and one set of options."""
+
+    def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
+        self.protocol = protocol
+        self.tools = tools
+        self.options = options
+
+    def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
+        try:
+            return self.protocol.codec.read(body.text, reading)
+        except Refusal as no:
+            return no
+        except Exception as e:  # model text must never raise; a fault of ours becomes a problem that says so
+            return Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
+
+    def calls(
+        self, decoded: tuple[Decoded, ...] | Refusal, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> tuple[ToolCall, ...]:
+        """The calls of one body, numbered from `index`; a body that was refused is one call without arguments."""
+        if isinstance(decoded, Refusal):
+            return (self._unread(decoded, body, segment, segment_index, index),)
+        if not decoded:
+            no = Refusal("decode.empty", "there is no call in this body", 0)
+            return (self._unread(no, body, segment, segment_index, index),)
+        return tuple(self._call(d, body, segment, segment_index, index + i) for i, d in enumerate(decoded))
+
+    def _unread(self, no: Refusal, body: Body, segment: Segment, segment_index: int, index: int) -> ToolCall:
+        at = body.start + min(no.position, len(body.text))
+        cut = not body.closed
+        status: CallStatus = "truncated" if cut else "undecodable"
+        problems = [
+            Problem("decode", no.code, "error", no.message, "", Span(at, min(at + 1, body.start + len(body.text))))
+        ]
+        if cut:
+            problems.insert(
+                0, Problem("scan", "call.truncated", "error", "the text ends inside this call", "", segment.span)
+            )
+        return ToolCall(
+            index=index, segment_index=segment_index, name="", name_span=None, wire_id=None,
+            protocol=body.protocol or self.protocol.id, status=status, confidence=1.0, source_json="", arguments_json="",
+            problems=tuple(problems), segment=segment,
+        )  # fmt: skip
+
+    def _call(self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int) -> ToolCall:
+        problems = [_shifted(p, body.start) for p in d.problems]
+        if not d.readable:
+            return ToolCall(
+                index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
+                wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status="undecodable", confidence=1.0, source_json="",
+                arguments_json="", edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
+            )  # fmt: skip
+        if body.kind == "rescued":
+            problems.append(
+                Problem(
+                    "scan", "call.rescued-closer", "warning", "the closer stood inside an open string", "", segment.span
+                )
+            )
+        if not body.closed or body.kind == "implicit":
+            problems.append(
+                Problem(
+                    "scan",
+                    "call.missing-closer",
+                    "warning",
+                    "the body is whole, its closer is missing",
+                    "",
+                    segment.span,
+                )
+            )
+        tool = self.tools.get(d.name)
+        status: CallStatus = "ok"
+        if self.tools and tool is None:
+            status = "unknown_tool"
+            known = ", ".join(list(self.tools)[:8])
+            problems.append(
+                Problem("read", "call.unknown-tool", "error", f"{d.name!r} is none of the tools: {known}", "",
+                        _shift(d.name_span, body.start))
+            )  # fmt: skip
+        source_json = write_canonical(d.arguments)
+        steps: tuple[Step, ...] = tuple(_placed(s, body) for s in d.steps)
+        arguments_json, value = source_json, d.arguments
+        coerced: tuple[Step, ...] = ()
+        if tool is not None and self.options.coerce != "none":
+            result = coerce(d.arguments, tool.schema_json, self.options.coerce)
+            coerced = result.steps
+            if coerced:
+                value = result.value
+                arguments_json = write_canonical(value)
+        origins = OriginTable(lambda: trace_origins(d, coerced, body.start, body.text))
+        if coerced:
+            steps += _with_spans(d, coerced, body)
+        if tool is not None and self.options.validate:
+            found = validate(value, tool.schema_json)
+            if found:
+                table = origins.get()
+                problems.extend(
+                    Problem(p.stage, p.code, p.severity, p.message, p.path, _span_at(table, p.path)) for p in found
+                )
+        return ToolCall(
+            index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
+            wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status=status,
+            confidence=1.0, source_json=source_json, arguments_json=arguments_json,
+            edits=_edits(d.edits, body.start), steps=steps, problems=tuple(problems), segment=segment, origins=origins,
+        )  # fmt: skip
+
+
+def _with_spans(d: Decoded, steps: tuple[Step, ...], body: Body) -> tuple[Step, ...]:
+    """Coercion steps with the raw span of the value each one changed, as it was when the step was made."""
+    out = []
+    for i, s in enumerate(steps):
+        table = trace_origins(d, steps[:i], body.start, body.text) if i and _moves(steps[:i]) else _first(d, body)
+        out.append(Step(s.stage, s.rule, s.path, _span_at(table, s.path), s.before, s.after))
+    return tuple(out)
+
+
+_STILL = ("-from-string", "-from-number", "-from-boolean", ".trim", ".unquote")
+
+
+def _moves(steps: tuple[Step, ...]) -> bool:
+    """Whether a step gave some value another path."""
+    return any(s.rule == "coerce.json-from-string" or not s.rule.endswith(_STILL) for s in steps)
+
+
+def _first(d: Decoded, body: Body) -> Mapping[str, Origin]:
+    return trace_origins(d, (), body.start, body.text)
+
+
+def _span_at(table: Mapping[str, Origin], path: str) -> Span | None:
+    origin = table.get(path)
+    return origin.span if origin else None
+
+
+def _edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
+    return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
+
+
+def _shift(span: Span | None, by: int) -> Span | None:
+    return None if span is None else span.shift(by)
+
+
+def _shifted(p: Problem, by: int) -> Problem:
+    return Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
+
+
+def _placed(s: Step, body: Body) -> Step:
+    span = s.span.shift(body.start) if s.span is not None else None
+    return Step(s.stage, s.rule, s.path, span, s.before, s.after)

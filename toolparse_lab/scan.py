@@ -1,0 +1,441 @@
+"""Resumable scanners: where a body ends, found in text that arrives in pieces.
+
+A scanner is fed the unsettled tail of a body. It answers with a `Close`, or with the number of characters that are
+settled: they are part of the body whatever comes next, and it will not be shown them again. So the cost is linear
+in the text for any chunking. A scanner keeps its own small state and never the text.
+
+Offsets in a `Close` count from the beginning of the body.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Protocol
+
+CloseKind = Literal["closer", "implicit", "rescued", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The body is [0, start), its closer [start, end).
+
+    kind: 'closer' = the closer itself; 'implicit' = the next opener stands where the closer should; 'rescued' = a
+    closer inside an unterminated string; 'end' = the body closed itself. `hidden` is a closer seen inside a string
+    before: the place to close instead, if the body to `start` cannot be read strictly.
+    """
+
+    start: int
+    end: int
+    kind: CloseKind
+    hidden: tuple[int, int] | None = None
+
+
+class Scanner(Protocol):
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Looks at the unsettled tail; `final` means that no more text will come."""
+        ...
+
+    def finish(self) -> Close | None:
+        """Called when the text is over and `scan` found no close: the best close after all, or None."""
+        ...
+
+
+@lru_cache(maxsize=512)
+def partial_pattern(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches the longest end of a text that may be the beginning of one of the literals.
+
+    >>> partial_pattern(("<tool_call>",)).search("ab<to").start()
+    2
+    """
+    prefixes = {lit[:n] for lit in literals for n in range(1, len(lit))}
+    alternatives = "|".join(re.escape(p) for p in sorted(prefixes, key=len, reverse=True))
+    return re.compile(f"(?:{alternatives})\\Z" if alternatives else r"(?!)")
+
+
+def partial_start(text: str, literals: tuple[str, ...]) -> int:
+    """Offset of the longest end of `text` that may begin one of the literals; len(text) when there is none."""
+    longest = max(map(len, literals), default=1) - 1
+    m = partial_pattern(literals).search(text, max(0, len(text) - longest))
+    return m.start() if m else len(text)
+
+
+@lru_cache(maxsize=512)
+def _json_patterns(closers: tuple[str, ...], openers: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    ends = "|".join(re.escape(c) for c in closers) or "(?!)"
+    begins = "|".join(re.escape(o) for o in openers) or "(?!)"
+    outside = re.compile(rf"""(?P<close>{ends})|(?P<open>{begins})|["']|[{{\[]|[}}\]]|//|/\*""")
+    # Control characters matter only while the body may still be strict JSON.
+    double = re.compile(rf"(?P<close>{ends})|[\"\\\x00-\x1f]")
+    double_loose = re.compile(rf'(?P<close>{ends})|["\\]')
+    single = re.compile(rf"(?P<close>{ends})|['\\]")
+    line = re.compile(rf"(?P<close>{ends})|\n")
+    block = re.compile(rf"(?P<close>{ends})|\*/")
+    return outside, double, double_loose, single, line, block
+
+
+_OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
+_SPACE = re.compile(r"\s*")
+
+
+class JsonBody:
+    """Finds the closer of a JSON body, knowing strings and comments.
+
+    A closer inside a string is content. But a string that strict JSON could not hold (a raw line break in it) may
+    be one whose quote is missing: then a closer followed by nothing but white space and an opener, or the end,
+    closes the body.
+    """
+
+    __slots__ = (
+        "_at", "_block", "_closers", "_depth", "_double", "_follow", "_hidden", "_line", "_literals", "_loose",
+        "_openers", "_outside", "_previous", "_single", "_state", "_strict", "_whole",
+    )  # fmt: skip
+
+    def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
+        self._closers = closers
+        self._openers = openers
+        self._literals = closers + openers
+        self._outside, self._double, self._loose, self._single, self._line, self._block = _json_patterns(
+            closers, openers
+        )
+        self._follow = _Follow(openers)
+        self._at = 0  # characters settled so far
+        self._state = _OUTSIDE
+        self._depth = 0
+        self._whole = False  # a value was opened and closed again
+        self._strict = True  # nothing yet that strict JSON forbids
+        self._hidden: tuple[int, int] | None = None
+        self._previous = ""  # the last character of the settled text that is no white space
+
+    def finish(self) -> Close | None:
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """One pass over the tail. See the class."""
+        pos = 0
+        size = len(tail)
+        at = self._at
+        while True:
+            state = self._state
+            if state == _OUTSIDE:
+                m = self._outside.search(tail, pos)
+                if not m:
+                    break
+                if m["close"] is not None:
+                    hidden = self._hidden
+                    return Close(at + m.start(), at + m.end(), "closer", hidden)
+                if m["open"] is not None:
+                    return Close(at + m.start(), at + m.start(), "implicit", self._hidden)
+                tok = m[0]
+                if tok in "{[":
+                    self._depth += 1
+                elif tok in "}]":
+                    self._depth -= 1
+                    self._whole = self._whole or self._depth <= 0
+                elif tok == '"':
+                    self._state = _DOUBLE
+                elif tok == "'":
+                    if self._before(tail, m.start()) in "{[,:(":
+                        self._state = _SINGLE
+                        self._strict = False
+                else:
+                    self._state = _LINE if tok == "//" else _BLOCK
+                    self._strict = False
+                pos = m.end()
+                continue
+            pattern = (
+                (self._double if self._strict else self._loose) if state == _DOUBLE
+                else self._single if state == _SINGLE
+                else self._line if state == _LINE
+                else self._block
+            )  # fmt: skip
+            m = pattern.search(tail, pos)
+            if not m:
+                break
+            if m["close"] is not None:
+                follows = self._follow.check(tail, m.end(), at, final)
+                if follows is None:
+                    return self._settle(tail, m.start(), m.start())
+                if follows and not self._strict:
+                    return Close(at + m.start(), at + m.end(), "rescued")
+                if follows and self._hidden is None:
+                    self._hidden = (at + m.start(), at + m.end())
+                pos = m.end()
+                continue
+            tok = m[0]
+            if tok == "\\":
+                if m.end() >= size:
+                    if not final:
+                        return self._settle(tail, m.start(), size)
+                    break
+                pos = m.end() + 1
+            elif tok in "\"'\n*/":
+                if state == _DOUBLE and tok == "\n" and self._strict:
+                    self._strict = False
+                    if self._hidden:
+                        return Close(*self._hidden, "rescued")
+                    pos = m.end()
+                    continue
+                if self._hidden and state == _DOUBLE:
+                    # A strict string is followed by a comma, colon or bracket; else its quotes are out of step.
+                    nxt = _SPACE.match(tail, m.end())
+                    end = nxt.end() if nxt else m.end()
+                    if end >= size and not final:
+                        return self._settle(tail, m.start(), size)
+                    if end < size and tail[end] not in ",:}]":
+                        return Close(*self._hidden, "rescued")
+                self._state = _OUTSIDE
+                pos = m.end()
+            else:  # a raw control character: no strict JSON
+                self._strict = False
+                if self._hidden:
+                    return Close(*self._hidden, "rescued")
+                pos = m.end()
+        hold = size if final else max(pos, partial_start(tail, self._literals))
+        if not final and self._state in (_OUTSIDE, _BLOCK) and tail.endswith(("/", "*")):
+            hold = min(hold, max(pos, size - 1))
+        return self._settle(tail, hold, size)
+
+    def _settle(self, tail: str, settled: int, size: int) -> int:
+        """Remembers how far the tail is settled, and its last character that is no white space."""
+        if settled:
+            stripped = tail[:settled].rstrip()
+            if stripped:
+                self._previous = stripped[-1]
+            self._at += settled
+        return settled
+
+    def _before(self, tail: str, pos: int) -> str:
+        """The last character before `pos` that is no white space."""
+        while pos > 0:
+            pos -= 1
+            if not tail[pos].isspace():
+                return tail[pos]
+        return self._previous or "{"
+
+
+class ElementBody:
+    """Finds the closing tag of an XML element whose children are parameters.
+
+    Text parameters are raw: whatever stands in them is content, up to a closing tag of theirs that another tag or
+    the end follows. The element's closing tag inside an unclosed parameter counts only if nothing but white space
+    and an opener, or the end, follows it.
+    """
+
+    __slots__ = ("_at", "_end", "_follow", "_hidden", "_inner", "_look", "_name", "_param", "_raw", "_text", "_until")
+
+    def __init__(self, name: str, text_params: frozenset[str], openers: tuple[str, ...]) -> None:
+        self._name = name
+        self._end = _close_tag(name)
+        self._text = text_params
+        self._follow = _Follow(openers)
+        self._at = 0
+        self._param: str | None = None
+        self._raw: re.Pattern[str] | None = None  # what to look for inside a text parameter
+        self._inner = 0  # elements of the parameter's own name that are open inside it
+        self._until = ""  # inside CDATA or a comment: what ends it
+        self._hidden: tuple[int, int] | None = None
+        self._look = 0  # white space behind a parameter's closing tag that was looked at already
+
+    def finish(self) -> Close | None:
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        pos = 0
+        at = self._at
+        while True:
+            if self._until:
+                end = tail.find(self._until, pos)
+                if end < 0:
+                    return self._settle(max(pos, len(tail) - len(self._until) + 1))
+                pos = end + len(self._until)
+                self._until = ""
+            m = (self._raw or _TAG).search(tail, pos)
+            if not m:
+                return self._settle(len(tail))
+            start = m.start()
+            if m["cut"] is not None:  # a tag that is not complete yet
+                return self._settle(len(tail) if final else start)
+            if m["skip"] is not None:
+                self._until = "]]>" if m["skip"] == "<![CDATA[" else "-->"
+                pos = m.end()
+                continue
+            pos = m.end()
+            slash, name = m["slash"], m["name"]
+            if self._param is None:
+                if slash:
+                    if self._end.fullmatch(m[0]):
+                        return Close(at + start, at + pos, "closer")
+                elif not m["rest"].endswith("/"):
+                    self._param, self._inner = name, 0
+                    self._raw = _raw_param(name, self._name) if name in self._text else None
+            elif slash and name == self._param:
+                ends = self._param_ends(tail, pos, final) if self._raw else True
+                if ends is None:
+                    return self._settle(start)
+                if self._inner:
+                    self._inner -= 1
+                elif ends:
+                    self._param = self._raw = None
+            elif slash and name == self._name:
+                follows = self._follow.check(tail, pos, at, final)
+                if follows is None:
+                    return self._settle(start)
+                if follows or not self._raw:
+                    return Close(at + start, at + pos, "rescued")
+                if self._hidden is None:
+                    self._hidden = (at + start, at + pos)
+            elif not slash and name == self._param and not m["rest"].endswith("/"):
+                self._inner += 1
+
+    def _settle(self, settled: int) -> int:
+        self._at += settled
+        return settled
+
+    def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
+        """A text parameter's closing tag is followed by another tag or the end; else it is content."""
+        m = _SPACE.match(tail, max(pos, self._look - self._at))
+        end = m.end() if m else pos
+        if end >= len(tail) and not final:
+            self._look = self._at + len(tail)
+            return None
+        self._look = 0
+        return tail[end : end + 1] in ("<", "")
+
+
+# Lengths are bounded so that a hostile text cannot make the unsettled tail grow.
+_XML_NAME = r"[^\s<>/=\"'!]{1,256}"
+_TAG = re.compile(
+    rf"(?P<skip><!\[CDATA\[|<!--)"
+    rf"|<(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})(?P<rest>(?:\s(?:[^<>\"']|\"[^\"<]{{0,512}}\"|'[^'<]{{0,512}}'){{0,512}})?/?)>"
+    rf"|(?P<cut><(?:[^<>]{{0,600}}|!\[[A-Z]{{0,5}}\[?)\Z)"
+)
+
+
+@lru_cache(maxsize=512)
+def _close_tag(name: str) -> re.Pattern[str]:
+    return re.compile(rf"</[ \t\r\n]{{0,16}}{re.escape(name)}[ \t\r\n]{{0,16}}>")
+
+
+@lru_cache(maxsize=2048)
+def _raw_param(param: str, element: str) -> re.Pattern[str]:
+    """Inside a text parameter only its own closing tag, the element's, and CDATA mean anything."""
+    names = f"{re.escape(param)}|{re.escape(element)}"
+    longest = max(len(param), len(element))
+    return re.compile(
+        rf"(?P<skip><!\[CDATA\[)|<(?P<slash>/)[ \t\r\n]{{0,16}}(?P<name>{names})(?P<rest>)[ \t\r\n]{{0,16}}>"
+        rf"|(?P<cut><(?:/[^<>]{{0,{longest + 32}}}|!\[?[A-Z]{{0,5}})?\Z)"
+    )
+
+
+@lru_cache(maxsize=512)
+def _follow_pattern(openers: tuple[str, ...]) -> re.Pattern[str]:
+    begins = "|".join(re.escape(o) for o in openers) or "(?!)"
+    return re.compile(rf"\s*(?:(?P<open>{begins})|(?P<other>\S))")
+
+
+class _Follow:
+    """Whether only white space and an opener, or the end, stand behind a place."""
+
+    __slots__ = ("_look", "_openers", "_pattern")
+
+    def __init__(self, openers: tuple[str, ...]) -> None:
+        self._openers = openers
+        self._pattern = _follow_pattern(openers)
+        self._look = 0  # white space that was looked at already, so that a long run of it stays linear
+
+    def check(self, tail: str, pos: int, at: int, final: bool) -> bool | None:
+        """`tail[0]` is character `at` of the body; None = not known before more text comes."""
+        m = self._pattern.match(tail, max(pos, self._look - at))
+        if m is None:
+            if final:
+                return True
+            self._look = at + len(tail)
+            return None
+        self._look = 0
+        if m["open"] is not None:
+            return True
+        rest = tail[m.start("other") :]
+        if not final and any(o.startswith(rest) for o in self._openers):
+            return None
+        return False
+
+
+class LiteralBody:
+    """Ends at the first of some literal closers, or just before one of some stop literals."""
+
+    __slots__ = ("_at", "_literals", "_pattern")
+
+    def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
+        self._pattern = _literal_pattern(closers, stops)
+        self._literals = closers + stops
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        m = self._pattern.search(tail)
+        if m:
+            if m["close"] is not None:
+                return Close(self._at + m.start(), self._at + m.end(), "closer")
+            return Close(self._at + m.start(), self._at + m.start(), "implicit")
+        settled = len(tail) if final else partial_start(tail, self._literals)
+        self._at += settled
+        return settled
+
+
+@lru_cache(maxsize=512)
+def _literal_pattern(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
+    ends = "|".join(re.escape(c) for c in closers) or "(?!)"
+    begins = "|".join(re.escape(s) for s in stops) or "(?!)"
+    return re.compile(f"(?P<close>{ends})|(?P<stop>{begins})")
+
+
+@lru_cache(maxsize=16)
+def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+    outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
+    inside = {q: re.compile(rf"[{re.escape(q)}\\]") for q in quotes}
+    return outside, inside
+
+
+class Balanced:
+    """Ends behind the bracket that closes the first one; strings in `quotes` are skipped. For bodies with no closer."""
+
+    __slots__ = ("_at", "_inside", "_level", "_outside", "_quote")
+
+    def __init__(self, quotes: str = '"') -> None:
+        self._outside, self._inside = _balance_patterns(quotes)
+        self._quote = ""
+        self._level = 0
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        pos = 0
+        while True:
+            m = (self._inside[self._quote] if self._quote else self._outside).search(tail, pos)
+            if not m:
+                self._at += len(tail)
+                return len(tail)
+            pos = m.end()
+            ch = m[0]
+            if ch == "\\":
+                if pos >= len(tail):
+                    settled = len(tail) if final else m.start()
+                    self._at += settled
+                    return settled
+                pos += 1
+            elif self._quote:
+                self._quote = ""
+            elif ch in "{[(":
+                self._level += 1
+            elif ch in "}])":
+                self._level -= 1
+                if self._level <= 0:
+                    return Close(self._at + pos, self._at + pos, "end")
+            else:
+                self._quote = ch
