@@ -157,7 +157,7 @@ def read_fields(element: ET.Element, node: Any, root: Any) -> dict[str, Any]:
     schemas: Mapping[str, Any] = schema_shape.resolve(node, root)["properties"]
     out: dict[str, Any] = {}
     for child in element:
-        schema = schema_shape.resolve(schemas[child.tag], root)
+        schema = schema_shape.resolve(schemas.get(child.tag, {}), root)
         items = schema_shape.resolve(schema_shape.items(schema), root)
         if (
             schema_shape.kind(schema) == "array"

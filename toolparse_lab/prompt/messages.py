@@ -12,8 +12,8 @@ from ..errors import BadCase, BadOptions, UnwritableCall
 from ..toolspec import ToolSpec, tool_specs
 from .shots import Shot, make_shots
 from .signatures import write_tools_json, write_tools_signatures, write_tools_xml
-from .templates import asks_for, fill, read_template
 from .type_rules import render_type_rules
+from .wording import asks_for, fill, read_template
 
 WriteCall: TypeAlias = Callable[[str, str], str]
 Placement = Literal["first", "last"]

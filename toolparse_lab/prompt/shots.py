@@ -15,7 +15,7 @@ from ..values import leaves, read_plain, write_canonical
 from . import shape
 
 _VARIANTS = 4
-_MAX_DEPTH = 4
+_MAX_DEPTH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,11 @@ FIXED_SHOTS = (
 _BY_NAME = (
     (("email", "recipient"), ("kim@example.org", "lee@example.org", "noor@example.org", "ana@example.org")),
     (("url", "link"), ("https://example.org/a", "https://example.org/b", "https://example.org/c", "https://example.org/d")),
-    (("city", "location", "place", "destination", "town"), ("Lisbon", "Nairobi", "Quito", "Hobart")),
-    (("origin", "start", "from"), ("Oslo", "Perth", "Lagos", "Cusco")),
+    (("street", "address"), ("Elm Row 4", "Quay 18", "Mill Path 2", "Hill Lane 9")),
+    (("postcode", "zip"), ("7010", "4417", "8330", "0031")),
+    (("room",), ("attic", "cellar", "porch", "studio")),
+    (("city", "location", "place", "town"), ("Lisbon", "Nairobi", "Quito", "Hobart")),
+    (("origin", "destination", "from"), ("Oslo", "Perth", "Lagos", "Cusco")),
     (("country",), ("Portugal", "Kenya", "Ecuador", "Norway")),
     (("lang", "language"), ("Finnish", "Swahili", "Welsh", "Maori")),
     (("currency",), ("NOK", "KES", "CLP", "SEK")),
@@ -99,8 +102,8 @@ def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None
 
 def _example_object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dict[str, Any]:
     return {
-        name: _example(name, shape.resolve(schema, root), root, variant, depth - 1)
-        for name, schema, required in shape.properties(node)
+        name: _example(name, shape.resolve(schema, root), root, variant + i, depth - 1)
+        for i, (name, schema, required) in enumerate(shape.properties(node))
         if required
     }
 
@@ -155,7 +158,12 @@ def _example_string(name: str, node: Mapping[str, Any], variant: int) -> str:
     turned = [pool[(variant + i) % len(pool)] for i in range(len(pool))]
     pattern = node.get("pattern")
     if isinstance(pattern, str):
-        return _matching(pattern, [*turned, *(v for _, values in _BY_NAME for v in values), *_CODES])
+        if named := [v for v in turned if _fits(pattern, v)]:
+            return named[0]
+        fitting = [v for v in (*(v for _, values in _BY_NAME for v in values), *_CODES) if _fits(pattern, v)]
+        if not fitting:
+            raise _NoValue(pattern)
+        return fitting[variant % len(fitting)]
     value = turned[0]
     low, high = node.get("minLength"), node.get("maxLength")
     if isinstance(low, int) and len(value) < low:
@@ -163,11 +171,11 @@ def _example_string(name: str, node: Mapping[str, Any], variant: int) -> str:
     return value[:high] if isinstance(high, int) else value
 
 
-def _matching(pattern: str, values: Sequence[str]) -> str:
+def _fits(pattern: str, value: str) -> bool:
     try:
-        return next(v for v in values if re.search(pattern, v))
-    except (StopIteration, re.error):
-        raise _NoValue(pattern) from None
+        return re.search(pattern, value) is not None
+    except re.error:
+        return False  # a pattern in a dialect that Python does not read
 
 
 def make_shots(
@@ -216,7 +224,7 @@ def _fixed_shot(tools: Sequence[ToolSpec], taken: Sequence[Shot], folded: str) -
 
 def _leaks(shot: Shot, tool: ToolSpec, folded: str, wanted: set[str]) -> bool:
     listed = _listed_values(tool)
-    told = [v for _, v in leaves(read_plain(shot.arguments_json)) if not isinstance(v, bool)]
+    told = [v for _, v in leaves(read_plain(shot.arguments_json)) if not isinstance(v, (bool, dict, list))]
     free = [v for v in told if write_canonical(v) not in listed]
     return not free or any(write_canonical(v) in wanted or _stands_in(v, folded) for v in free)
 

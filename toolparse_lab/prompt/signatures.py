@@ -114,7 +114,8 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
             lines += _children(member, root, depth + 1, max_depth)
             lines.append(f"{pad}</{name}>")
         else:
-            lines.append(f"{pad}<{name}>{', '.join([_plain_type(member, root), *words])}</{name}>")
+            told = ", ".join([_plain_type(member, root), *words]).replace(", (", " (")
+            lines.append(f"{pad}<{name}>{told}</{name}>")
     return lines
 
 

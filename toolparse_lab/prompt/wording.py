@@ -1,4 +1,4 @@
-"""The prompt texts: one Markdown file a protocol and wording, shipped beside this module and read once.
+"""The prompt texts in `templates`: one Markdown file a protocol and wording, shipped in the package and read once.
 
 A template holds `{{name}}` placeholders and `{{#name}} ... {{/name}}` sections that vanish when the value is empty.
 A protocol without a folder of its own uses `generic`, which shows the form by a call the protocol's writer made.

@@ -1,0 +1,214 @@
+"""Requests: the prompt is merged into what the case brings, and nothing of the case is lost or given away."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from toolparse_lab.errors import BadCase, BadOptions, UnwritableCall
+from toolparse_lab.prompt import build_messages, list_wordings, render_system
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "Get the weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+CLOCK = {**WEATHER, "name": "get_time", "description": "Get the time in a city."}
+TOOLS = [WEATHER, CLOCK]
+
+
+def write_call(name: str, arguments_json: str) -> str:
+    return f"[[{name} {arguments_json}]]"
+
+
+def build(case_input: Any, tools: Any = TOOLS, **options: Any) -> tuple[dict[str, Any], ...]:
+    return build_messages(case_input, tools, **{"protocol_id": "hermes", "write_call": write_call, **options})
+
+
+def roles(messages: tuple[dict[str, Any], ...]) -> list[str]:
+    return [m["role"] for m in messages]
+
+
+def test_text_becomes_a_prompt_and_a_question() -> None:
+    messages = build("Weather in Oslo?")
+    assert roles(messages) == ["system", "user"]
+    assert messages[1] == {"role": "user", "content": "Weather in Oslo?"}
+    system = messages[0]["content"]
+    assert '"get_weather"' in system
+    assert '[[get_weather {"city":"Lisbon"}]]' in system
+    assert '[[get_time {"city":"Nairobi"}]]' in system
+
+
+def test_brief_wording_gives_its_examples_as_turns() -> None:
+    messages = build("Weather in Oslo?", wording="brief")
+    assert roles(messages) == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert messages[1]["content"] == "Get the weather in a city: city Lisbon"
+    assert messages[2]["content"] == '[[get_weather {"city":"Lisbon"}]]'
+    assert "Lisbon" not in messages[0]["content"]
+    assert messages[-1]["content"] == "Weather in Oslo?"
+
+
+@pytest.mark.parametrize(
+    ("placement", "case_input", "expected"),
+    [
+        ("first", [("user", "hi")], ["P", "hi"]),
+        ("last", [("user", "hi")], ["hi", "P"]),
+        ("first", [("system", "be kind"), ("user", "hi")], ["P\n\nbe kind", "hi"]),
+        ("last", [("system", "be kind"), ("user", "hi")], ["be kind\n\nP", "hi"]),
+        ("first", [("system", ""), ("user", "hi")], ["P", "hi"]),
+        ("first", [("user", "hi"), ("system", "be kind"), ("user", "you")], ["hi", "P\n\nbe kind", "you"]),
+    ],
+)
+def test_placement(placement: Any, case_input: list[tuple[str, str]], expected: list[str]) -> None:
+    given = [{"role": role, "content": content} for role, content in case_input]
+    prompt = render_system("hermes", TOOLS)
+    messages = build(given, few_shot=0, placement=placement)
+    assert [m["content"].replace(prompt, "P") for m in messages] == expected
+
+
+def test_system_message_of_parts() -> None:
+    theirs = [{"type": "text", "text": "be kind"}]
+    given = [{"role": "system", "content": theirs}, {"role": "user", "content": "hi"}]
+    parts = build(given)[0]["content"]
+    assert parts[1:] == theirs
+    assert parts[0]["text"].endswith("\n\n")
+    assert build(given, placement="last")[0]["content"][0] == theirs[0]
+
+
+def test_other_messages_stay_as_they_are() -> None:
+    given = [
+        {"role": "system", "content": "be kind", "name": "house"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": "x"}],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "tool_call_id": "1", "content": "3"},
+        {"role": "user", "content": "and now?"},
+    ]
+    before = copy.deepcopy(given)
+    messages = build(given, wording="brief")
+    assert given == before
+    assert messages[0]["name"] == "house"
+    assert list(messages[-4:]) == before[1:]
+    assert roles(messages)[1:5] == ["user", "assistant", "user", "assistant"]
+
+
+def test_no_tools_no_prompt() -> None:
+    assert build("hi", None) == ({"role": "user", "content": "hi"},)
+    assert render_system("hermes", []) == ""
+
+
+@pytest.mark.parametrize("case_input", [None, 3, b"hi", {"role": "user"}, ["hi"], [{"content": "hi"}]])
+def test_input_of_another_kind(case_input: Any) -> None:
+    with pytest.raises(BadCase, match="neither a text nor"):
+        build(case_input)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wording": "poetic"}, "brief, plain, strict"),
+        ({"placement": "middle"}, "first or last"),
+        ({"few_shot": -1}, "number of examples"),
+        ({"few_shot": True}, "number of examples"),
+        ({"few_shot": 17}, "number of examples"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadOptions, match=message):
+        build("hi", **options)
+
+
+def test_examples_do_not_say_what_is_asked() -> None:
+    plain = build("Weather in Oslo?")[0]["content"]
+    asked = build("Weather in Lisbon?")[0]["content"]
+    assert "Lisbon" in plain
+    assert "Lisbon" not in asked
+    wanted = build("Weather there?", target=[{"name": "get_weather", "arguments": {"city": {"$any": ["Lisbon"]}}}])
+    assert "Lisbon" not in wanted[0]["content"]
+
+
+def test_a_message_list_is_searched_too() -> None:
+    given = [
+        {"role": "user", "content": [{"type": "text", "text": "I live in lisbon."}]},
+        {"role": "user", "content": "?"},
+    ]
+    assert "Lisbon" not in build(given)[0]["content"]
+
+
+@pytest.mark.parametrize("protocol_id", ["hermes", "gemma", "morph_xml", "kimi_k2"])
+@pytest.mark.parametrize("wording", ["plain", "strict", "brief"])
+def test_type_rules_can_be_switched(protocol_id: str, wording: str) -> None:
+    options = {"wording": wording, "write_call": write_call}
+    off = render_system(protocol_id, TOOLS, **options)  # type: ignore[arg-type]
+    on = render_system(protocol_id, TOOLS, type_rules=True, **options)  # type: ignore[arg-type]
+    assert "WRONG" not in off
+    right, wrong = ("<lat>35.6897</lat>", '<lat>"35.6897"</lat>') if protocol_id == "morph_xml" else (
+        '"lat": 35.6897', '"lat": "35.6897"')  # fmt: skip
+    assert f"CORRECT: {right}  WRONG: {wrong}" in on
+
+
+def test_same_request_twice_is_the_same() -> None:
+    assert json.dumps(build("hi", few_shot=5)) == json.dumps(build("hi", few_shot=5))
+
+
+def test_protocol_without_own_texts_shows_its_form() -> None:
+    system = build("hi", protocol_id="kimi_k2", few_shot=0)[0]["content"]
+    assert '[[TOOL_NAME {"PARAMETER":"VALUE"}]]' in system
+    with pytest.raises(BadOptions, match="writer"):
+        render_system("kimi_k2", TOOLS)
+
+
+def test_examples_need_a_writer() -> None:
+    assert "get_weather" in render_system("hermes", TOOLS)
+    with pytest.raises(BadOptions, match="writer"):
+        render_system("hermes", TOOLS, few_shot=1)
+
+
+def test_unwritable_example_is_left_out() -> None:
+    def picky(name: str, arguments_json: str) -> str:
+        if name == "get_weather":
+            raise UnwritableCall("no")
+        return write_call(name, arguments_json)
+
+    messages = build("hi", wording="brief", write_call=picky)
+    assert [m["content"] for m in messages if m["role"] == "assistant"] == ['[[get_time {"city":"Nairobi"}]]']
+
+
+def test_own_builder() -> None:
+    def builder(*, protocol_id: str, tools: Any, shots: Any, type_rules: bool) -> str:
+        return f"{protocol_id} {[t.name for t in tools]} {len(shots)} {type_rules}"
+
+    messages = build("hi", builder=builder, wording="brief")
+    assert messages == (
+        {"role": "system", "content": "hermes ['get_weather', 'get_time'] 2 False"},
+        {"role": "user", "content": "hi"},
+    )
+
+
+@pytest.mark.parametrize("fault", ["raise", "none"])
+def test_failing_builder_falls_back_and_is_reported(fault: str) -> None:
+    def builder(**_: Any) -> Any:
+        if fault == "raise":
+            raise ValueError("out of ideas")
+        return None
+
+    said: list[tuple[str, Mapping[str, Any]]] = []
+    messages = build("hi", builder=builder, on_error=lambda message, more: said.append((message, more)))
+    assert messages == build("hi")
+    assert len(said) == 1
+    assert ("out of ideas" if fault == "raise" else "NoneType") in said[0][1]["error"]
+    assert build("hi", builder=builder) == build("hi")
+
+
+def test_braces_in_tools_are_no_placeholders() -> None:
+    tool = {**WEATHER, "description": "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}."}
+    for wording in list_wordings("hermes"):
+        assert "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}." in render_system(
+            "hermes", [tool], wording=wording
+        )

@@ -1,0 +1,133 @@
+"""Tools as JSON, signatures and outlines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolparse_lab.errors import BadToolSpec
+from toolparse_lab.prompt import python_type, write_tools_json, write_tools_signatures, write_tools_xml
+from toolparse_lab.prompt.shape import items, kind, prefix, properties, resolve
+from toolparse_lab.toolspec import ToolSpec
+
+TOOLS = [
+    ToolSpec.of(
+        {
+            "name": "book",
+            "description": "Books a\n   table.",
+            "parameters": {
+                "type": "object",
+                "$defs": {"seat": {"type": "object", "properties": {"row": {"type": "integer"}}, "required": ["row"]}},
+                "properties": {
+                    "note": {"type": ["string", "null"], "default": None},
+                    "guests": {"type": "integer", "minimum": 1, "maximum": 8, "description": "How many\ncome"},
+                    "seats": {"type": "array", "items": {"$ref": "#/$defs/seat"}},
+                    "area": {"enum": ["in", "out"]},
+                    "pair": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "boolean"}]},
+                    "extra": {"type": "object", "additionalProperties": {"type": "number"}},
+                },
+                "required": ["guests"],
+            },
+        }
+    ),
+    ToolSpec("stop", "Stops."),
+]
+
+
+def test_json_is_compact_and_complete() -> None:
+    text = write_tools_json(TOOLS)
+    assert json.loads(text) == [t.to_dict() for t in TOOLS]
+    assert text.count("\n") == 1
+    assert ", " not in text.replace("a\n   table", "")
+
+
+def test_signatures() -> None:
+    assert write_tools_signatures(TOOLS) == (
+        'book(guests: int, note: str | None = null, seats: list[{row: int}] = ..., area: "in" | "out" = ..., '
+        "pair: tuple[float, bool] = ..., extra: dict[str, float] = ...)\n"
+        "    Books a table.\n"
+        "    guests: How many come (at least 1, at most 8)\n"
+        "stop()\n"
+        "    Stops."
+    )
+
+
+def test_outlines() -> None:
+    assert write_tools_xml(TOOLS) == (
+        "<book> Books a table.\n"
+        "  <guests>integer, How many come (at least 1, at most 8)</guests>\n"
+        "  <note>string or null, optional</note>\n"
+        "  <seats> optional, repeat the element for every item\n"
+        "    <row>integer</row>\n"
+        "  </seats>\n"
+        "  <area>one of in | out, optional</area>\n"
+        "  <pair>JSON array, optional</pair>\n"
+        "  <extra>JSON object, optional</extra>\n"
+        "</book>\n"
+        "<stop> Stops.\n"
+        "</stop>"
+    )
+
+
+def test_recursion_is_cut() -> None:
+    node = {"type": "object", "properties": {"me": {"$ref": "#"}, "us": {"type": "array", "items": {"$ref": "#"}}}}
+    spec = [ToolSpec.of({"name": "f", "parameters": node})]
+    for text in (write_tools_signatures(spec), write_tools_xml(spec)):
+        assert 20 < len(text) < 4000
+    assert len(write_tools_signatures(spec, max_depth=1)) < len(write_tools_signatures(spec, max_depth=2))
+
+
+def test_many_choices_are_cut() -> None:
+    assert python_type({"enum": list(range(100))}, {}).endswith("39 | ...")
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ({"const": None}, "choice"),
+        ({"type": "string", "enum": ["a"]}, "choice"),
+        ({"anyOf": [{}]}, "union"),
+        ({"oneOf": [{}], "type": "object"}, "union"),
+        ({"type": ["integer"]}, "integer"),
+        ({"type": []}, "any"),
+        ({"type": "strange"}, "any"),
+        ({"additionalProperties": {"type": "string"}}, "object"),
+        ({"prefixItems": []}, "array"),
+    ],
+)
+def test_kind(node: dict[str, Any], expected: str) -> None:
+    assert kind(node) == expected
+
+
+def test_resolve_merges_and_overrides() -> None:
+    root = {
+        "$defs": {"a/b": {"type": "object", "properties": {"x": {"type": "null"}}, "required": ["x"], "title": "T"}}
+    }
+    ref = {"$ref": "#/$defs/a~1b"}
+    merged = resolve({"allOf": [ref, {"properties": {"y": {}}, "required": ["y"]}], "title": "mine"}, root)
+    assert merged["title"] == "mine"
+    assert properties(merged) == [("y", {}, True), ("x", {"type": "null"}, True)]
+    assert resolve({**ref, "title": "mine"}, root)["title"] == "mine"
+    assert resolve(True, root) == {}
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/a", "#/$defs/missing", "other.json", 7])
+def test_refs_that_lead_nowhere(ref: Any) -> None:
+    with pytest.raises(BadToolSpec, match=r"\$ref"):
+        resolve({"$ref": ref}, {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}})
+
+
+def test_required_without_a_schema_and_forbidden_properties() -> None:
+    assert properties({"properties": {"a": False, "b": True}, "required": ["c"]}) == [
+        ("c", {}, True),
+        ("b", True, False),
+    ]
+
+
+def test_draft_7_tuples() -> None:
+    node = {"items": [{"type": "string"}], "additionalItems": False}
+    assert prefix(node) == [{"type": "string"}]
+    assert items(node) is False
+    assert prefix({"items": {"type": "string"}}) == []

@@ -1,0 +1,73 @@
+"""The shipped prompt texts: three a protocol, each complete and different from the others."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+
+from toolparse_lab.errors import BadOptions
+from toolparse_lab.prompt import list_wordings, read_template
+from toolparse_lab.prompt.wording import PLACEHOLDERS, fill
+
+PROTOCOLS = ("hermes", "gemma", "morph_xml", "generic")
+ALL = [(p, w) for p in PROTOCOLS for w in ("plain", "strict", "brief")]
+
+
+@pytest.mark.parametrize("protocol_id", [*PROTOCOLS, "kimi_k2"])
+def test_three_wordings(protocol_id: str) -> None:
+    assert list_wordings(protocol_id) == ("brief", "plain", "strict")
+    assert len({read_template(protocol_id, w) for w in list_wordings(protocol_id)}) == 3
+
+
+@pytest.mark.parametrize(("protocol_id", "wording"), ALL)
+def test_template_is_complete(protocol_id: str, wording: str) -> None:
+    text = read_template(protocol_id, wording)
+    names = re.findall(r"\{\{[#/]?(\w+)\}\}", text)
+    assert set(names) <= set(PLACEHOLDERS)
+    assert len([n for n in set(names) if n.startswith("tools_")]) == 1
+    assert "type_rules" in names
+    assert ("examples" in names) == (wording != "brief")
+    for name in ("type_rules", "examples"):
+        assert text.count(f"{{{{#{name}}}}}") == text.count(f"{{{{/{name}}}}}") == names.count(name) // 3
+    filled = fill(text, {n: lambda: "X" for n in PLACEHOLDERS})
+    empty = fill(text, {n: lambda n=n: "" if n in ("type_rules", "examples") else "X" for n in PLACEHOLDERS})  # type: ignore[misc]
+    for result in (filled, empty):
+        assert "{{" not in result
+        assert "\n\n\n" not in result
+        assert result == result.strip()
+    assert len(empty) < len(filled)
+
+
+@pytest.mark.parametrize(
+    ("protocol_id", "mark"), [("hermes", "<tool_call>"), ("gemma", "```tool_call\n"), ("generic", "{{form}}")]
+)
+def test_form_is_shown(protocol_id: str, mark: str) -> None:
+    assert all(mark in read_template(protocol_id, w) for w in list_wordings(protocol_id))
+
+
+def test_every_file_is_reachable_and_shipped() -> None:
+    root = resources.files("toolparse_lab.prompt").joinpath("templates")
+    found = {(folder.name, f.name) for folder in root.iterdir() for f in folder.iterdir()}
+    assert found == {(p, f"{w}.md") for p, w in ALL}
+
+
+def test_unknown_wording_lists_the_known_ones() -> None:
+    with pytest.raises(BadOptions, match="brief, plain, strict"):
+        read_template("hermes", "../gemma/plain")
+
+
+def test_fill_keeps_braces_of_values_and_computes_on_demand() -> None:
+    asked: list[str] = []
+
+    def value(name: str, text: str) -> str:
+        asked.append(name)
+        return text
+
+    template = "{{#a}}\nA: {{a}}\n{{/a}}\n{{b}} {{b}}"
+    values = {n: lambda n=n, t=t: value(n, t) for n, t in (("a", ""), ("b", "{{a}}"), ("c", "never"))}
+    assert fill(template, values) == "{{a}} {{a}}"
+    assert asked == ["a", "b"]
+    with pytest.raises(BadOptions, match="unknown placeholder"):
+        fill("{{nobody}}", values)
