@@ -12,6 +12,7 @@ _PROVIDERS = {
     "debug": ("toolparse_lab.notebook", "debug"),
     "frame": ("toolparse_lab.notebook", "frame"),
     "html": ("toolparse_lab.notebook", "html"),
+    "text": ("toolparse_lab.notebook", "text"),
 }
 
 
@@ -23,4 +24,4 @@ def call(name: str, subject: Any, **options: Any) -> Any:
 
 def mimebundle(subject: Any) -> dict[str, str]:
     """text/plain and text/html only: no widget model, so that it reads the same with no kernel."""
-    return {"text/plain": str(subject), "text/html": call("html", subject)}
+    return {"text/plain": call("text", subject), "text/html": call("html", subject)}

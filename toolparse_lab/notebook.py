@@ -40,6 +40,11 @@ def html(subject: Any) -> str:
     return f'<pre style="white-space:pre-wrap">{escape(visible(str(subject)))}</pre>'
 
 
+def text(subject: Any) -> str:
+    """Plain text of a subject for display: what model text would do to a terminal is shown instead of done."""
+    return visible(str(subject))
+
+
 def frame(result: ParseResult) -> Any:
     """The calls of a result as a pandas frame, one row a call; raises MissingExtra where pandas is not installed."""
     try:

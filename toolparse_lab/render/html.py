@@ -100,7 +100,7 @@ def _header(result: ParseResult) -> str:
     return (
         f'<div style="margin:2px 0 6px 0">{_badge(f"{sign} {word}", rgb)}'
         f"{_badge(result.protocol, style.BLUE, title='protocol')}"
-        f'<span style="{style.DIM}">{escape(" · ".join(f for f in facts if f))}</span></div>'
+        f'<span style="{style.DIM}">{escape(visible(" · ".join(f for f in facts if f)))}</span></div>'
     )
 
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from ..types import ParseResult, Span, ToolCall
 from .changes import place, problems_of, sentence_of
-from .show import one_line
+from .show import one_line, visible
 from .tree import rows_of
 
 MarkKind: TypeAlias = Literal[
@@ -60,7 +60,7 @@ class Mark:
         if not self.exact:
             parts.append("the nearest place: a structural change left it none of its own")
         parts += [f"{rule}: {sentence}" if (sentence := sentence_of(rule)) else rule for rule in self.rules]
-        return " · ".join(parts)
+        return visible(" · ".join(parts))
 
 
 @dataclass(frozen=True, slots=True)

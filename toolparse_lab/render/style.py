@@ -77,7 +77,10 @@ RAW = (
 # A notebook's own table styles stripe, right-align and centre: each is overridden where it would apply.
 TABLE = "border-collapse:collapse;margin:4px 0;width:100%;font-size:12.5px;table-layout:fixed"
 ROW = "background-color:transparent"
-CELL = f"text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid {LINE};white-space:normal;overflow-wrap:anywhere;word-break:break-word"
+CELL = (
+    f"text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid {LINE};white-space:normal;"
+    "overflow-wrap:anywhere;word-break:break-word"
+)
 HEAD = CELL + ";font-weight:600;opacity:0.8;font-size:11px"
 VALUE = f"{MONO};white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
 BEFORE = f"{VALUE};background-color:rgba({VERMILLION},0.16);text-decoration:line-through"

@@ -11,6 +11,7 @@ import traitlets
 
 from ..errors import BadOptions
 from ..render import render_page, render_result
+from ..render.show import visible
 from ..types import ParseResult
 from .payload import payload_json, payload_of
 
@@ -55,7 +56,7 @@ class ParseView(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget, and the same result as static HTML and text for readers that have no widgets."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        static = {"text/plain": str(self._result), "text/html": render_result(self._result)}
+        static = {"text/plain": visible(str(self._result)), "text/html": render_result(self._result)}
         if bundle is None:
             return static
         shown, metadata = bundle

@@ -80,7 +80,7 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
     ]
     return {
         "version": 1,
-        "protocol": result.protocol,
+        "protocol": _text(result.protocol, 80),
         "policy": result.options.coerce,
         "ok": result.ok,
         "characters": len(result.raw),

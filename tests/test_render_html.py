@@ -1,0 +1,180 @@
+"""Static HTML: snapshots, an allow-list of tags and attributes, and model text that survives as text and only that."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from render_samples import HOSTILE, example, hostile, plain, several
+
+from toolparse_lab.render import render_diff, render_page, render_result
+from toolparse_lab.render.html import MAX_TEXT
+from toolparse_lab.render.show import visible
+from toolparse_lab.types import ParseResult, Segment, Span
+
+SNAPSHOTS = Path(__file__).parent / "snapshots_render"
+ALLOWED = {
+    "div": {"class", "style"},
+    "span": {"class", "style", "title"},
+    "mark": {"class", "style", "title"},
+    "table": {"style"},
+    "thead": set(),
+    "tbody": set(),
+    "tr": {"style"},
+    "th": {"style"},
+    "td": {"style", "title"},
+    "del": {"style"},
+    "ins": {"style"},
+}  # fmt: skip
+
+
+class Reader(HTMLParser):
+    """Collects every tag, attribute and style, checks nesting, and keeps the text of the raw box apart."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[tuple[str, str]] = []
+        self.text: list[str] = []
+        self.raw: list[str] = []
+        self.titles: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED, f"tag {tag}"
+        names = [name for name, _ in attrs]
+        assert set(names) <= ALLOWED[tag], f"attributes of {tag}: {names}"
+        values = {name: value or "" for name, value in attrs}
+        assert not re.search(r"url|expression|import|javascript|[<>\\]", values.get("style", "")), values["style"]
+        self.titles.append(values.get("title", ""))
+        self.open.append((tag, values.get("class", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        opened, _ = self.open.pop()
+        assert opened == tag, f"</{tag}> closes <{opened}>"
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+        if any("toolparse-raw" in classes.split() for _, classes in self.open):
+            self.raw.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"comment {data}")
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(f"declaration {decl}")
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(f"declaration {data}")
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(f"instruction {data}")
+
+
+RESULTS = {"example": example(), "several": several(), "plain": plain()}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UPDATE_SNAPSHOTS=1 writes them anew; then look at what changed."""
+    monkeypatch.setattr(ParseResult, "why", lambda self: "What happened & why.")
+    html = re.sub(r"(?<=>)(?=<(?:div|tr|table|mark|td)\b)", "\n", render_result(RESULTS[name])) + "\n"
+    path = SNAPSHOTS / f"{name}.html"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        SNAPSHOTS.mkdir(exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+    assert html == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_stays_text(text: str) -> None:
+    result = hostile(text)
+    html = render_result(result)
+    html.encode("utf-8")
+    page = Reader(html)
+    assert "".join(page.raw) == visible(result.raw)
+    everything = "".join(page.text)
+    assert visible(text) in everything
+    Reader(render_diff(result))
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
+def test_raw_text_is_shown_whole(result: ParseResult) -> None:
+    assert "".join(Reader(render_result(result)).raw) == visible(result.raw)
+
+
+def test_the_example_says_what_was_done() -> None:
+    page = Reader(render_result(example()))
+    text = " ".join(page.text)
+    for word in ("hermes", "rjson.trailing-comma", "A comma before a closing bracket is dropped.", "45–46", "lossless"):
+        assert word in text
+    assert "1 call" in text
+    assert "1 repair · 1 coercion" in text
+    assert any(t.startswith("argument /a = 1 · characters 45 to 46") for t in page.titles)
+
+
+def test_lossy_steps_are_told_apart() -> None:
+    text = "".join(Reader(render_diff(several())).text)
+    assert text.count("lossy") == 1
+    assert text.count("lossless") == 3
+    assert "coerce.array-from-csvlossy" in text
+
+
+def test_diff_of_one_call_and_of_nothing() -> None:
+    assert "coerce.integer-from-string" in render_diff(example().calls[0])
+    assert "Nothing was coerced" in render_diff(several().calls[1])
+    assert "No calls" in render_diff(plain())
+
+
+def test_long_text_shows_head_and_tail() -> None:
+    raw = "H" * 200_000 + "<b>" + "x" * 400_000 + "T" * 1_000
+    page = Reader(render_result(plain(raw)))
+    shown = "".join(page.raw)
+    assert len(shown) < MAX_TEXT + 100
+    assert shown.startswith("HHH")
+    assert shown.endswith("TTT")
+    assert f"{len(raw):,} are not shown." in "".join(page.text)
+
+
+def test_200_kb_of_markup_is_shown_whole() -> None:
+    raw = HOSTILE["script"] * (200_000 // len(HOSTILE["script"]))
+    assert "".join(Reader(render_result(plain(raw))).raw) == raw
+
+
+def test_too_many_marks_end_with_a_note_and_all_the_text() -> None:
+    raw = "ab" * 9_000
+    segments = tuple(Segment("markup" if i % 2 else "text", Span(i, i + 1)) for i in range(len(raw)))
+    result = dataclasses.replace(plain(raw), segments=segments)
+    page = Reader(render_result(result))
+    assert "".join(page.raw) == raw
+    assert "nothing is highlighted" in "".join(page.text)
+
+
+def test_deep_arguments_render() -> None:
+    deep = '{"k":' * 3_000 + "1" + "}" * 3_000
+    result = example()
+    call = dataclasses.replace(result.calls[0], source_json=deep, arguments_json=deep, steps=())
+    text = "".join(Reader(render_result(dataclasses.replace(result, calls=(call,)))).text)
+    assert "are not shown" in text
+
+
+def test_page_forbids_scripts_and_the_network() -> None:
+    page = render_page("<Title> & \u202e", "<div>body</div>")
+    assert page.startswith("<!doctype html>")
+    assert "<title>&lt;Title&gt; &amp; ⟨202E⟩</title>" in page
+    assert "default-src &#x27;none&#x27;" in page
+    assert "script" not in page
+    assert not re.search(r"https?:|//", page.replace("<!doctype", ""))
+
+
+def test_page_refuses_sources_that_end_their_element() -> None:
+    with pytest.raises(ValueError, match="module"):
+        render_page("x", "", module="'</script>'")
+    with pytest.raises(ValueError, match="css"):
+        render_page("x", "", css="a::after{content:'</style>'}")
