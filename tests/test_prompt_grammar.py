@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import toolparse_lab as tp
 from toolparse_lab.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.prompt import grammar_for
 from toolparse_lab.prompt import shape as schema_shape
@@ -206,6 +207,10 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
             assert list(call) == ["name", "arguments"]
             name, arguments = call["name"], call["arguments"]
         assert name == tool.name
+        (found,) = tp.parse(raw, protocol_id, [tool]).calls
+        assert (found.name, found.ok, found.edits) == (tool.name, True, ())
+        if protocol_id != "morph_xml":
+            assert found.arguments == arguments
         problems = [e for e in validator.iter_errors(arguments) if not out_of_reach(e)]
         assert not problems, (raw, problems[0].json_path, problems[0].message)
     assert len(texts) > 1

@@ -24,16 +24,17 @@ from . import shape
 MAX_TEXT = 80
 MAX_ITEMS = 5
 MAX_DEPTH = 6
-_MAX_FREE_KEYS = 4
+_FREE_KEYS = ("key1", "key2", "key3", "key4")
 _MAX_RANGE = 200
 
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 _SHARED = {
-    "integer": '"-"? ("0" | [1-9] [0-9]{0,14})',
-    "natural": '("0" | [1-9] [0-9]{0,14})',
-    "number": '"-"? ("0" | [1-9] [0-9]{0,11}) ("." [0-9]{1,6})?',
-    "positive": '("0" | [1-9] [0-9]{0,11}) ("." [0-9]{1,6})?',
+    # At most 15 significant digits, which a double keeps.
+    "integer": '"0" | "-"? [1-9] [0-9]{0,14}',
+    "natural": '"0" | [1-9] [0-9]{0,14}',
+    "number": '"0" | "-"? [1-9] [0-9]{0,8} | "-"? ("0" | [1-9] [0-9]{0,8}) "." [0-9]{1,6}',
+    "positive": '("0" | [1-9] [0-9]{0,8}) ("." [0-9]{1,6})?',
     "date": '[12] [0-9]{3} "-" ("0" [1-9] | "1" [0-2]) "-" ("0" [1-9] | "1" [0-9] | "2" [0-8])',
     "clock": '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] "Z"',
     "email": '[a-z] [a-z0-9_]{0,19} "@" [a-z] [a-z0-9]{0,14} "." ("com" | "org" | "net" | "de" | "example")',
@@ -46,7 +47,11 @@ _SHARED = {
     "jany": r'[^"\\\x00-\x1F\x7F] | "\\" ["\\nt]',
     "jsafeany": r'[^"\\<&\x00-\x1F\x7F] | "\\" ["\\nt]',
     "xany": r'[^<&\x00-\x1F\x7F] | "&lt;" | "&amp;"',
-    "key": "[a-z] [a-z0-9_]{0,15}",
+    # Free keys of one object begin in different parts of the alphabet, so that no two are the same.
+    "key1": "[a-f] [a-z0-9_]{0,15}",
+    "key2": "[g-m] [a-z0-9_]{0,15}",
+    "key3": "[n-s] [a-z0-9_]{0,15}",
+    "key4": "[t-z] [a-z0-9_]{0,15}",
 }
 _BLANKS = {"jchar": "jany", "jsafe": "jsafeany", "xchar": "xany"}
 _USES = re.compile(r"(?<![\w-])([a-z]+\d*)(?![\w-])")
@@ -54,6 +59,9 @@ _USES = re.compile(r"(?<![\w-])([a-z]+\d*)(?![\w-])")
 
 def grammar_for(protocol_id: str, tools: Any) -> str:
     """The GBNF of exactly one call of one of `tools`, in the form of `hermes`, `gemma` or `morph_xml`.
+
+    Strings have at most 80 visible characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are
+    followed 6 levels deep; optional properties that lead deeper are left out.
 
     `tools` is anything `tool_specs` takes, at least one. Raises BadOptions for another protocol or no tools,
     BadToolSpec for a schema that nothing within the depth bound satisfies, UnwritableCall for a name that is no
@@ -205,7 +213,11 @@ class _Writer:
         tail = "".join(f' (", " {pair})?' for pair in optional)
         if required:
             return self.rule('"{" (' + ' ", " '.join(required) + f'){tail} "}}"')
-        starts = [pair + "".join(f' (", " {later})?' for later in optional[i + 1 :]) for i, pair in enumerate(optional)]
+        return self._json_optional(optional)
+
+    def _json_optional(self, pairs: Sequence[str]) -> str:
+        """An object of any of these pairs, in their order."""
+        starts = [pair + "".join(f' (", " {later})?' for later in pairs[i + 1 :]) for i, pair in enumerate(pairs)]
         return self.rule('"{" (' + " | ".join(starts) + ')? "}"')
 
     def _json_map(self, node: Mapping[str, Any], depth: int, char: str) -> str:
@@ -213,8 +225,7 @@ class _Writer:
         value = self.json_value(extra, depth - 1, char) if isinstance(extra, Mapping) else None
         if value is None:
             return '"{}"'
-        pair = self.rule(f'"\\"" key "\\": " {value}')
-        return self.rule(f'"{{" ({pair} (", " {pair}){{0,{_MAX_FREE_KEYS - 1}}})? "}}"')
+        return self._json_optional([self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS])
 
 
 class _JsonCalls(_Writer):
