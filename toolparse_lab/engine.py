@@ -37,7 +37,7 @@ from .types import (
 )
 
 _HIGH = re.compile("[\ud800-\udbff]\\Z")
-_LOW = re.compile("[\udc00-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class StreamParser:
@@ -82,11 +82,11 @@ class StreamParser:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
         if self._high:
             chunk, self._high = self._high + chunk, ""
-            if len(chunk) > 1 and _LOW.match(chunk, 1):
-                pair = chunk[:2].encode("utf-16", "surrogatepass").decode("utf-16")
-                chunk = pair + chunk[2:]
-        if chunk and _HIGH.search(chunk):
-            chunk, self._high = chunk[:-1], chunk[-1]
+        if not chunk.isascii():
+            if _PAIR.search(chunk):
+                chunk = chunk.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+            if _HIGH.search(chunk):
+                chunk, self._high = chunk[:-1], chunk[-1]
         if chunk:
             self._pieces.append(chunk)
             self._tail += chunk
@@ -455,6 +455,10 @@ class StreamParser:
 
     def _truncate(self, body: _Open) -> bool:
         """The text ended inside a body."""
+        if self._tail:
+            body.pieces.append(self._tail)
+            self._delta(body, Span(self._base, self._base + len(self._tail)))
+            self._take(len(self._tail))
         text = "".join(body.pieces)
         start, end = body.start, self._base
         self._open = None

@@ -120,7 +120,7 @@ class Resolver:
         arguments_json, value = source_json, d.arguments
         coerced: tuple[Step, ...] = ()
         if tool is not None and self.options.coerce != "none":
-            result = coerce(d.arguments, tool.schema_json, self.options.coerce)
+            result = coerce(d.arguments, tool.schema_json, self.options.coerce, one_item=d.untyped)
             coerced = result.steps
             if coerced:
                 value = result.value

@@ -88,7 +88,7 @@ class JsonBody:
     """
 
     __slots__ = (
-        "_at", "_block", "_closers", "_depth", "_double", "_follow", "_hidden", "_line", "_literals", "_loose",
+        "_at", "_block", "_closers", "_depth", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals", "_longest", "_loose",
         "_openers", "_outside", "_previous", "_single", "_state", "_strict", "_whole",
     )  # fmt: skip
 
@@ -96,6 +96,8 @@ class JsonBody:
         self._closers = closers
         self._openers = openers
         self._literals = closers + openers
+        self._firsts = {lit[0] for lit in self._literals}
+        self._longest = max(map(len, self._literals))
         self._outside, self._double, self._loose, self._single, self._line, self._block = _json_patterns(
             closers, openers
         )
@@ -127,6 +129,8 @@ class JsonBody:
                     return Close(at + m.start(), at + m.end(), "closer", hidden)
                 if m["open"] is not None:
                     return Close(at + m.start(), at + m.start(), "implicit", self._hidden)
+                if not final and self._may_begin(tail, m.start()):
+                    return self._settle(tail, m.start(), size)
                 tok = m[0]
                 if tok in "{[":
                     self._depth += 1
@@ -163,6 +167,8 @@ class JsonBody:
                     self._hidden = (at + m.start(), at + m.end())
                 pos = m.end()
                 continue
+            if not final and self._may_begin(tail, m.start()):
+                return self._settle(tail, m.start(), size)
             tok = m[0]
             if tok == "\\":
                 if m.end() >= size:
@@ -205,6 +211,13 @@ class JsonBody:
                 self._previous = stripped[-1]
             self._at += settled
         return settled
+
+    def _may_begin(self, tail: str, pos: int) -> bool:
+        """Whether a delimiter may begin at `pos` and go on behind the tail."""
+        if tail[pos] not in self._firsts or len(tail) - pos >= self._longest:
+            return False
+        rest = tail[pos:]
+        return any(lit.startswith(rest) for lit in self._literals)
 
     def _before(self, tail: str, pos: int) -> str:
         """The last character before `pos` that is no white space."""

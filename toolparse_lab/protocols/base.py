@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, final
 from typing import Protocol as Interface
 
-from ..scan import Scanner
+from ..errors import UnwritableCall
+from ..rjson.damage import Refusal
+from ..scan import Close, Scanner
+from ..schema.coerce import coerce
 from ..toolspec import ToolSpec
 from ..types import Edit, Problem, Span, Step
-from ..values import Value
+from ..values import Value, read_strict, same
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
 """name -> tool"""
@@ -71,7 +74,7 @@ class Decoded:
     """One call read out of a body. Spans and edits count from the beginning of the body.
 
     arguments: the arguments as found. places: computed when asked. unescape: offsets in a text's raw characters for
-    each character of what they mean, or None where that cannot be told.
+    each character of what they mean, or None where that cannot be told. untyped: every leaf is text, as XML writes it.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Decoded:
     steps: tuple[Step, ...] = ()
     problems: tuple[Problem, ...] = ()
     readable: bool = True
+    untyped: bool = False
     places: Callable[[], Places] = field(default=_nowhere, compare=False)
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
 
@@ -133,5 +137,41 @@ class Protocol:
     result: Callable[[str, Any], str] = field(default=lambda name, content: "", compare=False)
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
-        """The call as this format writes it; raises UnwritableCall if it would not read back the same."""
-        return self.codec.write(name, arguments_json, tool)
+        """The call as this format writes it; raises UnwritableCall if it would not read back the same.
+
+        The check needs `tool` for formats whose values only the schema types.
+        """
+        text = self.codec.write(name, arguments_json, tool)
+        if (tool is not None or "schema-typed" not in self.tags) and not self._reads_back(
+            text, name, arguments_json, tool
+        ):
+            raise UnwritableCall(
+                f"{self.id} cannot write this call so that it reads back the same",
+                got=f"{name}({arguments_json})",
+                hint="write it in a format that carries JSON, such as hermes",
+            )
+        return text
+
+    def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
+        tools = {tool.name: tool} if tool is not None else {}
+        pos = 0
+        found = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
+        while isinstance(found, Opening) and found.kind == "markup":
+            pos += found.end
+            found = self.envelope.open(text, pos, True, tools)
+        if not isinstance(found, Opening) or found.kind != "call":
+            return False
+        rest = text[pos + found.end :]
+        close = self.envelope.scanner(found, tools).scan(rest, True)
+        if not isinstance(close, Close):
+            return False
+        try:
+            decoded = self.codec.read(rest[: close.start], Reading(found, True, False, 1000, tools))
+        except Refusal:
+            return False
+        if len(decoded) != 1 or not decoded[0].readable or decoded[0].name != name:
+            return False
+        value = decoded[0].arguments
+        if tool is not None:
+            value = coerce(value, tool.schema_json, "safe", one_item=decoded[0].untyped).value
+        return same(value, read_strict(arguments_json))

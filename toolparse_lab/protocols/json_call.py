@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import UnwritableCall
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
-from ..rjson.repair import depth, read_damaged, read_if_strict
+from ..rjson.repair import read_damaged, read_if_strict
 from ..toolspec import ToolSpec
 from ..types import Edit, Problem, Span, Step
-from ..values import Value, escape_token, read_strict, same, write_canonical
+from ..values import Value, escape_token, write_canonical
 from .base import Decoded, Places, Reading
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
@@ -138,8 +137,6 @@ class JsonCall:
         before, after = self.inner
         text = f"{{{_quote(self.name_key)}:{_quote(name)},{_quote(self.arguments_key)}:{arguments_json}}}"
         body = before + text + after
-        if self.closer.strip() and _closer_bites(text, self.closer.strip()):
-            raise UnwritableCall("the arguments hold the closer outside a string", got=name)
         return self.opener + body + self.closer
 
 
@@ -154,12 +151,6 @@ def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edi
     if values is None:
         raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
     return values, []
-
-
-def _closer_bites(text: str, closer: str) -> bool:
-    """Whether a closer stands in the text outside a string, where no reader could tell it from the real one."""
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
-    return closer in bare
 
 
 def _quote(text: str) -> str:
@@ -279,14 +270,3 @@ def unescape_offsets(raw: str) -> list[int] | None:
             pos += 1
     offsets.append(pos)
     return offsets
-
-
-def reads_back(decoded: tuple[Decoded, ...], name: str, arguments_json: str) -> bool:
-    """Whether a body was read as exactly this one call."""
-    return (
-        len(decoded) == 1
-        and decoded[0].readable
-        and decoded[0].name == name
-        and same(decoded[0].arguments, read_strict(arguments_json))
-        and depth(decoded[0].arguments) < 1000
-    )

@@ -13,8 +13,8 @@ from ..rxml.writer import write_element
 from ..scan import ElementBody, Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
-from ..types import Span, Step
-from ..values import read_strict
+from ..types import Edit, Span, Step
+from ..values import Value, read_strict
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .json_call import unescape_offsets as json_offsets
 
@@ -73,7 +73,7 @@ class ElementCall:
 
     def strict(self, body: str, reading: Reading) -> bool:
         try:
-            ElementReader(body, _view(reading.tools, reading.opening.name), repair=False, closed=True).read()
+            self.read(body, Reading(reading.opening, True, False, reading.max_depth, reading.tools))
         except Refusal:
             return False
         return True
@@ -99,24 +99,33 @@ class ElementCall:
         places = reader.places
         return Decoded(
             opening.name, value, name_span=_before(opening), edits=tuple(reader.edits), steps=steps,
-            places=lambda: places, unescape=unescape_offsets,
+            places=lambda: places, unescape=unescape_offsets, untyped=True,
         )  # fmt: skip
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         root = reader.root_name()
         if root is not None and view.properties and root not in view.properties and not view.patterns:
-            inner = reader.children(0, len(body), None, probe=True)[0]
-            below = ElementReader(body[inner.start : inner.end], view, repair=reading.repair, closed=reading.closed)
-            value = below.read()
-            if value and any(k in view.properties for k in value):
-                shift = inner.start
-                reader.edits = [type(e)(e.span.shift(shift), e.text, e.rule) for e in below.edits]
-                reader.places = {p: (a + shift, b + shift) for p, (a, b) in below.places.items()}
-                return self._decoded(
-                    body, reading, reader, value, (Step("read", "read.wrapper", "", None, {root: value}, value),)
-                )
+            unwrapped = self._unwrapped(body, view, reading, reader)
+            if unwrapped is not None:
+                step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
+                return self._decoded(body, reading, reader, unwrapped, (step,))
         return self._decoded(body, reading, reader, reader.read(), ())
+
+    def _unwrapped(self, body: str, view: View, reading: Reading, reader: ElementReader) -> dict[str, Value] | None:
+        """The parameters inside the one element that is none of them; None where it holds no parameter either."""
+        inner = reader.children(0, len(body), None, probe=True)[0]
+        below = ElementReader(body[inner.start : inner.end], view, repair=reading.repair, closed=reading.closed)
+        try:
+            value = below.read()
+        except Refusal:
+            return None
+        if not any(k in view.properties for k in value):
+            return None
+        by = inner.start
+        reader.edits = [Edit(e.span.shift(by), e.text, e.rule) for e in below.edits]
+        reader.places = {p: (a + by, b + by) for p, (a, b) in below.places.items()}
+        return value
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
         """The body is one JSON object: the parameters, in the other dialect."""

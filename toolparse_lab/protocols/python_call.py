@@ -201,11 +201,11 @@ class PythonCalls:
     closer: str = ""
 
     def strict(self, body: str, reading: Reading) -> bool:
-        strict = Reading(reading.opening, True, False, reading.max_depth, reading.tools)
         try:
-            return not any(d.steps for d in self.read(body, strict))
+            self.read(body, Reading(reading.opening, True, False, reading.max_depth, reading.tools))
         except Refusal:
             return False
+        return True
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         return read_calls(body, reading)

@@ -23,6 +23,8 @@ _TAG = re.compile(
 )
 _ENTITY = re.compile(r"&(?:#([0-9]{1,8})|#[xX]([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_ASIDE = re.compile(r"<!--.*?-->|<\?.*?\?>|</[^<>]*>", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _MAX_DEPTH = 100
 TEXT_KEY = "#text"
 
@@ -88,7 +90,7 @@ class ElementReader:
     def root_name(self) -> str | None:
         """The one element that spans the whole body, if there is just one."""
         children = self.children(0, len(self.text), self.view, probe=True)
-        return children[0].name if len(children) == 1 and not self.loose_text(0, len(self.text), children) else None
+        return children[0].name if len(children) == 1 and not self.loose_text(0, len(self.text), children)[0] else None
 
     def members(self, start: int, end: int, view: View | None, path: str, depth: int) -> dict[str, Value]:
         if depth > _MAX_DEPTH:
@@ -96,11 +98,12 @@ class ElementReader:
         out: dict[str, Value] = {}
         seen: dict[str, int] = {}
         children = self.children(start, end, view)
+        is_list = view is not None and view.types == ("array",)
         for child in children:
             member = self.child_view(view, child.name)
             key = escape_token(child.name)
             if child.name in seen:
-                if member is not None and _is_text(member):
+                if member is not None and _is_text(member) and not is_list:
                     raise Refusal(
                         "decode.duplicate-string-tag", f"the text parameter {child.name!r} stands twice", child.start
                     )
@@ -112,8 +115,9 @@ class ElementReader:
             else:
                 out[child.name] = self.value(child, member, f"{path}/{key}", depth)
             seen[child.name] = seen.get(child.name, 0) + 1
-        text = self.loose_text(start, end, children)
+        text, place = self.loose_text(start, end, children)
         if text:
+            self.places[f"{path}/{TEXT_KEY}"] = place
             out = {TEXT_KEY: unescape(text.strip()), **out}
         return out
 
@@ -163,33 +167,39 @@ class ElementReader:
         self.places[path] = (start, end)
         if "<![CDATA[" not in text:
             return unescape(text)
-        whole = re.fullmatch(r"\s*<!\[CDATA\[(.*?)\]\]>\s*", text, re.DOTALL)
+        whole = _CDATA.fullmatch(text.strip())
         if whole:
+            start += len(text) - len(text.lstrip())
             self.places[path] = (start + whole.start(1), start + whole.end(1))
             return whole[1]
         out: list[str] = []
         pos = 0
-        for m in re.finditer(r"<!\[CDATA\[(.*?)\]\]>", text, re.DOTALL):
+        for m in _CDATA.finditer(text):
             out.append(unescape(text[pos : m.start()]))
             out.append(m[1])
             pos = m.end()
         out.append(unescape(text[pos:]))
         return "".join(out)
 
-    def loose_text(self, start: int, end: int, children: list[_Element]) -> str:
-        """The text between the children, without comments."""
-        pieces: list[str] = []
+    def loose_text(self, start: int, end: int, children: list[_Element]) -> tuple[str, tuple[int, int]]:
+        """The text between the children, without comments, and where it stands (all of it, if in several places)."""
+        pieces: list[tuple[int, int]] = []
         pos = start
         for child in children:
-            pieces.append(self.text[pos : self._begin_of(child)])
+            pieces.append((pos, self._begin_of(child)))
             pos = child.after
-        pieces.append(self.text[pos:end])
-        joined = " ".join(
-            p for p in (re.sub(r"<!--.*?-->|<\?.*?\?>|</[^<>]*>", "", p, flags=re.DOTALL).strip() for p in pieces) if p
-        )
-        if "<![CDATA[" in joined:
-            joined = re.sub(r"<!\[CDATA\[(.*?)\]\]>", r"\1", joined, flags=re.DOTALL)
-        return joined
+        pieces.append((pos, end))
+        words: list[str] = []
+        spans: list[tuple[int, int]] = []
+        for a, b in pieces:
+            word = _ASIDE.sub("", self.text[a:b]).strip()
+            if word:
+                words.append(_CDATA.sub(r"\1", word))
+                found = self.text.find(word, a, b)
+                spans.append((found, found + len(word)) if found >= 0 else (a, b))
+        if not spans:
+            return "", (start, start)
+        return " ".join(words), (spans[0][0], spans[-1][1])
 
     def _begin_of(self, child: _Element) -> int:
         return self.text.rfind("<", 0, child.start) if child.start > 0 else 0
@@ -274,7 +284,7 @@ class ElementReader:
                 at = max(at, start)
                 self.edits.append(Edit(Span(at, at), f"</{name}>", "rxml.unclosed-tag"))
                 return _Element(name, start, at, at)
-            if m["close"] and m["closed"] not in known:
+            if m["close"]:  # inside its parent nothing else is open
                 self.edits.append(Edit(Span(m.start(), m.end()), f"</{name}>", "rxml.mismatched-tag"))
                 return _Element(name, start, m.start(), m.end())
         at = max(len(text[:end].rstrip()), start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..values import Value
-from .scalars import SPACE, from_untyped_text, json_of, number_of
+from .scalars import SPACE, from_untyped_text, json_of
 from .view import View
 
 if TYPE_CHECKING:
@@ -40,15 +40,12 @@ def from_text(walk: Walk, value: str, view: View, path: str) -> Value:
 
 
 def _wrapped_if_single(walk: Walk, value: str, view: View, path: str) -> Value:
-    """One item, where nothing in the text says that it might be several."""
+    """One item, where nothing in the text says that it might be several; in XML one element is one item anyway."""
     items = view.items or (view.prefix[0] if len(view.prefix) == 1 else None)
-    if items is None or "\n" in value.strip(SPACE) or "," in value or not value.strip(SPACE):
-        return value
     text = value.strip(SPACE)
-    fits = items.admits_string() or number_of(text) is not None or text.lower() in ("true", "false")
-    if not fits:
+    if items is None or not text or (not walk.one_item and ("\n" in text or "," in text)):
         return value
-    probe = type(walk)(walk.policy)
+    probe = type(walk)(walk.policy, walk.one_item)
     if not items.conforms(probe.value(value, items, path, 0)):
         return value
     return walk.note("coerce.wrap-array", path, value, [value])

@@ -28,9 +28,11 @@ class Coerced:
     steps: tuple[Step, ...]
 
 
-def coerce(value: Any, schema: Any, policy: Policy = "safe") -> Coerced:
+def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool = False) -> Coerced:
     """Brings `value` to `schema` (a mapping, JSON text, bool or None) by `policy`; raises UnknownRule for a policy
     that does not exist. The value itself is never changed.
+
+    one_item: the value was written in a format where a single text under a list is one item, as in XML.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
@@ -39,7 +41,7 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe") -> Coerced:
         raise UnknownRule("no coercion policy of this name", got=policy, expected=", ".join(POLICIES))
     if policy == "none":
         return Coerced(value, ())
-    walk = Walk(policy)
+    walk = Walk(policy, one_item)
     new = walk.value(value, view_of(schema), "", 0)
     return Coerced(new, tuple(walk.steps))
 
@@ -52,10 +54,11 @@ def coerce_by_schema(value: Any, schema: Any = None) -> Value:
 class Walk:
     """One coercion under way."""
 
-    __slots__ = ("policy", "safe", "steps")
+    __slots__ = ("one_item", "policy", "safe", "steps")
 
-    def __init__(self, policy: str) -> None:
+    def __init__(self, policy: str, one_item: bool = False) -> None:
         self.policy = policy
+        self.one_item = one_item
         self.safe = policy == "safe"
         self.steps: list[Step] = []
 

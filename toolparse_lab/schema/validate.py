@@ -38,7 +38,8 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
                 break
     except Exception as e:  # a broken schema breaks the library in many ways; none may break a parse
         return (Problem("validate", "validate.schema", "warning", f"the tool's schema is broken: {_brief(str(e))}"),)
-    return tuple(sorted((_problem(e) for e in errors), key=lambda p: p.path))
+    # The library complains once a missing member; one complaint an object names them all.
+    return tuple(sorted(dict.fromkeys(_problem(e) for e in errors), key=lambda p: p.path))
 
 
 def _problem(error: Any) -> Problem:

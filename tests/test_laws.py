@@ -1,0 +1,130 @@
+"""The laws over every case file and over random text made of each protocol's own delimiters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import toolparse_lab as tp
+from toolparse_lab.toolspec import tool_specs
+
+from .laws import check_all
+
+CASES = Path(__file__).parent / "cases"
+TOOLS = [
+    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "s": {"type": "string"}}}},
+    {
+        "name": "put",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "o": {"type": "object", "properties": {"k": {"type": "number"}}},
+            },
+        },
+    },
+]
+# Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
+PIECES = [
+    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "```", "`", "```json\n",
+    "<f>", "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<tags>", "</tags>", "<item>",
+    "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>", "<!--", "-->",
+    "<think>", "</think>", "<|channel|>analysis<|message|>", "<|start|>assistant", "<|message|>", "<|end|>",
+    "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
+    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
+    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
+    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
+    '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":", "1", "true", "None",
+    " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&", "<", ">", "</", "\x00", "“", "”",
+]  # fmt: skip
+PROTOCOLS = [*tp.protocols(), "auto"]
+
+
+def raw_texts() -> list[tuple[str, str, str, Any]]:
+    """(id, protocol, raw, tools) of every case whose format is here."""
+    known = tp.protocols()
+    spelt = {"morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma"}
+    out: list[tuple[str, str, str, Any]] = []
+    for file in ("formats.jsonl", "damaged_calls.jsonl"):
+        for line in (CASES / file).read_text("utf-8").splitlines():
+            case = json.loads(line)
+            if case["format"] in known:
+                out.append((case["id"], case["format"], case["raw"], case["tools"]))
+            out.append((case["id"], "auto", case["raw"], case["tools"]))
+    for line in (CASES / "middleware.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        protocol = spelt.get(str(case.get("protocol")))
+        if protocol is None or case["op"] not in ("parse", "stream", "splits", "segments", "generate"):
+            continue
+        text = case.get("text")
+        if text is None:
+            text = "".join(c for c in case.get("chunks", []) if isinstance(c, str))
+        tools = [t for t in case.get("tools", []) if t.get("type", "function") == "function"]
+        if isinstance(text, str):
+            out.append((case["id"], protocol, text, tools))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw", "tools"), [pytest.param(p, r, t, id=f"{i}-{p}") for i, p, r, t in raw_texts()]
+)
+def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
+    check_all(raw, protocol, tools)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_laws_hold_for_random_text(protocol: str) -> None:
+    @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+    @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.sampled_from(["safe", "middleware", "none"]))
+    def laws(raw: str, policy: str) -> None:
+        check_all(raw, protocol, TOOLS, {"coerce": policy})
+
+    laws()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("protocol", list(tp.protocols()))
+def test_what_is_written_reads_back(protocol: str) -> None:
+    """Law 7: parse(write_call(c)) has the same name and arguments, or write_call raises UnwritableCall."""
+    writer = tp.protocols()[protocol]
+
+    @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+    @given(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "path": st.text() | st.sampled_from(PIECES),
+                "tags": st.lists(st.text() | st.sampled_from(PIECES), max_size=3),
+                "o": st.fixed_dictionaries(
+                    {}, optional={"k": st.integers() | st.floats(allow_nan=False, allow_infinity=False)}
+                ),
+                "extra": JSON,
+            },
+        )
+    )
+    def law(arguments: dict[str, Any]) -> None:
+        arguments_json = json.dumps(arguments)
+        tool = tool_specs(TOOLS)[1]
+        try:
+            text = writer.write_call("put", arguments_json, tool)
+        except tp.errors.UnwritableCall:
+            return
+        calls = tp.parse(text, protocol, TOOLS).calls
+        assert [c.name for c in calls if c.ok] == ["put"], text
+        from toolparse_lab.values import read_strict, same
+
+        assert same(read_strict(calls[0].arguments_json), read_strict(arguments_json)), text
+
+    law()
