@@ -6,8 +6,8 @@ import importlib
 from types import ModuleType
 
 import pytest
-from render_samples import HOSTILE, example, hostile, several
 
+from tests.render_samples import HOSTILE, example, hostile, several
 from toolparse_lab import hooks, notebook
 from toolparse_lab.errors import MissingExtra
 from toolparse_lab.render import render_diff, render_result

@@ -7,8 +7,8 @@ import re
 from typing import get_args
 
 import pytest
-from render_samples import HOSTILE, example, hostile, plain, several
 
+from tests.render_samples import HOSTILE, example, hostile, plain, several
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.render import render_ansi
 from toolparse_lab.render.ansi import AnsiStyle

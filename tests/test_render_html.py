@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from render_samples import HOSTILE, example, hostile, plain, several
 
+from tests.render_samples import HOSTILE, example, hostile, plain, several
 from toolparse_lab.render import render_diff, render_page, render_result
 from toolparse_lab.render.html import MAX_TEXT
 from toolparse_lab.render.show import visible

@@ -6,8 +6,8 @@ import random
 from itertools import pairwise
 
 import pytest
-from render_samples import EXAMPLE, example, plain, several
 
+from tests.render_samples import EXAMPLE, example, plain, several
 from toolparse_lab.render.marks import Mark, clip, marks_of, runs_of
 from toolparse_lab.types import ParseResult, Span
 

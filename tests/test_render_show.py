@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from render_samples import HOSTILE
 
+from tests.render_samples import HOSTILE
 from toolparse_lab.render.show import HIDDEN, Shown, name_of, one_line, shorten, visible
 
 

@@ -12,8 +12,7 @@ import pytest
 
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
-from render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
-
+from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.render.show import visible
 from toolparse_lab.types import ParseResult

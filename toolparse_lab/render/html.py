@@ -239,7 +239,7 @@ def _arguments(rows: Sequence[Row], raw: str) -> str:
             f'<td style="{style.CELL};white-space:nowrap">{_origin(row, raw)}</td>'
             f'<td style="{style.CELL}">{"".join(_step(c) for c in _row_changes(row))}</td></tr>'
         )
-    return _table((("argument", 22), ("value", 30), ("characters", 12), ("coerced", 36)), body)
+    return _table((("argument", 20), ("value", 28), ("characters", 12), ("coerced", 40)), body)
 
 
 def _row_changes(row: Row) -> list[Change]:
@@ -300,7 +300,7 @@ def _changes(changes: Sequence[Change], title: str) -> str:
         for c in changes[:MAX_ROWS]
     ]
     head = f'<div style="{style.TITLE}">{title}</div>' if title else ""
-    return head + _table((("change", 28), ("rule", 47), ("where", 25)), body)
+    return head + _table((("change", 24), ("rule", 54), ("where", 22)), body)
 
 
 def _where(path: str, span: Span | None) -> str:
@@ -326,7 +326,7 @@ def _problems(problems: Sequence[Problem], title: str) -> str:
     note = _note(f"{more:,} more problems are not shown.") if more > 0 else ""
     return (
         f'<div style="{style.TITLE}">{title}</div>'
-        + _table((("severity", 12), ("problem", 63), ("where", 25)), body)
+        + _table((("severity", 12), ("problem", 66), ("where", 22)), body)
         + note
     )
 

@@ -83,7 +83,7 @@ CELL = (
 )
 HEAD = CELL + ";font-weight:600;opacity:0.8;font-size:11px"
 VALUE = f"{MONO};white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word"
-BEFORE = f"{VALUE};background-color:rgba({VERMILLION},0.16);text-decoration:line-through"
+BEFORE = f"{VALUE};background-color:rgba({VERMILLION},0.16);text-decoration:none"
 AFTER = f"{VALUE};background-color:rgba({GREEN},0.20);text-decoration:none;font-weight:600"
 DIM = "opacity:0.75"
 TITLE = "font-weight:600;font-size:12px;margin:10px 0 2px 0"

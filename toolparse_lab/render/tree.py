@@ -70,10 +70,10 @@ def summary(value: Any) -> str:
 
 
 def steps_by_path(call: ToolCall) -> Mapping[str, tuple[Step, ...]]:
-    found: dict[str, tuple[Step, ...]] = {}
+    found: dict[str, list[Step]] = {}
     for step in call.steps:
-        found[step.path] = (*found.get(step.path, ()), step)
-    return found
+        found.setdefault(step.path, []).append(step)
+    return {path: tuple(steps) for path, steps in found.items()}
 
 
 def rows_of(call: ToolCall) -> Iterator[Row]:

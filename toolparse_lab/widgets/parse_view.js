@@ -168,7 +168,6 @@ class View {
       tabindex: "-1",
       "data-id": String(id),
       "data-path": node.path,
-      "aria-label": this.spoken(id),
     });
     row.style.setProperty("--depth", String(Math.min(node.depth, 12)));
     row.append(make("span", "tp-rowkey", node.key));
@@ -333,7 +332,8 @@ class View {
           run.tabIndex = -1;
           run.setAttribute("role", "button");
           run.setAttribute("aria-pressed", "false");
-          run.setAttribute("aria-label", this.spoken(stage.marks[source][2]));
+          // Its name is the text it holds; the live region says the rest. Only an insertion point holds none.
+          if (start === end) run.setAttribute("aria-label", this.spoken(stage.marks[source][2]));
           this.stops.push(run);
         }
       }
@@ -433,9 +433,10 @@ class View {
     this.live.textContent = id >= 0 ? `pinned: ${this.spoken(id)}` : "";
   }
 
+  /** Follow the kernel's `pinned`; what is pinned already stays, though another call may hold the same path. */
   pinPath(path) {
-    const id = path ? this.payload.nodes.findIndex((node) => node.path === path) : -1;
-    if (id !== this.pinned && !(id < 0 && this.pinned >= this.firstChange)) this.setPinned(id);
+    if ((this.payload.nodes[this.pinned]?.path ?? "") === path) return;
+    this.setPinned(path ? this.payload.nodes.findIndex((node) => node.path === path) : -1);
   }
 
   find() {

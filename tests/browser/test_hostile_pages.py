@@ -1,0 +1,184 @@
+"""Hostile model text in a real browser: nothing is executed, nothing is requested, all of it is shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from tests.render_samples import HOSTILE, example, hostile, plain, several
+from toolparse_lab.render import render_page, render_result
+from toolparse_lab.render.show import visible
+
+pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
+
+from toolparse_lab.widgets import export_html
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Dialog, Page
+
+pytestmark = pytest.mark.browser
+
+
+class Watch:
+    """A page that remembers every request, dialog and error."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self.noise: list[str] = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("dialog", self.refuse)
+        page.on("pageerror", lambda error: self.noise.append(str(error)))
+        page.on("console", lambda message: self.noise.append(message.text) if message.type == "error" else None)
+
+    def refuse(self, dialog: Dialog) -> None:
+        self.noise.append(dialog.message)
+        dialog.dismiss()
+
+    def open(self, path: Path) -> None:
+        self.requests.clear()
+        self.noise.clear()
+        self.page.goto(path.as_uri())
+
+    def check(self, path: Path) -> None:
+        self.page.wait_for_timeout(50)
+        assert self.requests == [path.as_uri()]
+        assert self.noise == []
+        assert self.page.evaluate("window.pwned") is None
+
+
+@pytest.fixture(scope="module")
+def watch(chromium: Browser) -> Any:
+    page = chromium.new_page()
+    yield Watch(page)
+    page.close()
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), HOSTILE["onerror"] * 3_000], ids=[*HOSTILE, "200 KB"])
+def test_static_view_runs_nothing(text: str, watch: Watch, tmp_path: Path) -> None:
+    """Without a Content-Security-Policy, so that escaping alone has to hold."""
+    result = hostile(text)
+    path = tmp_path / "bare.html"
+    path.write_text(f"<!doctype html><meta charset=utf-8>{render_result(result)}", encoding="utf-8")
+    watch.open(path)
+    watch.check(path)
+    if len(result.raw) < 100_000:
+        assert watch.page.text_content(".toolparse-raw") == visible(result.raw)
+    assert watch.page.evaluate("document.querySelectorAll('script, img, iframe, a, svg, link, b').length") == 0
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), HOSTILE["script"] * 6_000], ids=[*HOSTILE, "200 KB"])
+def test_exported_view_runs_nothing_of_the_model(text: str, watch: Watch, tmp_path: Path) -> None:
+    result = hostile(text) if len(text) < 100_000 else plain(text)
+    path = export_html(result, tmp_path / "export.html", title=text[:200])
+    watch.open(path)
+    watch.page.wait_for_selector(".tp-text")
+    for key in ("1", "2", "3", "4", "1"):
+        watch.page.focus(".tp-text")
+        watch.page.keyboard.press(key)
+    watch.check(path)
+    assert watch.page.text_content(".tp-text") == visible(result.raw)
+    assert watch.page.evaluate("document.querySelectorAll('img, iframe, a, svg, link').length") == 0
+
+
+def test_a_page_runs_nothing_even_unescaped(watch: Watch, tmp_path: Path) -> None:
+    """The second wall: the page's policy blocks what a mistake in escaping would let in."""
+    path = tmp_path / "page.html"
+    path.write_text(render_page("x", "".join(HOSTILE[k] for k in ("script", "onerror", "svg"))), encoding="utf-8")
+    watch.open(path)
+    watch.page.wait_for_timeout(100)
+    assert watch.page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in line for line in watch.noise)
+
+
+def lit(page: Page) -> str:
+    return "".join(page.locator(".tp-text .tp-lit").all_text_contents())
+
+
+def rows(page: Page) -> list[str | None]:
+    return [row.get_attribute("data-path") for row in page.locator(".tp-row.tp-lit").all()]
+
+
+def test_every_argument_is_linked_both_ways(watch: Watch, tmp_path: Path) -> None:
+    page = watch.page
+    page.set_viewport_size({"width": 1200, "height": 900})
+    watch.open(export_html(several(), tmp_path / "several.html"))
+    expected = {
+        "/city": "Zürich 😀",
+        "/days": "3",
+        "/units": "metric",
+        "/options/hourly": "true",
+        "/options/fields/0": "wind",
+        "/options/fields/1": "rain⟨202E⟩⟨ESC⟩[31m",
+        "/topic": "5",
+    }
+    for path, text in expected.items():
+        page.hover(f'.tp-row[data-path="{path}"]')
+        assert lit(page) == text
+        page.hover(".tp-head")
+        assert lit(page) == ""
+        node = page.evaluate(
+            "p => [...document.querySelectorAll('.tp-row')].findIndex((row) => row.dataset.path === p)", path
+        )
+        page.locator(f'.tp-text .tp-run[data-id="{node}"]').first.hover()
+        assert rows(page) == [path]
+        assert lit(page) == text
+        page.hover(".tp-head")
+    page.hover('.tp-row[data-path="/options"]')
+    assert lit(page) == "truewindrain⟨202E⟩⟨ESC⟩[31m", "a container lights what it holds"
+
+
+def test_keyboard_alone_reaches_everything(watch: Watch, tmp_path: Path) -> None:
+    page = watch.page
+    watch.open(export_html(example(), tmp_path / "keys.html"))
+    live = page.locator(".tp-live")
+    page.focus(".tp-row")
+    page.keyboard.press("ArrowDown")
+    assert live.text_content() == "argument /a = 1, characters 45 to 46"
+    assert lit(page) == "1"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Home")
+    assert page.get_attribute('.tp-row[data-path="/a"]', "aria-selected") == "true"
+    page.keyboard.press("3")
+    assert page.get_attribute(".tp-tab[aria-selected=true]", "title") == "key 3"
+    assert page.text_content(".tp-text") == 'f {\n  "a": "1"\n}'
+    page.keyboard.press("/")
+    page.keyboard.type("trailing")
+    assert page.text_content(".tp-found") == "1 match"
+    page.keyboard.press("Escape")
+    assert page.input_value(".tp-search") == ""
+    assert page.locator(".tp-pinned, .tp-lit").count() == 0
+    page.keyboard.press("1")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert lit(page) == "1"
+    assert rows(page) == ["/a"]
+
+
+def test_axe_finds_nothing_serious(watch: Watch, tmp_path: Path) -> None:
+    source = os.environ.get("AXE_CORE")
+    if not source:
+        pytest.skip("set AXE_CORE to the path of axe.min.js (npm pack axe-core) to run the accessibility scan")
+    page = watch.page
+    schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        watch.open(export_html(several(), tmp_path / "axe.html"))
+        for stage in "1234":
+            page.focus(".tp-text")
+            page.keyboard.press(stage)
+            page.wait_for_timeout(150)
+            page.evaluate(Path(source).read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run().then((r) => r.violations)")
+            serious = [
+                (v["id"], n["target"], n["failureSummary"])
+                for v in found
+                if v["impact"] in ("serious", "critical")
+                for n in v["nodes"]
+            ]
+            assert serious == [], f"stage {stage}, {scheme}"
+    page.emulate_media(color_scheme="light")
