@@ -16,6 +16,7 @@ from ..values import Value, read_strict, write_canonical
 from .target import check_target
 
 KEYS = ("id", "input", "tools", "target", "metadata")
+_TOOLS = "a list of tool definitions with different names"
 MAX_LINE = 16 * 1024 * 1024
 """Characters a dataset line may have; a longer one is taken for a file that is no JSONL."""
 
@@ -261,12 +262,14 @@ def read_case(row: Any, *, source: str = "", line: int | None = None) -> Case:
     if isinstance(case_id, int) and not isinstance(case_id, bool):
         case_id = str(case_id)
     if not isinstance(case_id, str) or not case_id.strip():
-        raise bad("a case has an id", case_id if "id" in row else "no id", "a text that is not empty")
+        raise bad("a case has an id", repr(case_id) if "id" in row else "no id", "a text that is not empty")
     question = _read_input(row.get("input"), bad)
     try:
         tools = tool_specs(row.get("tools"))
     except BadToolSpec as e:
-        raise bad(f"the tools of case {case_id!r} cannot be read: {e.message}", e.got, e.expected, e.hint) from None
+        raise bad(
+            f"the tools of case {case_id!r} cannot be read: {e.message}", e.got, e.expected or _TOOLS, e.hint
+        ) from None
     target = row.get("target")
     if target is not None:
         if not isinstance(target, list):

@@ -1,8 +1,8 @@
 """Every column of every frame, declared once: name, dtype and one line of meaning.
 
-`dtype` is the name pandas knows; ``category`` columns hold text. Columns whose name ends in ``_json`` hold canonical
-JSON text, because dicts do not survive Parquet. Beside the declared columns the trials frame has one
-``metadata_<key>`` column of text for every metadata key of its cases.
+`dtype` is the name pandas knows; ``category`` columns hold text that is never empty. Columns whose name ends in
+``_json`` hold canonical JSON text, because dicts do not survive Parquet. Beside the declared columns the trials frame
+has one ``metadata_<key>`` column of text for every metadata key of its cases.
 """
 
 from __future__ import annotations

@@ -163,6 +163,7 @@ def _column(values: Any, dtype: str | None) -> pd.Series[Any]:
         )
         if dtype == "string":
             return texts
+        texts = texts.mask(texts == "")
         return texts.astype(pd.CategoricalDtype(sorted(texts.dropna().unique())))
     if dtype == "boolean" and len(values) and isinstance(values[0], str):
         values = pd.Series(values).map({"True": True, "False": False})

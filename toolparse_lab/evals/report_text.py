@@ -65,23 +65,26 @@ def headline(report: Report) -> str:
 
 
 _RATES = ("strict", "repaired", "coerced", "naive", "fabricated", "coercion_rate")
-# What a terminal gets, from wide to narrow: (bars, rates).
-_WIDTHS: tuple[tuple[bool, tuple[str, ...]], ...] = (
-    (True, _RATES),
-    (False, _RATES),
-    (False, ("strict", "repaired", "coerced", "naive")),
-    (False, ("strict", "naive")),
-    (False, ()),
+# What a terminal gets, from wide to narrow: bars, rates, differences from the baseline.
+_WIDTHS: tuple[tuple[bool, tuple[str, ...], bool], ...] = (
+    (True, _RATES, True),
+    (False, _RATES, True),
+    (False, ("strict", "repaired", "coerced", "naive"), True),
+    (False, ("strict", "naive"), True),
+    (False, ("strict", "naive"), False),
+    (False, (), False),
 )
 
 
-def cell_rows(report: Report, *, bars: bool, rates: Sequence[str] = _RATES) -> tuple[list[str], list[list[str]], int]:
+def cell_rows(
+    report: Report, *, bars: bool, rates: Sequence[str] = _RATES, differences: bool = True
+) -> tuple[list[str], list[list[str]], int]:
     """(head, rows, number of left-aligned columns) of the table of cells."""
     level = f"{report.level:.0%}".replace("%", " %")
     head = [*report.by, "success", f"{level} interval", *([""] if bars else []), "n", "cases"]
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
     head += [*extra, *(r.replace("_", " ") for r in rates)]
-    against = report.baseline is not None
+    against = differences and report.baseline is not None
     if against:
         head += [f"Δ {report.baseline}", "Δ interval", "p Holm"]
     rows = []
@@ -107,12 +110,15 @@ def render_text(report: Report, width: int | None = None) -> str:
     lines = [report.title, headline(report), ""]
     if report.frame.empty:
         return "\n".join([*lines, "There are no trials in this report."])
-    table = ""
-    for bars, rates in _WIDTHS:
-        head, rows, left = cell_rows(report, bars=bars, rates=rates)
+    for bars, rates, differences in _WIDTHS:
+        head, rows, left = cell_rows(report, bars=bars, rates=rates, differences=differences)
         table = aligned(head, rows, left, centred={left + 2} if bars else set())
-        if max(map(_width, table.splitlines())) <= width:
+        if (over := max(map(_width, table.splitlines())) - width) <= 0:
             break
+    else:
+        longest = max(len(x) for row in rows for x in row[:left])
+        limit = max(8, longest - over)
+        table = aligned(head, [[*(_clipped(x, limit) for x in row[:left]), *row[left:]] for row in rows], left)
     lines += [table, ""]
     failures = report.failures
     if len(failures):
@@ -136,10 +142,14 @@ def _outcome(outcome: str, sub_code: str) -> str:
     return f"{outcome}/{sub_code}" if sub_code else outcome
 
 
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, centred: set[int] | None = None) -> str:
     """Columns padded to one width: the first `left` and those in `centred` to the left, the others to the right."""
     starts = set(range(left)) | (centred or set())
-    clean = [[" ".join(str(x).split()) if i not in starts else str(x) for i, x in enumerate(r)] for r in (head, *rows)]
+    clean = [[_visible(x) for x in r] for r in (head, *rows)]
     widths = [max(_width(r[i]) for r in clean) for i in range(len(head))]
     lines = []
     for r in clean:
@@ -150,6 +160,11 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, centr
         lines.append("  ".join(padded).rstrip())
     lines.insert(1, "  ".join("─" * w for w in widths))
     return "\n".join(lines)
+
+
+def _visible(text: str) -> str:
+    """Text that cannot move a terminal's cursor or change its colours."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _width(text: str) -> int:

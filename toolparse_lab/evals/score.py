@@ -120,7 +120,7 @@ class _Scoring:
         self.native = completion.endpoint_kind == "native_tools"
         self.tools: tuple[ToolSpec, ...] = case.tools or result.tools
         self.ok_calls = [c for c in result.calls if c.ok]
-        self.broken = [c for c in result.calls if not c.ok and c.status != "unknown_tool"]
+        self.broken = [c for c in result.calls if not c.ok and c.status != "unknown_tool" and not self._is_mention(c)]
         self.unknown = [c for c in result.calls if c.status == "unknown_tool"]
 
     def score(self) -> Score:
@@ -130,9 +130,9 @@ class _Scoring:
         return self._judged()
 
     def _silent(self) -> Score | None:
-        spoken, reasoning = self._spoken(), self.completion.reasoning or self.result.reasoning
-        if spoken.strip() or self.result.calls or (self.native and _native_message(self.completion.raw)[1]):
+        if self.result.calls or self._said().strip() or self._attempt() is not None:
             return None
+        reasoning = self.completion.reasoning or self.result.reasoning
         cut = self._cut_code()
         if reasoning.strip():
             open_ = cut or ("open_reasoning" if self._open_reasoning() else "")
@@ -142,7 +142,7 @@ class _Scoring:
     def _truncated(self) -> Score | None:
         if cut := self._cut_code():
             return self._lose("truncated", cut, "the answer was cut off" + _because(cut))
-        if self.completion.finish_reason is None and any(c.status == "truncated" for c in self.result.calls):
+        if self.completion.finish_reason is None and any(c.status == "truncated" for c in self.broken):
             return self._lose("truncated", "open_call", "the text ends inside a call")
         return None
 
@@ -235,12 +235,32 @@ class _Scoring:
 
     # what the text shows
 
-    def _shown(self) -> list[Span]:
-        """What is left of the text without its reasoning and the calls that were read."""
+    def _is_mention(self, call: ToolCall) -> bool:
+        """Whether an unfinished call is prose about the format: an opener in mid-sentence with no body behind it."""
+        span = call.segment.span
+        if call.segment.closed or call.readable:
+            return False
+        line = self.result.raw[: span.start].rpartition("\n")[2]
+        names = [t.name for t in self.tools]
+        return line[-2:-1].isalnum() and line.endswith(" ") and find_attempt(span.of(self.result.raw), names) is None
+
+    def _shown(self, *kinds: str) -> list[Span]:
+        """What is left of the text without its reasoning, the calls that were read and segments of other kinds."""
         read = {c.segment_index for c in self.result.calls if c.readable}
-        return [s.span for i, s in enumerate(self.result.segments) if s.kind != "reasoning" and i not in read]
+        return [
+            s.span
+            for i, s in enumerate(self.result.segments)
+            if s.kind != "reasoning" and i not in read and (not kinds or s.kind in kinds)
+        ]
+
+    def _said(self) -> str:
+        """The text without markup."""
+        if self.native:
+            return _native_message(self.completion.raw)[0]
+        return "".join(span.of(self.result.raw) for span in self._shown("text", "call", "recovered"))
 
     def _spoken(self) -> str:
+        """The text with markup, where a lost call may have left its mark."""
         if self.native:
             return _native_message(self.completion.raw)[0]
         return "".join(span.of(self.result.raw) for span in self._shown())

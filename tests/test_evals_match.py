@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from toolparse_lab.errors import BadOptions, UnknownRule
+from toolparse_lab.evals.match import match_calls
+from toolparse_lab.evals.matchers import Matchers, approximate, matcher_of, normalised_text
+from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.values import read_strict
+
+TOOLS = tool_specs(
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "integer"},
+                "unit": {"type": "string", "default": "C"},
+                "box": {"type": "object", "properties": {"deep": {"type": "boolean", "default": False}}},
+                "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+            },
+            "$defs": {"Item": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
+        },
+    }
+)
+
+
+def call(**arguments: Any) -> dict[str, Any]:
+    return {"name": "f", "arguments": arguments}
+
+
+CASES: list[tuple[str, Any, str]] = [
+    # arguments as JSON text, wanted arguments, sub-code ('' = they agree)
+    ('{"a": 1}', {"a": 1}, ""),
+    ('{"a": 1.0}', {"a": 1}, ""),
+    ('{"a": 1e0}', {"a": 1}, ""),
+    ('{"a": 0.1}', {"a": 0.1}, ""),
+    ('{"a": 0.10}', {"a": 0.1}, ""),
+    ('{"a": 0.1000000000000000055511151231257827}', {"a": 0.1}, "wrong_argument"),
+    ('{"a": 12345678901234567890123}', {"a": 12345678901234567890123}, ""),
+    ('{"a": 12345678901234567890124}', {"a": 12345678901234567890123}, "wrong_argument"),
+    ('{"a": 1}', {"a": True}, "wrong_argument"),
+    ('{"a": true}', {"a": True}, ""),
+    ('{"a": "1"}', {"a": 1}, "wrong_argument"),
+    ('{"a": null}', {"a": None}, ""),
+    ('{"a": null}', {"a": 0}, "wrong_argument"),
+    ('{"a": 1e999999999}', {"a": 1}, "wrong_argument"),
+    ('{"a": [1, 2]}', {"a": [1, 2]}, ""),
+    ('{"a": [2, 1]}', {"a": [1, 2]}, "wrong_argument"),
+    ('{"a": [1]}', {"a": [1, 2]}, "wrong_argument"),
+    ('{"a": {"x": 1}}', {"a": {"x": 1}}, ""),
+    ('{"a": {"x": 1, "y": 2}}', {"a": {"x": 1}}, "extra_argument"),
+    ('{"a": []}', {"a": {}}, "wrong_argument"),
+    ("{}", {"a": 1}, "missing_argument"),
+    ('{"a": 1, "b": 2}', {"a": 1}, "extra_argument"),
+    # defaults
+    ('{"a": 1, "unit": "C"}', {"a": 1}, ""),
+    ('{"a": 1}', {"a": 1, "unit": "C"}, ""),
+    ('{"a": 1, "unit": "F"}', {"a": 1}, "extra_argument"),
+    ('{"a": 1}', {"a": 1, "unit": "F"}, "missing_argument"),
+    ('{"box": {"deep": false}}', {"box": {}}, ""),
+    ('{"items": [{"n": 1}, {}]}', {"items": [{}, {"n": 1}]}, ""),
+    ('{"items": [{"n": 2}]}', {"items": [{}]}, "extra_argument"),
+    # wishes
+    ('{"a": 2}', {"a": {"$any": [1, 2]}}, ""),
+    ('{"a": 3}', {"a": {"$any": [1, 2]}}, "wrong_argument"),
+    ('{"a": {"x": [5]}}', {"a": {"x": {"$any": [[4], [5]]}}}, ""),
+    ("{}", {"a": {"$optional": True, "$any": [1, 2]}}, ""),
+    ('{"a": 3}', {"a": {"$optional": True, "$any": [1, 2]}}, "wrong_argument"),
+    ('{"a": "whatever"}', {"a": {"$optional": True}}, ""),
+    ("{}", {"a": {"$optional": False, "$value": 1}}, "missing_argument"),
+    ('{"a": {"$any": [1]}}', {"a": {"$value": {"$any": [1]}}}, ""),
+    ('{"a": 1}', {"a": {"$value": {"$any": [1]}}}, "wrong_argument"),
+    ('{"a": {"$gt": 5}}', {"a": {"$gt": 5}}, ""),
+    ('{"a": "Paris"}', {"a": {"$match": "regex", "$value": "Par.*"}}, ""),
+    ('{"a": "In Paris"}', {"a": {"$match": "regex", "$value": "Par.*"}}, "wrong_argument"),
+    ('{"a": "NEW-york"}', {"a": {"$match": "normalised", "$value": "New York"}}, ""),
+    ('{"a": "STRASSE"}', {"a": {"$match": "casefold", "$value": "straße"}}, ""),
+    ('{"a": 3.0000001}', {"a": {"$match": "approximate", "$value": 3}}, ""),
+    ('{"a": 3.1}', {"a": {"$match": "approximate", "$value": 3}}, "wrong_argument"),
+    ('{"a": [7]}', {"a": {"$match": "ignore"}}, ""),
+    ('{"a": 2}', {"$any": [{"a": 1}, {"a": 2}]}, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted", "code"), CASES)
+def test_arguments(text: str, wanted: Any, code: str) -> None:
+    match = match_calls([("f", read_strict(text))], [{"name": "f", "arguments": wanted}], TOOLS)
+    assert (match.code, match.ok) == (code, not code), match
+
+
+CALLS: list[tuple[list[Any], list[Any], str]] = [
+    ([], [], ""),
+    ([("f", {})], [], "unexpected_call"),
+    ([], [call(a=1)], "count"),
+    ([("g", {"a": 1})], [call(a=1)], "name"),
+    ([("g", {"a": 1})], [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}], ""),
+    ([("f", {"a": 1})], [{"name": "f", "arguments": {"a": 1}}, {"name": "f", "$optional": True}], ""),
+    ([("f", {"a": 1})] * 2, [call(a=1)], "count"),
+    ([("f", {"a": 2}), ("f", {"a": 1})], [call(a=1), call(a=2)], ""),
+    ([("f", {"a": 1}), ("f", {"a": 1})], [call(a=1), call(a=2)], "wrong_argument"),
+    ([("f", {"a": 3})], [{"$any": [call(a=1), call(a=3)]}], ""),
+    # one call fits both wishes, the other only the first: the pairing must give way
+    ([("f", {"a": 1}), ("f", {"a": 2})], [call(a={"$any": [1, 2]}), call(a=1)], ""),
+    # what is left over is required
+    ([("f", {"a": 9})], [{**call(a=9), "$optional": True}, call(a=1)], "wrong_argument"),
+    ([("f", {"a": 1})], [{**call(a={"$any": [1, 2]}), "$optional": True}, call(a=1)], ""),
+]
+
+
+@pytest.mark.parametrize(("calls", "target", "code"), CALLS)
+def test_several_calls(calls: list[Any], target: list[Any], code: str) -> None:
+    match = match_calls(calls, target, TOOLS)
+    assert (match.code, match.ok) == (code, not code), match
+
+
+def test_verdict_equals_trying_every_pairing() -> None:
+    rng = random.Random(5)
+    verdicts = set()
+    for _ in range(300):
+        n, m = rng.randrange(1, 5), rng.randrange(1, 5)
+        calls = [("f", {"a": rng.randrange(3)}) for _ in range(n)]
+        target = []
+        for _ in range(m):
+            wanted = call(a={"$any": rng.sample(range(3), rng.randrange(1, 3))})
+            target.append({**wanted, "$optional": True} if rng.random() < 0.4 else wanted)
+        needed = {j for j, t in enumerate(target) if "$optional" not in t}
+        truth = n <= m and any(
+            needed <= set(p)
+            and all(c[1]["a"] in target[j]["arguments"]["a"]["$any"] for c, j in zip(calls, p, strict=True))
+            for p in itertools.permutations(range(m), n)
+        )
+        assert match_calls(calls, target).ok is truth, (calls, target)
+        verdicts.add(truth)
+    assert verdicts == {True, False}
+
+
+def test_explanation_takes_the_cheapest_pairing_and_says_when_it_is_greedy() -> None:
+    target = [call(a=i) for i in range(8)]
+    calls = [("f", {"a": i}) for i in (7, 6, 5, 4, 3, 2, 1, 99)]
+    match = match_calls(calls, target)
+    assert match.detail == "f: /a is 99, wanted 0"
+    assert match.note == ""
+    many = match_calls([("f", {"a": i + 1}) for i in range(9)], [call(a=i) for i in range(9)])
+    assert "greedy" in many.note
+    assert match_calls([("f", {"a": 8 - i}) for i in range(9)], [call(a=i) for i in range(9)]).ok
+
+
+def test_registry_by_path_and_type() -> None:
+    target = [{"name": "f", "arguments": {"city": "Paris", "list": [{"t": "x"}], "n": 1}}]
+    made: list[tuple[str, Any]] = [("f", {"city": "PARIS!", "list": [{"t": "y"}], "n": 1.2})]
+    assert not match_calls(made, target).ok
+    by_path = Matchers({"/city": "normalised", "f/list/*/t": "ignore", "/n": approximate(relative=0.5)})
+    assert match_calls(made, target, matchers=by_path).ok
+    other_tool = Matchers({"g/city": "ignore", "/list/*/t": "ignore", "/n": "ignore"})
+    assert match_calls(made, target, matchers=other_tool).differences[0].path == "/city"
+    loose = Matchers({"/extra": "ignore"}, {"string": lambda a, w: True, "number": approximate(0.5)})
+    assert match_calls([("f", {**made[0][1], "extra": 1})], target, matchers=loose).ok
+
+
+def test_wrong_registry_entries() -> None:
+    with pytest.raises(UnknownRule, match="no matcher"):
+        Matchers({"/a": "fuzzy"})
+    with pytest.raises(BadOptions, match="unknown JSON type"):
+        Matchers(types={"int": "exact"})
+    assert matcher_of("exact")(1, 1.0)
+
+
+def test_normalised_text_keeps_letters_and_digits() -> None:
+    assert normalised_text("Ａ-b c, É1") == "abcé1"
+    punctuation = Matchers(types={"string": "normalised"})
+    assert not match_calls([("f", {"a": "?"})], [call(a="!")], matchers=punctuation).ok

@@ -1,0 +1,433 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from toolparse_lab.errors import BadOptions, StoreError
+from toolparse_lab.evals import stats
+from toolparse_lab.evals.cases import Case
+from toolparse_lab.evals.compare import compare_arms
+from toolparse_lab.evals.frames import trials_frame
+from toolparse_lab.evals.notes import EMBEDDED_MODEL
+from toolparse_lab.evals.outcomes import OUTCOMES
+from toolparse_lab.evals.report import Report, matrix, render_report
+from toolparse_lab.evals.report_html import _FILLS, interval_svg
+from toolparse_lab.evals.report_text import aligned, interval_bar, percent
+from toolparse_lab.evals.score import Score
+from toolparse_lab.evals.trial import Trial
+from toolparse_lab.runner.types import Completion
+from toolparse_lab.types import ParseOptions, ParseResult, Policy, Problem, Segment, Span, Step, ToolCall
+
+EVIL = "<script>alert('1')</script>"
+
+
+def read(raw: str, policy: Policy, rules: tuple[str, ...] = (), valid: bool = True) -> ParseResult:
+    segment = Segment("call", Span(0, len(raw)))
+    steps = tuple(Step("coerce", r, "/a", Span(0, 1), "1", 1) for r in rules)
+    problems = () if valid else (Problem("validate", "validate.type", "error", "no"),)
+    call = ToolCall(
+        0, 0, "f", Span(0, 1), None, "hermes", "ok", 1.0, '{"a":1}', '{"a":1}', steps=steps, problems=problems,
+        segment=segment,
+    )  # fmt: skip
+    return ParseResult(raw, "hermes", ParseOptions(coerce=policy), (segment,), (call,), ())
+
+
+def scored(
+    outcome: str, sub_code: str = "", *, strict: bool = False, repaired: bool = False, naive: bool = False
+) -> Score:
+    success = OUTCOMES[outcome].group == "success"
+    return Score(outcome, sub_code, f"{EVIL} |x|", success, strict, repaired, success, naive, outcome == "fabricated")
+
+
+def make(
+    model: str, protocol: str, case: int, trial: int = 0, score: Score | None = None, *, policy: Policy = "safe",
+    rules: tuple[str, ...] = (), valid: bool = True, target: Any = (), reason: str = "", **completion: Any,
+) -> Trial:  # fmt: skip
+    key = f"{model}/{protocol}/{case}/{trial}"
+    c = Completion(key=key, raw=f"f {trial}", latency=1.0 + trial, cost=0.5, completion_tokens=10, **completion)
+    answered = score is not None and score.outcome != "provider_error"
+    return Trial.of(
+        Case(f"case-{case}", "?", (), None if target is None else [{"name": "f", "arguments": {"a": 1}}]),
+        None, run_id="r", model=model, arm=protocol, prompt_protocol=protocol, parse_protocol=protocol, policy=policy,
+        trial=trial, missing_reason=reason,
+    ) if score is None else Trial(
+        "r", f"id-{key}-{policy}", Case(f"case-{case}", "?", (), None if target is None else []), model, protocol,
+        protocol, protocol, policy, trial, c, read(c.raw, policy, rules, valid) if answered else None, score,
+    )  # fmt: skip
+
+
+def sample() -> list[Trial]:
+    """Two models, two protocols, four cases, two trials, with one of everything that makes reports hard."""
+    trials = []
+    policies: tuple[Policy, ...] = ("safe", "middleware")
+    for p in policies:
+        for case in range(4):
+            for trial in range(2):
+                right = case != 3
+                trials.append(
+                    make("m1", "hermes", case, trial, scored("correct", strict=True, repaired=True, naive=True)
+                         if right else scored("wrong_call", "name"), policy=p)
+                )  # fmt: skip
+                helped = scored("correct") if case in (0, 3) else scored("attempted_unparseable", "undecodable")
+                rules = ("coerce.integer-from-string",) if case == 0 else ()
+                trials.append(make("m1", "morph_xml", case, trial, helped, policy=p, rules=rules))
+                trials.append(make(EVIL, "hermes", case, trial, scored("fabricated"), policy=p, valid=False))
+        trials.append(make("m1", "hermes", 4, 0, Score("provider_error", "timeout", "timed out"), policy=p))
+        trials.append(make(EVIL, "morph_xml", 0, 0, policy=p, reason="stopped at max_cost"))
+        trials.append(make("m1", "hermes", 5, 0, Score("ungraded"), policy=p, target=None))
+    return trials
+
+
+FRAME = trials_frame(sample())
+
+
+def cell(report: Report, **keys: str) -> Any:
+    rows = report.frame
+    for k, v in keys.items():
+        rows = rows[rows[k] == v]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_one_row_a_cell() -> None:
+    report = Report(FRAME)
+    assert report.by == ("model", "prompt_protocol")
+    assert len(report.frame) == 4
+    row = cell(report, model="m1", prompt_protocol="hermes")
+    assert (row["n"], row["n_cases"], row["missing"], row["ungraded"]) == (8, 4, 1, 1)
+    assert (row["success"], row["strict"], row["repaired"], row["naive"], row["coerced"]) == (0.75,) * 5
+    want = stats.clustered_interval([True] * 6 + [False] * 2, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert (row["ci_low"], row["ci_high"]) == (want.low, want.high)
+    assert (row["worst"], row["best"]) == (6 / 9, 7 / 9)
+    assert row["noise"] == 0
+    assert row["distinct"] == 1
+    assert row["cost_per_success"] == pytest.approx(10 * 0.5 / 6)
+    assert "timeout" in row["reason"]
+
+
+def test_levels_of_help_and_rates() -> None:
+    report = Report(FRAME)
+    row = cell(report, model="m1", prompt_protocol="morph_xml")
+    assert (row["success"], row["strict"], row["repaired"]) == (0.5, 0, 0)
+    assert row["coercion_rate"] == 0.25
+    assert row["fabricated"] == 0
+    assert cell(report, model=EVIL, prompt_protocol="hermes")["fabricated"] == 1
+
+
+def test_unrecorded_cells_are_nan_with_a_reason() -> None:
+    row = cell(Report(FRAME), model=EVIL, prompt_protocol="morph_xml")
+    assert math.isnan(row["success"])
+    assert math.isnan(row["coercion_rate"])
+    assert (row["n"], row["missing"], row["worst"], row["best"]) == (0, 1, 0, 1)
+    assert row["reason"] == "1 stopped at max_cost"
+
+
+def test_coerced_is_the_looser_policy() -> None:
+    trials = [make("m", "p", 0, 0, scored("wrong_call")), make("m", "p", 0, 0, scored("correct"), policy="middleware")]
+    row = Report(trials_frame(trials)).frame.iloc[0]
+    assert (row["success"], row["coerced"]) == (0, 1)
+    assert Report(trials_frame(trials), policy="middleware").frame.iloc[0]["success"] == 1
+    with pytest.raises(BadOptions, match="policy"):
+        Report(trials_frame(trials), policy="lossy")
+
+
+def test_waterfall_counts_every_trial_once() -> None:
+    report = Report(FRAME)
+    assert report.waterfall["n"].sum() == len(FRAME[FRAME["policy"] == "safe"])
+    assert report.waterfall.groupby(["model", "prompt_protocol"])["share"].sum().tolist() == pytest.approx([1] * 4)
+    mine = report.waterfall[(report.waterfall["model"] == "m1") & (report.waterfall["prompt_protocol"] == "hermes")]
+    assert dict(zip(mine["outcome"], mine["n"], strict=True)) == {
+        "provider_error": 1, "wrong_call": 2, "correct": 6, "ungraded": 1,
+    }  # fmt: skip
+    assert "not recorded" in set(report.waterfall["outcome"])
+
+
+def test_failures_codes_and_coercions_are_ranked_with_examples() -> None:
+    report = Report(FRAME)
+    assert report.failures["outcome"].tolist() == [
+        "fabricated",
+        "attempted_unparseable",
+        "wrong_call",
+        "provider_error",
+    ]
+    assert report.failures["n"].tolist() == [8, 4, 2, 1]
+    ids = set(FRAME["trial_id"])
+    for text in (*report.failures["trial_ids"], *report.codes["trial_ids"], *report.coercions["trial_ids"]):
+        assert set(text.split(", ")) <= ids
+    assert report.codes[["code", "n"]].to_numpy().tolist() == [["validate.type", 8]]
+    rule = report.coercions.iloc[0]
+    assert (rule["rule"], rule["applied"], rule["rescued"], rule["harmed"]) == ("coerce.integer-from-string", 2, 2, 0)
+
+
+def test_false_rescue_and_harm() -> None:
+    rule = ("coerce.array-from-csv",)
+    trials = [
+        make("m", "p", 0, 0, scored("correct"), rules=rule),
+        make("m", "p", 1, 0, scored("wrong_call"), rules=rule),
+        make("m", "p", 2, 0, scored("wrong_call"), rules=rule, valid=False),
+        make("m", "p", 3, 0, scored("wrong_call", repaired=True), rules=rule),
+        make("m", "p", 4, 0, scored("correct", repaired=True), rules=rule),
+    ]
+    row = Report(trials_frame(trials)).coercions.iloc[0]
+    assert (row["rescued"], row["false_rescues"], row["false_rescue_rate"], row["harmed"]) == (1, 1, 0.5, 1)
+    assert not row["lossless"]
+
+
+def test_flips_are_paired_on_cases() -> None:
+    flips = Report(FRAME).flips("hermes", "morph_xml")
+    found = {(r["case_id"], r["direction"]) for r in flips.to_dict("records")}
+    assert found == {("case-1", "lost"), ("case-2", "lost"), ("case-3", "gained")}
+    row = flips.set_index("case_id").loc["case-1"]
+    assert (row["success_a"], row["success_b"]) == (1, 0)
+    assert row["trial_id_a"].startswith("id-m1/hermes/1/")
+    assert row["outcome_b"] == "attempted_unparseable"
+
+
+def test_comparison() -> None:
+    found = compare_arms(FRAME, "hermes", "morph_xml", within="model")
+    assert found.frame["model"].tolist() == ["m1"], "the other model has nothing recorded in one of the arms"
+    row = found.frame.iloc[0]
+    assert (row["n_cases"], row["only_a"], row["only_b"]) == (4, 2, 1)
+    assert row["difference"] == -0.25
+    assert row["p"] == row["p_holm"] == stats.mcnemar_exact(2, 1)
+    assert "3 cases flipped" in str(found)
+    assert EVIL not in compare_arms(FRAME, "m1", EVIL, within=None)._repr_html_()
+    with pytest.raises(BadOptions, match="no column holds both"):
+        compare_arms(FRAME, "hermes", "nope")
+    assert compare_arms(FRAME, "safe", "middleware", within="model").frame["difference"].tolist() == [0, 0]
+
+
+def test_baseline() -> None:
+    report = Report(FRAME, baseline="hermes")
+    row = cell(report, model="m1", prompt_protocol="morph_xml")
+    assert row["difference"] == -0.25
+    assert row["p_holm"] == stats.mcnemar_exact(2, 1)
+    assert math.isnan(cell(report, model="m1", prompt_protocol="hermes")["difference"])
+    with pytest.raises(BadOptions, match="baseline"):
+        Report(FRAME, baseline="nope")
+
+
+def test_gate() -> None:
+    report = Report(FRAME[FRAME["model"] == "m1"])
+    passed = report.gate(success=0.5, coercion_rate=0.25)
+    assert passed
+    assert passed.failures == ()
+    failed = report.gate(success=0.6, coercion_rate=0.2)
+    assert not failed
+    assert [(f.cell, f.metric) for f in failed.failures] == [
+        ("m1 · morph_xml", "success"), ("m1 · morph_xml", "coercion_rate"),
+    ]  # fmt: skip
+    assert "success is 0.5, below 0.6" in str(failed)
+    assert not report.gate(missing=0)
+    assert report.gate(best=0.5)
+
+
+def test_gate_names_what_is_not_recorded_and_refuses_what_it_cannot_judge() -> None:
+    found = Report(FRAME).gate(fabricated=1)
+    assert found.ok
+    assert found.unrecorded == (f"fabricated of {EVIL} · morph_xml (1 stopped at max_cost)",)
+    nothing = Report(FRAME[(FRAME["model"] == EVIL) & (FRAME["prompt_protocol"] == "morph_xml")]).gate(success=0.5)
+    assert not nothing.ok
+    for wrong in ({"speed": 1}, {"model": 1}, {"success": "high"}, {"success": math.nan}, {"success": True}):
+        with pytest.raises(BadOptions):
+            Report(FRAME).gate(**wrong)
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(BadOptions, match="lacks columns") as e:
+        Report(FRAME.drop(columns=["outcome", "cost"]))
+    assert e.value.got == "outcome, cost"
+    with pytest.raises(BadOptions, match="made from a trials frame"):
+        Report([])  # type: ignore[arg-type]
+    with pytest.raises(BadOptions, match="no such column"):
+        Report(FRAME, by=["nope"])
+    with pytest.raises(BadOptions, match="at least one column"):
+        Report(FRAME, by=[])
+    with pytest.raises(BadOptions, match="two different columns"):
+        matrix(FRAME, rows="model")
+    with pytest.raises(BadOptions, match="kind of file"):
+        Report(FRAME).save(tmp_path / "r.docx")
+    with pytest.raises(StoreError, match="cannot be written"):
+        Report(FRAME).save(tmp_path / "none" / "r.html")
+
+
+def test_by_any_columns() -> None:
+    assert Report(FRAME, by="category").frame["n"].tolist() == [24]
+    assert Report(FRAME, by=["outcome"]).frame["outcome"].tolist()[0] == "correct"
+    two = FRAME.copy()
+    two["parse_protocol"] = "auto"
+    assert Report(pd.concat([FRAME, two])).by == ("model", "prompt_protocol", "parse_protocol")
+    pooled = Report(pd.concat([FRAME, two]), by=["model"])
+    assert any("Cells pool several values of prompt_protocol, parse_protocol" in n for n in pooled.notes)
+
+
+def test_empty_frame_gives_an_empty_report(tmp_path: Path) -> None:
+    report = Report(trials_frame([]))
+    assert report.frame.empty
+    assert "no trials" in report.text()
+    for suffix in (".html", ".md", ".csv", ".parquet"):
+        assert report.save(tmp_path / f"r{suffix}").exists()
+    assert not report.gate(success=0.1).ok
+    assert "success" in repr(matrix(trials_frame([])))
+
+
+# what is written
+
+
+class Outline(HTMLParser):
+    VOID = frozenset({"meta", "br", "line", "circle", "img", "link"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.stack, self.stack
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.stack:
+            self.text += data
+
+
+PAGES = {
+    "page": lambda: Report(FRAME, baseline="hermes", stops=[f"budget {EVIL}"]).html(page=True),
+    "fragment": lambda: render_report(Report(FRAME)),
+    "matrix": lambda: matrix(FRAME)._repr_html_(),
+    "empty": lambda: Report(trials_frame([])).html(page=True),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_html_is_well_formed_self_contained_and_escaped(name: str) -> None:
+    text = PAGES[name]()
+    outline = Outline(text)
+    assert "script" not in {t for t, _ in outline.tags}
+    if name != "empty":
+        assert EVIL in outline.text
+    assert "http" not in text.replace("http-equiv", "")
+    for tag, attributes in outline.tags:
+        assert not any(k.startswith("on") or k in ("src", "href") for k in attributes), (tag, attributes)
+
+
+def test_page_says_what_it_must() -> None:
+    report = Report(FRAME, models={"m1": EMBEDDED_MODEL}, stops=["max_cost of 5 USD reached"])
+    text = re.sub(r"\s+", " ", Outline(report.html(page=True)).text)
+    for needed in (
+        "24 trials judged", "4 cases", "Stopped early: max_cost of 5 USD reached", "It cannot rank protocols",
+        "n = 24 trials judged", "1 stopped at max_cost", "unparseable 4", "validate.type",
+        "coerce.integer-from-string", "not recorded 1", "missing", "policy safe",
+    ):  # fmt: skip
+        assert needed in text, needed
+    other = " ".join(Report(FRAME).notes)
+    assert "rank protocols" not in other
+
+
+def test_embedded_model_is_known_by_the_model_string_that_was_sent() -> None:
+    trial = make("small", "hermes", 0, 0, scored("correct"), request={"model": {"name": EMBEDDED_MODEL}})
+    assert any("cannot rank protocols" in n for n in Report(trials_frame([trial])).notes)
+
+
+def test_intervals_are_drawn_where_they_lie() -> None:
+    svg = interval_svg({"success": 0.5, "ci_low": 0.25, "ci_high": 0.75, "missing": 1, "worst": 0.1, "best": 0.9}, 0.95)
+    assert 'x1="25.00%" x2="75.00%"' in svg
+    assert 'cx="50.00%"' in svg
+    assert 'x1="10.00%" x2="90.00%"' in svg
+    assert 'aria-label="50 %, 95 % interval 25–75 %"' in svg
+
+
+def test_every_outcome_can_be_drawn_and_told_apart() -> None:
+    assert set(OUTCOMES) < set(_FILLS)
+    assert len({(colour, hatched) for colour, _, hatched in _FILLS.values()}) == len(_FILLS)
+
+
+def test_text_fits_the_terminal() -> None:
+    report = Report(FRAME, baseline="hermes")
+    for width in (200, 120, 90, 80):
+        table = report.text(width).split("\n\n")[1]
+        assert max(map(len, table.splitlines())) <= width
+    assert "├" in report.text(300)
+    assert "├" not in report.text(100)
+    assert "75 %" in report.text(80)
+    assert repr(report) == report._repr_mimebundle_()["text/plain"]
+    assert set(report._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+def test_aligned_counts_wide_letters_as_two() -> None:
+    lines = aligned(["名", "n"], [["a", "1"], ["数学", "22"]], 1).splitlines()
+    assert lines[2:] == ["a      1", "数学  22"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.999, "99 %"), (0.001, "<1 %"), (0.5, "50 %"), (float("nan"), "–"), (None, "–")],
+)
+def test_percent_never_rounds_to_certainty(share: float | None, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_aligned_shows_what_would_move_the_cursor() -> None:
+    assert "\x1b" not in aligned(["a"], [["\x1b[2Jgone"]], 1)
+
+
+def test_interval_bar() -> None:
+    assert interval_bar(0.0, 0.5, 1.0, 10) == "├────●───┤"
+    assert interval_bar(1.0, 1.0, 1.0, 4) == "···●"
+    assert interval_bar(math.nan, math.nan, math.nan, 3) == "   "
+
+
+def test_markdown_is_escaped_and_whole(tmp_path: Path) -> None:
+    text = Report(FRAME, baseline="hermes").save(tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "<script>" not in text
+    assert "\\|x\\|" in text
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(cells) == 1, table
+    for heading in ("## Success", "## What happened", "## What went wrong", "## Coercions", "## Method"):
+        assert heading in text
+
+
+def test_saved_frames_read_back(tmp_path: Path) -> None:
+    report = Report(FRAME)
+    pd.testing.assert_frame_equal(pd.read_parquet(report.save(tmp_path / "r.parquet")), report.frame)
+    back = pd.read_csv(report.save(tmp_path / "r.csv"))
+    assert back["success"].tolist()[:2] == report.frame["success"].tolist()[:2]
+    page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+
+
+def test_report_of_frames_that_came_back_from_parquet(tmp_path: Path) -> None:
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    back = Report(pd.read_parquet(tmp_path / "t.parquet"))
+    pd.testing.assert_frame_equal(back.frame, Report(FRAME).frame)
+    assert json.loads(back.trials["rules_json"].dropna().iloc[0]) == {}
+
+
+def test_matrix() -> None:
+    m = matrix(FRAME)
+    assert m.table.index.tolist() == ["hermes", "morph_xml"]
+    assert m.table.columns.tolist() == ["m1", EVIL]
+    assert m.table["m1"].tolist() == [0.75, 0.5]
+    assert m.table[EVIL].isna().tolist() == [False, True]
+    assert "75 % [" in repr(m)
+    assert "stopped at max_cost" in m._repr_html_()
+    assert Report(FRAME).matrix(rows="policy").rows == "policy"

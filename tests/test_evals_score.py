@@ -1,0 +1,257 @@
+"""Hand-labelled texts must get the outcome a careful reader gives them, whatever the parser made of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolparse_lab import parse
+from toolparse_lab.evals.attempt import find_attempt, find_own_result
+from toolparse_lab.evals.cases import Case
+from toolparse_lab.evals.fabrication import find_fabrication
+from toolparse_lab.evals.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
+from toolparse_lab.evals.score import Score, naive_calls, score_completion, score_text
+from toolparse_lab.runner.types import Completion
+from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.types import (
+    Edit,
+    Origin,
+    OriginTable,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
+
+TOOLS = tool_specs(
+    [
+        {
+            "name": "get_weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+                "required": ["city"],
+            },
+        },
+        {"name": "save_note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}},
+    ]
+)
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "cases_evals" / "outcomes.jsonl").read_text("utf-8").splitlines()
+]
+LABELLED = ("outcome", "sub_code", "strict", "repaired", "safe", "naive")
+
+
+def score_row(row: dict[str, Any]) -> Score:
+    case = Case(row["id"], "?", TOOLS, row["target"])
+    completion = Completion(
+        key=row["id"],
+        raw=row["raw"],
+        status="error" if row.get("error_kind") else "ok",
+        error_kind=row.get("error_kind"),
+        finish_reason=row.get("finish_reason", "stop"),
+        reasoning=row.get("reasoning", ""),
+        endpoint_kind="native_tools" if row.get("native") else "chat_text",
+        cut=row.get("cut", False),
+    )
+    result = parse(row["raw"], row["protocol"], TOOLS, {"coerce": row.get("policy", "safe")})
+    score = score_completion(case, completion, None if row.get("error_kind") else result)
+    assert score is not None
+    return score
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+def test_labelled(row: dict[str, Any]) -> None:
+    score = score_row(row)
+    assert {k: getattr(score, k) for k in LABELLED if k in row} == {k: row[k] for k in LABELLED if k in row}, score
+    assert score.sub_code in SUB_CODES or not score.sub_code or score.outcome == "provider_error"
+
+
+def test_every_outcome_is_labelled() -> None:
+    assert set(Counter(r["outcome"] for r in ROWS)) == set(OUTCOMES)
+    assert len(ROWS) >= 40
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+def test_levels_are_consistent(row: dict[str, Any]) -> None:
+    score = score_row(row)
+    if row["target"] is None or score.outcome == "provider_error":
+        assert score.success is score.strict is score.repaired is score.safe is None
+        return
+    assert score.success is (score.outcome in SUCCESSES)
+    assert not score.strict or score.repaired, "what is right as written is right after repair"
+    assert score.coerced is score.success
+
+
+def test_nothing_recorded_or_parsed_has_no_score() -> None:
+    case = Case("c", "?", TOOLS, [])
+    assert score_completion(case, None, None) is None
+    assert score_completion(case, Completion(key="k", raw="hi"), None) is None
+
+
+def test_provider_error_says_its_class_and_message() -> None:
+    completion = Completion(key="k", status="error", error_kind="rate_limited", error_message="429 slow down")
+    score = score_completion(Case("c", "?", TOOLS, []), completion, None)
+    assert score == Score("provider_error", "rate_limited", "429 slow down")
+
+
+def test_native_calls_that_no_parser_found_are_an_attempt() -> None:
+    raw = '{"content":null,"tool_calls":[{"function":{"name":"get_weather","arguments":"{"}}]}'
+    empty = ParseResult(raw, "openai_json", ParseOptions(), (Segment("text", Span(0, len(raw))),), (), ())
+    completion = Completion(key="k", raw=raw, endpoint_kind="native_tools", finish_reason="tool_calls")
+    score = score_completion(Case("c", "?", TOOLS, []), completion, empty)
+    assert score is not None
+    assert (score.outcome, score.sub_code) == ("attempted_unparseable", "undecodable")
+
+
+def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
+    raw = '<think>x</think>Write\n```\n<tool_call>{"name": "get_weather"}</tool_call>\n```'
+    start = raw.index("Write")
+    segments = (Segment("reasoning", Span(0, start), Span(7, 8)), Segment("text", Span(start, len(raw))))
+    example = Span(raw.index("<tool_call>"), raw.index("\n```", start + 9))
+    marked = (Problem("scan", "call.quoted-example", "info", "", "", example),)
+    case = Case("c", "?", TOOLS, [])
+    assert score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), marked)).success
+    assert score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), ())).success is False
+
+
+# fabrication: calls made by hand, as a parser that invents would make them
+
+
+def make_call(raw: str, arguments: str, origins: dict[str, Origin], **more: Any) -> ToolCall:
+    fields: dict[str, Any] = {
+        "name": "f",
+        "name_span": Span(0, 1),
+        "source_json": arguments,
+        "arguments_json": arguments,
+        "segment": Segment("call", Span(0, len(raw))),
+        **more,
+    }
+    return ToolCall(
+        0, 0, wire_id=None, protocol="x", status="ok", confidence=1.0, origins=OriginTable(lambda: origins), **fields
+    )
+
+
+FABRICATIONS: list[tuple[str, str, dict[str, Any], str]] = [
+    # raw, arguments, the rest of the call, what is said to be fabricated
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8))}}, ""),
+    ('f "Paris"', '{"a":"Rome"}', {"origins": {"/a": Origin(Span(3, 8))}}, "/a"),
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8), False)}}, "/a"),
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {}}, "/a"),
+    ("g 1", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "name"),
+    ("f 1.0", '{"a":1}', {"origins": {"/a": Origin(Span(2, 5))}}, ""),
+    ("f 2", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "/a"),
+    ("f True", '{"a":true}', {"origins": {"/a": Origin(Span(2, 6))}}, ""),
+    ("f True", '{"a":false}', {"origins": {"/a": Origin(Span(2, 6))}}, "/a"),
+    ("f x\\u0041\\n", '{"a":"xA\\n"}', {"origins": {"/a": Origin(Span(2, 11))}}, ""),
+    ("f a&amp;b", '{"a":"a&b"}', {"origins": {"/a": Origin(Span(2, 9))}}, ""),
+    ("f ", "{}", {"origins": {}}, ""),
+    (
+        "f tru",
+        '{"a":true}',
+        {"origins": {"/a": Origin(Span(2, 5))}, "edits": (Edit(Span(2, 5), "true", "rjson.unquoted-value"),)},
+        "",
+    ),
+    (
+        "f ?",
+        '{"a":"Paris"}',
+        {"origins": {"/a": Origin(Span(2, 3))}, "edits": (Edit(Span(3, 3), "Rome", "rjson.unescaped-quote"),)},
+        "/a",
+    ),
+    (
+        "f 3 ",
+        '{"a":[3]}',
+        {
+            "origins": {"/a": Origin(Span(2, 4)), "/a/0": Origin(Span(2, 4), False)},
+            "steps": (Step("coerce", "coerce.wrap-array", "/a", Span(2, 4), 3, [3]),),
+        },
+        "",
+    ),
+    (
+        "f N/A",
+        '{"a":[0]}',
+        {
+            "origins": {"/a/0": Origin(Span(2, 5), False)},
+            "steps": (Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0]),),
+        },
+        "/a/0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("raw", "arguments", "more", "culprit"), FABRICATIONS)
+def test_fabrication(raw: str, arguments: str, more: dict[str, Any], culprit: str) -> None:
+    why = find_fabrication(raw, make_call(raw, arguments, **more))
+    assert (culprit in why) if culprit else why == "", why
+
+
+def test_lossy_step_under_a_lossless_policy_level() -> None:
+    step = Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0])
+    call = make_call("f N/A", '{"a":[0]}', {"/a": Origin(Span(2, 5))}, steps=(step,), source_json='{"a":"N/A"}')
+    assert find_fabrication("f N/A", call)
+    assert find_fabrication("f N/A", call, coerced=False) == ""
+
+
+# signs in the text
+
+ATTEMPTS: list[tuple[str, str | None]] = [
+    ("", None),
+    ("plain words about calls", None),
+    ("<tool_call> is a tag", None),
+    ('<tool_call>{"a"', "delimiter"),
+    ("<|tool_call|>[", "delimiter"),
+    ("<tool_call>", "delimiter"),
+    ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function", "delimiter"),
+    ("<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0", "delimiter"),
+    ("```tool_call\nwhatever\n```", "delimiter"),
+    ("<|python_tag|>get_weather.call()", "delimiter"),
+    ('<invoke name="get_weather">\n<parameter name="city">x</parameter>', "delimiter"),
+    ("{'name': 'get_weather', 'city': ", "json"),
+    ('{"tool": "unknown", "arguments": {}}', "json"),
+    ('{"name": "Ada", "age": 36}', None),
+    ('{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}', None),
+    ("get_weather(city) is what I would call, were it about weather.", None),
+    ("get_weather(city='Oslo')", "code"),
+    ('  print(get_weather(city="Oslo"))', "code"),
+    ("[get_weather(city='Os", "code"),
+    ("call:get_weather{city:x}", "code"),
+    ("<get_weather/>", "markup"),
+    ("Use <get_weatherman> instead", None),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), ATTEMPTS)
+def test_signs_of_an_attempt(text: str, code: str | None) -> None:
+    found = find_attempt(text, ["get_weather"])
+    assert (found.code if found else None) == code, found
+
+
+def test_signs_are_found_in_linear_time() -> None:
+    for text in ('{"name": "' * 20_000, "<tool_call" * 20_000, "get_weather(" * 20_000, "Action: x\n" * 20_000):
+        find_attempt(text, ["get_weather"])
+        find_own_result(text, after_call=True)
+
+
+def test_own_results_in_plain_words_need_a_call_before() -> None:
+    text = "Observation: 21 degrees"
+    assert find_own_result(text, after_call=True) == "Observation: 2"
+    assert find_own_result(text, after_call=False) == ""
+    assert find_own_result("I saw `<tool_response>x` once", after_call=True) == ""
+
+
+def test_naive_parser_reads_what_json_loads_reads() -> None:
+    native = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\":1}"}}]}'
+    assert naive_calls(native, native=True) == [("f", {"a": 1})]
+    assert naive_calls("[" * 100_000 + "{" + "[" * 100_000 + "}") == []
+    for broken in ("", "}{", '{"name": 1, "arguments": {}}', '{"name": "f", "arguments": "x"}', "[1]"):
+        assert naive_calls(broken) == []
+    for broken in ("", "[]", '{"tool_calls":[1]}'):
+        assert naive_calls(broken, native=True) == []
