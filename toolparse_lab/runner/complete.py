@@ -14,7 +14,7 @@ import importlib.util
 import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import UnknownModel
 from ..values import write_canonical
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import litellm_module, watched_globals
+from .litellm_door import ignore_warnings, litellm_module, watched_globals
 from .local_engine import MODEL_NAME
 from .local_provider import LOCAL_MODEL, PROVIDER, is_local
 from .redaction import redact_named, redact_strings
@@ -41,6 +41,7 @@ async def complete(request: Request) -> Completion:
     """
     check_model(request.model)
     litellm = litellm_module()
+    ignore_warnings()
     # Resolving a model's route and price is not part of the answer's latency.
     arguments = await asyncio.to_thread(_arguments, request)
     answer = _Answer(native=bool(request.tools))
@@ -51,7 +52,7 @@ async def complete(request: Request) -> Completion:
     answer.began = time.perf_counter()
     try:
         async with asyncio.timeout(limit):
-            response = await litellm.acompletion(**arguments, logger_fn=answer.log)
+            response = await _asked(litellm.acompletion(**arguments, logger_fn=answer.log), answer)
             if request.stream:
                 await answer.read_stream(response)
             else:
@@ -60,6 +61,24 @@ async def complete(request: Request) -> Completion:
         failure = e
     answer.latency = round(time.perf_counter() - answer.began, 6)
     return _completion(request, answer, created, failure)
+
+
+async def _asked(call: Coroutine[Any, Any, Any], answer: _Answer) -> Any:
+    """What the call returns; when cancelled, the call has ended and its connection is closed."""
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        # Cancelled while litellm still prepares the call in a thread, its coroutine would be left unawaited.
+        for _ in range(50):
+            if task.done() or answer.sent is not None:
+                break
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is None:
+            await _close(task.result())
+        raise
 
 
 @functools.lru_cache(maxsize=256)

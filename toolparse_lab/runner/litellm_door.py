@@ -43,6 +43,7 @@ def _import() -> Any:
         # Pydantic builds these when first used, and warns about litellm's types then.
         for shape in (shapes.ModelResponse, shapes.ModelResponseStream, shapes.Usage):
             shape()
+    ignore_warnings()
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31  # endless repetition is an answer to record, not an error
     litellm.suppress_debug_info = True
     litellm.telemetry = False
@@ -54,6 +55,20 @@ def _import() -> Any:
 
     register(litellm)
     return litellm
+
+
+def ignore_warnings() -> None:
+    """litellm's own warnings are not the caller's, and must not become errors under `-W error`.
+
+    For this process, and for warnings that litellm's modules cause only; again before each call, because test
+    runners take filters back. `catch_warnings` would not do: calls overlap.
+    """
+    for message, module in (("", r"litellm(\.|$)"), ("Pydantic serializer warnings", r"pydantic\.")):
+        present = any(
+            f[0] == "ignore" and getattr(f[3], "pattern", None) == module and f[2] is Warning for f in warnings.filters
+        )
+        if not present:
+            warnings.filterwarnings("ignore", message, Warning, module)
 
 
 def watched_globals() -> dict[str, Any]:

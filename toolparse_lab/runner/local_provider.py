@@ -116,6 +116,7 @@ def _provider_class(litellm: Any) -> Any:
             return response(ask(kw["model"], kw["messages"], kw["optional_params"], kw.get("timeout")), kw["model"])
 
         async def acompletion(self, *args: Any, **kw: Any) -> Any:
+            _note(kw)
             stopped = threading.Event()
             future = asyncio.get_running_loop().run_in_executor(
                 executor,
@@ -142,6 +143,7 @@ def _provider_class(litellm: Any) -> Any:
                 stopped.set()
 
         async def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
+            _note(kw)
             stopped = threading.Event()
             loop = asyncio.get_running_loop()
             ready: asyncio.Queue[str | BaseException | Answer] = asyncio.Queue()
@@ -162,6 +164,13 @@ def _provider_class(litellm: Any) -> Any:
                 stopped.set()
 
     return EmbeddedModel
+
+
+def _note(kw: Mapping[str, Any]) -> None:
+    """Tells litellm's logging what is sent, as its own providers do."""
+    body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
+    body["messages"] = kw["messages"]
+    kw["logging_obj"].pre_call(input=kw["messages"], api_key="", additional_args={"complete_input_dict": body})
 
 
 def _spawn(

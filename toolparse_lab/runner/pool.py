@@ -369,7 +369,7 @@ class _Pool:
 
     def _wait_before_retry(self, lane: _Lane, completion: Completion, attempt: int, model: Model) -> float | None:
         """Seconds to wait before asking again, or None for not asking again."""
-        if completion.error_kind not in RETRIABLE or attempt > model.max_retries:
+        if completion.error_kind not in RETRIABLE or attempt > model.max_retries or completion.fidelity == "replayed":
             return None
         wait: float = min(self.backoff * 2.0 ** (attempt - 1), 30.0) * random.uniform(0.5, 1.0)  # noqa: S311
         asked = completion.retry_after

@@ -1,0 +1,363 @@
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from toolparse_lab.errors import BadOptions, StoreError
+from toolparse_lab.runner import store_schema
+from toolparse_lab.runner.store import Store, pack, unpack
+from toolparse_lab.runner.types import Chunk, Completion, Model, PlanItem, Request
+
+SECRET = "planted-secret-0123456789"
+V1 = Path(__file__).parent / "cases_runner" / "store_v1.sql"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store(path) as opened:
+        yield opened
+
+
+def question(text: str = "hi", **model: Any) -> Request:
+    return Request(Model("openai/m", **model), "m", ({"role": "user", "content": text},), {"temperature": 0})
+
+
+def answer(request: Request, raw: str = "hello", **changes: Any) -> Completion:
+    values: dict[str, Any] = {"key": request.key, "raw": raw, "created": "2026-01-01", "request": request.to_dict()}
+    return Completion(**{**values, **changes})
+
+
+def planned(requests: list[Request]) -> list[PlanItem]:
+    return [PlanItem(f"case-{n}", "m", r.key, arm={"prompt_protocol": "hermes"}) for n, r in enumerate(requests)]
+
+
+FULL = {
+    "chunks": (Chunk(0.25, "a\ud800"), Chunk(0.5, "\udc00\x00", "reasoning")),
+    "reasoning": "\ud800",
+    "finish_reason": "length",
+    "prompt_tokens": 3,
+    "completion_tokens": 4,
+    "cost": 1.25e-07,
+    "latency": 0.123456,
+    "ttft": 0.1,
+    "queue_wait": 0.0,
+    "attempt": 2,
+    "endpoint_kind": "native_tools",
+    "fidelity": "wire",
+    "stream": True,
+    "cut": True,
+    "system_fingerprint": "fp",
+    "response": {"usage": {"x": 1}, "text": "\ud800\x00"},
+}
+
+
+@pytest.mark.parametrize("raw", ["hello", "", "a\x00b", "\ud800", "\ud83d\ude00", "😀", "x" * 1_000_000])
+@pytest.mark.parametrize("url", ["file", ":memory:"])
+def test_a_completion_comes_back_as_it_was(raw: str, url: str, path: Path) -> None:
+    request = question()
+    completion = answer(request, raw, **FULL)
+    with Store(path if url == "file" else url) as store:
+        store.record(completion)
+        assert store.get(request.key) == completion
+        assert store.history(request.key) == [completion]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_packing_keeps_every_code_point(text: str) -> None:
+    assert unpack(pack(text)) == text
+
+
+def test_a_repeating_answer_takes_little_room(store: Store, path: Path) -> None:
+    store.record(answer(question(), "again and " * 100_000))
+    store.close()
+    assert path.stat().st_size < 150_000
+
+
+def test_messages_of_providers_may_hold_anything(store: Store) -> None:
+    request = question()
+    store.record(answer(request, "", status="error", error_kind="other", error_message="a\x00\ud800b"))
+    found = store.get(request.key)
+    assert found is not None
+    assert found.error_message == "a\ufffd?b"
+
+
+def test_a_run_yields_its_items_in_plan_order_with_what_is_recorded(store: Store) -> None:
+    asked = [question(t) for t in "abcd"]
+    run_id = store.begin_run({"trials": 1}, planned(asked), requests=asked)
+    assert list(store.completions(run_id)) == []
+    for request in (asked[2], asked[0]):
+        store.record(answer(request, request.messages[0]["content"]), run_id)
+    found = list(store.completions(run_id))
+    assert [(item.case_id, c.raw) for item, c in found] == [("case-0", "a"), ("case-2", "c")]
+    assert found[0][0] == planned(asked)[0]
+    assert found[0][1].request == asked[0].to_dict()
+    assert [c.raw for _, c in store.completions(run_id, case_id="case-2")] == ["c"]
+    assert store.items(run_id) == planned(asked)
+    assert store.requests(run_id) == {r.key: Request.from_dict(r.to_dict()) for r in asked}
+    record = store.run(run_id)
+    assert (record.items, record.done, record.failed, record.status, record.plan) == (4, 2, 0, "running", {"trials": 1})
+    store.finish_run(run_id, "incomplete", {"calls": 2})
+    assert (store.run(run_id).status, store.run(run_id).summary) == ("incomplete", {"calls": 2})
+    assert [r.run_id for r in store.runs()] == [run_id]
+
+
+def test_two_items_may_share_a_question(store: Store) -> None:
+    request = question()
+    run_id = store.begin_run({}, [PlanItem("a", "m", request.key), PlanItem("b", "m", request.key)])
+    store.record(answer(request), run_id)
+    assert [item.case_id for item, _ in store.completions(run_id)] == ["a", "b"]
+
+
+def test_a_failure_is_recorded_and_never_counts_as_done(store: Store) -> None:
+    request = question()
+    run_id = store.begin_run({}, planned([request]))
+    store.record(answer(request, "", status="error", error_kind="timeout"), run_id)
+    assert store.done_keys([request.key]) == set()
+    assert [c.error_kind for _, c in store.completions(run_id)] == ["timeout"]
+    assert (store.run(run_id).done, store.run(run_id).failed) == (0, 1)
+    store.record(answer(request), run_id)
+    store.record(answer(request, "", status="error", error_kind="auth"), run_id)
+    assert store.done_keys([request.key]) == {request.key}
+    assert [c.raw for _, c in store.completions(run_id)] == ["hello"]
+    assert [c.status for c in store.history(request.key)] == ["error", "ok", "error"]
+
+
+def test_asking_again_keeps_both_and_a_run_goes_on_seeing_its_own(store: Store) -> None:
+    request = question()
+    runs = []
+    for text in ("first", "second"):
+        runs.append(store.begin_run({}, planned([request])))
+        assert store.done_keys([request.key], run_id=runs[-1], fresh=True) == set()
+        store.record(answer(request, text), runs[-1])
+        assert store.done_keys([request.key], run_id=runs[-1], fresh=True) == {request.key}
+    reused = store.begin_run({}, planned([request]))
+    store.record(answer(request, "third"), None)
+    assert [[c.raw for _, c in store.completions(r)] for r in (*runs, reused)] == [["first"], ["second"], ["second"]]
+    latest = store.get(request.key)
+    assert latest is not None
+    assert latest.raw == "third"
+    assert len(store.history(request.key)) == 3
+
+
+def test_old_answers_can_be_refused(store: Store) -> None:
+    request = question()
+    then = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="milliseconds")
+    store.record(answer(request, created=then))
+    assert store.done_keys([request.key], max_age=3600) == set()
+    assert store.done_keys([request.key], max_age=3 * 3600) == {request.key}
+
+
+def test_many_keys_are_looked_up_in_batches(store: Store) -> None:
+    keys = [f"{n:064x}" for n in range(1500)]
+    store.record_many([Completion(key=k) for k in keys[::2]])
+    assert store.done_keys(keys) == set(keys[::2])
+    run_id = store.begin_run({}, [PlanItem("c", "m", k) for k in keys])
+    assert sum(1 for _ in store.completions(run_id)) == 750
+
+
+def test_an_unknown_run_is_named_with_those_there_are(store: Store) -> None:
+    run_id = store.begin_run({}, [])
+    with pytest.raises(BadOptions, match=run_id):
+        next(store.completions("no-such-run"))
+    with pytest.raises(BadOptions, match="no-such-run"):
+        store.run("no-such-run")
+
+
+def test_a_planted_key_is_nowhere_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "environment-secret-1")
+    request = question(f"I say {SECRET} and environment-secret-1", api_key=SECRET, headers={"X-Api-Key": SECRET})
+    with Store(tmp_path / "runs.db") as store:
+        plan = {"models": {"m": {"api_key": SECRET, "note": "environment-secret-1"}}}
+        run_id = store.begin_run(plan, planned([request]), requests=[request])
+        store.record(answer(request), run_id)
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        blobs = [row[0] for row in connection.execute("select body from requests")]
+    connection.close()
+    everything = b"".join(f.read_bytes() for f in tmp_path.iterdir()) + b"".join(unpack(b).encode() for b in blobs)
+    assert b"[redacted]" in everything
+    for secret in (SECRET, "environment-secret-1"):
+        assert secret.encode() not in everything
+
+
+def test_threads_write_and_read_at_once(store: Store) -> None:
+    failures: list[BaseException] = []
+
+    def work(n: int) -> None:
+        try:
+            for m in range(10):
+                store.record(Completion(key=f"{n}-{m}", raw=str(m)))
+                assert store.get(f"{n}-{m}") is not None
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert failures == []
+    assert len(store.done_keys([f"{n}-{m}" for n in range(8) for m in range(10)])) == 80
+
+
+def test_the_memory_store_is_one_store_for_all_threads() -> None:
+    with Store(":memory:") as store:
+        done = [store.writer.submit(store.record, Completion(key=str(n))) for n in range(20)]
+        assert all(f.result() for f in done)
+        assert len(store.done_keys(map(str, range(20)))) == 20
+
+
+def test_two_processes_worth_of_stores_share_a_file(path: Path) -> None:
+    with Store(path) as one, Store(path) as two:
+        one.record(Completion(key="a"))
+        two.record(Completion(key="b"))
+        assert one.done_keys("ab") == two.done_keys("ab") == {"a", "b"}
+
+
+def test_a_locked_file_is_a_store_error_and_loses_nothing(path: Path) -> None:
+    with Store(path, busy_timeout=0.1) as store:
+        store.record(Completion(key="before"))
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="another process is writing") as e:
+            store.record(Completion(key="during"))
+        assert e.value.exit_code == 3
+        assert store.done_keys(["before", "during"]) == {"before"}  # reading goes on
+        other.execute("ROLLBACK")
+        other.close()
+        store.record(Completion(key="after"))
+        assert store.done_keys(["before", "during", "after"]) == {"before", "after"}
+
+
+def test_a_full_disk_is_a_store_error_and_keeps_what_was_before(path: Path) -> None:
+    with Store(path) as store:
+        store.record(Completion(key="before"))
+        pages = sqlite3.connect(path)
+        count = pages.execute("PRAGMA page_count").fetchone()[0]
+        pages.close()
+
+        @sa.event.listens_for(store._engine, "begin")
+        def _(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {count}")
+
+        noise = "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(200_000))
+        with pytest.raises(StoreError, match="free some space") as e:
+            store.record(Completion(key="too much", raw=noise))
+        assert e.value.exit_code == 3
+        with pytest.raises(StoreError, match="full"):
+            store.record_many([Completion(key=f"k{n}", raw=noise[n * 9000 :][:9000]) for n in range(20)])
+    with Store(path) as again:
+        assert again.done_keys(["before", "too much", "k0"]) == {"before"}
+
+
+def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> None:
+    other = tmp_path / "notes.db"
+    other.write_text("this is no database, it is a text of some length that somebody wrote\n" * 50)
+    with pytest.raises(StoreError, match="something else"):
+        Store(other)
+    with pytest.raises(StoreError, match="folder exists"):
+        Store(tmp_path / "nowhere" / "runs.db")
+    with pytest.raises(StoreError, match="driver"):
+        Store("nosuchdatabase://host/x")
+    with pytest.raises(BadOptions, match="address"):
+        Store("sqlite:://:")
+    taken = sqlite3.connect(tmp_path / "taken.db")
+    taken.execute("create table runs (x)")
+    taken.commit()
+    taken.close()
+    with pytest.raises(StoreError, match="other tables"):
+        Store(tmp_path / "taken.db")
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(StoreError) as e:
+        Store("postgresql+nosuchdriver://me:hunter22222@host/x")
+    assert "hunter22222" not in str(e.value)
+
+
+def test_the_version_1_store_opens_and_reads(path: Path) -> None:
+    old = sqlite3.connect(path)
+    old.executescript(V1.read_text())
+    old.close()
+    with Store(path) as store:
+        (record,) = store.runs()
+        assert (record.run_id, record.items, record.done, record.failed) == ("20260101T000000-abcdef", 3, 1, 1)
+        found = {item.case_id: c for item, c in store.completions(record.run_id)}
+        assert found["paris"].raw == 'a\ud800<tool_call>{"name": "f"}</tool_call>'
+        assert [c.text for c in found["paris"].chunks] == ["a\ud800", '<tool_call>{"name": "f"}', "</tool_call>"]
+        assert found["oslo"].error_kind == "rate_limited"
+        assert found["paris"].request["messages"] == [{"role": "user", "content": "weather in Paris?"}]
+        store.record(Completion(key="new"))
+    current = sqlite3.connect(path)
+    assert current.execute("select version from toolparse_schema").fetchall() == [(store_schema.VERSION,)]
+    current.close()
+
+
+def _at_version(path: Path) -> tuple[int, list[str]]:
+    connection = sqlite3.connect(path)
+    (version,) = connection.execute("select version from toolparse_schema").fetchone()
+    notes = [r[0] for r in connection.execute("select name from sqlite_master where name like 'note%' order by name")]
+    connection.close()
+    return version, notes
+
+
+def test_migrations_run_in_order_and_all_or_none(path: Path, store: Store) -> None:
+    order: list[int] = []
+
+    def step(n: int) -> store_schema.Migration:
+        def go(connection: sa.Connection) -> None:
+            order.append(n)
+            connection.exec_driver_sql(f"create table note{n} (x)")
+            if n == 4 and len(order) < 5:
+                raise sa.exc.OperationalError("create", None, sqlite3.OperationalError("disk full"))
+
+        return go
+
+    steps = {n: step(n) for n in (4, 1, 3, 2)}
+    with pytest.raises(StoreError), store._writing() as connection:
+        store_schema.prepare(connection, version=5, migrations=steps)
+    assert _at_version(path) == (1, [])
+    with store._writing() as connection:
+        store_schema.prepare(connection, version=5, migrations=steps)
+    assert order == [1, 2, 3, 4, 1, 2, 3, 4]
+    assert _at_version(path) == (5, ["note1", "note2", "note3", "note4"])
+    store.close()
+    with pytest.raises(StoreError, match="newer version") as e:
+        Store(path)
+    assert e.value.exit_code == 3
+
+
+def test_there_is_a_step_from_every_older_version() -> None:
+    assert sorted(store_schema.MIGRATIONS) == list(range(1, store_schema.VERSION))
+
+
+def test_the_tables_are_as_good_for_postgresql() -> None:
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    for table in store_schema.tables.sorted_tables:
+        text = str(CreateTable(table).compile(dialect=dialect))
+        assert "CREATE TABLE" in text
+        for index in table.indexes:
+            assert "CREATE INDEX" in str(CreateIndex(index).compile(dialect=dialect))
+    text = str(CreateTable(store_schema.completions).compile(dialect=dialect))
+    assert "raw BYTEA NOT NULL" in text
+    assert "id BIGSERIAL NOT NULL" in text
+
+
+def test_closing_twice_is_fine(path: Path) -> None:
+    store = Store(path)
+    store.close()
+    store.close()
+    assert not list(path.parent.glob("*-wal"))
