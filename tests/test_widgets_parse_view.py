@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
+from toolparse_lab import hooks
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.render.show import visible
 from toolparse_lab.types import ParseResult
@@ -191,3 +192,17 @@ def test_front_end_puts_text_in_as_text_only() -> None:
         "createContextualFragment",
     ):
         assert word not in source
+
+
+def test_nbconvert_shows_the_static_view() -> None:
+    """Neither exporter has a kernel or a network: rich display and the widget's fallback both have to read there."""
+    nbformat = pytest.importorskip("nbformat", reason="nbconvert needs the dev extra")
+    nbconvert = pytest.importorskip("nbconvert", reason="nbconvert needs the dev extra")
+    fallback, _ = ParseView(example())._repr_mimebundle_()
+    book = nbformat.v4.new_notebook()
+    for bundle in (hooks.mimebundle(example()), fallback):
+        output = nbformat.v4.new_output("display_data", data=bundle)
+        book.cells.append(nbformat.v4.new_code_cell("result", outputs=[output], execution_count=1))
+    exporter = nbconvert.HTMLExporter()
+    page, _ = exporter.from_notebook_node(book)
+    assert page.count('class="toolparse-raw"') == 2

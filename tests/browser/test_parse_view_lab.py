@@ -241,6 +241,7 @@ def test_stored_output_reads_without_a_kernel(chromium: Browser, lab: Lab) -> No
             const box = document.querySelector(".toolparse-raw");
             const mark = box.querySelector(".toolparse-name");
             const style = getComputedStyle(mark);
+            if (style.color !== getComputedStyle(box).color) return ["the text has lost its colour", style.color];
             return [getComputedStyle(box).whiteSpace, style.backgroundColor, style.borderBottomStyle, mark.title];
         }"""
     )

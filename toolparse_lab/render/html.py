@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
 
+from ..rules import RULES
 from ..types import ParseResult, Problem, Span, ToolCall
 from . import style
 from .changes import Change, changes_of, place, sentence_of, step_change
@@ -161,10 +162,9 @@ def _run(run: Run, marks: Sequence[Mark], raw: str) -> str:
         look = style.style_of(inner)
         if inner.kind == "edit" and inner.label.endswith(" is dropped"):
             look += style.DROPPED
-    return (
-        f'<mark class="toolparse-{inner.kind}" title="{title}" style="color:inherit;{look}">'
-        f"{text_of(raw[run.start : run.end])}</mark>"
-    )
+    classes = " ".join((f"toolparse-{inner.kind}", *(RULES[r].css for r in inner.rules if r in RULES)))
+    # Not <mark>: browsers write it in black, and an untrusted notebook drops the `color: inherit` that undoes that.
+    return f'<span class="{classes}" title="{title}" style="{look}">{text_of(raw[run.start : run.end])}</span>'
 
 
 def _why(result: ParseResult) -> str:
