@@ -224,13 +224,23 @@ ATTEMPTS: list[tuple[str, str | None]] = [
     ("[get_weather(city='Os", "code"),
     ("call:get_weather{city:x}", "code"),
     ("<get_weather/>", "markup"),
+    ("<weather>\n  <city>Oslo</city>\n</weather>", "markup"),
+    ("<ul>\n  <li>Oslo</li>\n</ul>", None),
+    ('{"city": "Oslo"}', "json"),
+    ('```json\n{"city": "Oslo", "days": 2}\n```', "json"),
+    ('{"city": "Oslo", "mayor": "Anne"}', None),
+    ('The answer is {"city": "Oslo"}, I think.', None),
+    ('{"get_weather": {"city": "Oslo"}}', "json"),
+    ('{"tool_call":"get_weather","parameters":{}}', "json"),
+    ("[func_name1(params_name1=1), func_name2(x=2)]", "code"),
+    ("[see also (figure 2)]", None),
     ("Use <get_weatherman> instead", None),
 ]
 
 
 @pytest.mark.parametrize(("text", "code"), ATTEMPTS)
 def test_signs_of_an_attempt(text: str, code: str | None) -> None:
-    found = find_attempt(text, ["get_weather"])
+    found = find_attempt(text, ["get_weather"], parameters=["city", "days"])
     assert (found.code if found else None) == code, found
 
 

@@ -6,6 +6,7 @@ a body behind it, so that prose about a format is no attempt.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ _REACT = r"^[ \t]*Action[ \t]*:[ \t]*\S[^\n]*\n+[ \t]*Action[ _]Input[ \t]*:"
 _CLOSERS = r"[}\]>][ \t\r\n]*</(?:tool_call|function|tool_use|invoke)>"
 _MARKED = re.compile(f"(?:{_FENCES})|(?:{_CHANNEL})|(?:{_REACT})|(?:{_CLOSERS})", re.MULTILINE | re.IGNORECASE)
 
-_NAME_KEYS = r"name|tool|tool_name|function|function_name|action|recipient_name"
+_NAME_KEYS = r"name|tool|tool_name|tool_call|function|function_name|action|recipient_name"
 _JSON_NAME = re.compile(
     rf"""[{{,\[]\s*["'“]?(?:{_NAME_KEYS})["'”]?\s*:\s*["'“](?:functions\.)?([^"'“”\n]{{1,200}})["'”]"""
 )
@@ -47,6 +48,8 @@ _RESULT_LINES = re.compile(
     r"^[ \t>*#]*(?:observation|(?:tool|function)[ _-]?(?:response|result|output|returned|returns))[ \t*]*:[ \t]*\S",
     re.IGNORECASE | re.MULTILINE,
 )
+_ELEMENT = re.compile(r"<[A-Za-z_][\w.-]*>\s*<([A-Za-z_][\w.-]*)>")
+_FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 _INLINE_CODE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
 
 
@@ -67,18 +70,25 @@ def _tool_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     opener = re.compile(f"(?:{'|'.join(_OPENERS)}){head}", re.IGNORECASE)
     code = re.compile(
         rf"^[ \t]*(?:\[[ \t]*)?(?:print\(|await )?(?:\w+\.)?(?:{known})[ \t]*\([^\n]*\)[\])]*[;,]?[ \t]*$"
-        rf"|\A\s*\[\s*(?:{known})\s*\(",
+        rf"|\A\s*\[\s*(?:{known})\s*\(|\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))",
         re.MULTILINE,
     )
     markup = re.compile(rf"</?(?:{known})(?:\s[^<>\n]{{0,300}})?/?>")
     call_word = re.compile(rf"^[ \t]*call:(?:{known})\b", re.MULTILINE)
-    return opener, code, markup, call_word
+    member = re.compile(rf"""[{{,\[]\s*["'](?:{known})["']\s*:\s*\{{""")
+    return opener, code, markup, call_word, member
 
 
-def find_attempt(text: str, tool_names: Iterable[str] = (), quoted: Sequence[tuple[int, int]] = ()) -> Attempt | None:
+def find_attempt(
+    text: str,
+    tool_names: Iterable[str] = (),
+    quoted: Sequence[tuple[int, int]] = (),
+    parameters: Iterable[str] = (),
+) -> Attempt | None:
     """The first sign of a call in `text` (reasoning left out), or None.
 
-    Inline code and the ranges in `quoted` are examples and are not looked at.
+    `parameters` are the names of the tools' parameters: an element around one of them, or a lone JSON object of
+    nothing else, is a call whose own name went wrong. Inline code and the ranges in `quoted` are examples and are not looked at.
 
     >>> find_attempt('<tool_call>{"name": "f"', ["f"]).code
     'delimiter'
@@ -86,9 +96,15 @@ def find_attempt(text: str, tool_names: Iterable[str] = (), quoted: Sequence[tup
     """
     shown = _masked(text, quoted)
     names = tuple(sorted(set(tool_names)))
-    opener, code, markup, call_word = _tool_patterns(names)
+    opener, code, markup, call_word, member = _tool_patterns(names)
     found: list[Attempt] = []
-    for kind, pattern in (("delimiter", opener), ("delimiter", _MARKED), ("code", call_word), ("markup", markup)):
+    for kind, pattern in (
+        ("delimiter", opener),
+        ("delimiter", _MARKED),
+        ("code", call_word),
+        ("markup", markup),
+        ("json", member),
+    ):
         if m := pattern.search(shown):
             found.append(Attempt(kind, m[0].strip(), m.start()))
     if m := code.search(shown):
@@ -97,7 +113,25 @@ def find_attempt(text: str, tool_names: Iterable[str] = (), quoted: Sequence[tup
         if _is_json_call(shown, m, names):
             found.append(Attempt("json", m[0].strip(), m.start()))
             break
+    if known := frozenset(parameters):
+        m = next((m for m in _ELEMENT.finditer(shown) if m[1] in known), None)
+        if m:
+            found.append(Attempt("markup", m[0].strip(), m.start()))
+        elif _is_lone_object(shown, known):
+            found.append(Attempt("json", shown.strip(), 0))
     return min(found, key=lambda a: a.start, default=None)
+
+
+def _is_lone_object(text: str, known: frozenset[str]) -> bool:
+    """Whether the text is one JSON object, fenced or not, whose keys are all parameters."""
+    body = _FENCED.sub(r"\1", text.strip()).strip()
+    if not (body.startswith("{") and body.endswith("}")):
+        return False
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return bool(value) and known.issuperset(value)
 
 
 def _is_json_call(text: str, m: re.Match[str], names: tuple[str, ...]) -> bool:

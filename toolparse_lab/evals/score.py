@@ -277,7 +277,7 @@ class _Scoring:
                 if start < end:
                     quoted.append((at + start - span.start, at + end - span.start))
             at += len(span)
-        return find_attempt(self._spoken(), [t.name for t in self.tools], quoted)
+        return find_attempt(self._spoken(), [t.name for t in self.tools], quoted, _parameters(self.tools))
 
     def _cut_code(self) -> str:
         if (self.completion.finish_reason or "").lower() in _CUT_REASONS:
@@ -286,6 +286,13 @@ class _Scoring:
 
     def _open_reasoning(self) -> bool:
         return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
+
+
+def _parameters(tools: tuple[ToolSpec, ...]) -> set[str]:
+    """The names of all parameters of the tools."""
+    schemas = [t.schema for t in tools]
+    found = [s.get("properties") for s in schemas if isinstance(s, Mapping)]
+    return {name for properties in found if isinstance(properties, Mapping) for name in properties}
 
 
 def _because(cut: str) -> str:
