@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 from html.parser import HTMLParser
@@ -10,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.render_samples import HOSTILE, example, hostile, plain, several
+from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from toolparse_lab.render import render_diff, render_page, render_result
 from toolparse_lab.render.html import MAX_TEXT
 from toolparse_lab.render.show import visible
-from toolparse_lab.types import ParseResult, Segment, Span
+from toolparse_lab.types import Edit, ParseResult, Segment, Span
 
 SNAPSHOTS = Path(__file__).parent / "snapshots_render"
 ALLOWED = {
@@ -161,6 +162,23 @@ def test_deep_arguments_render() -> None:
     call = dataclasses.replace(result.calls[0], source_json=deep, arguments_json=deep, steps=())
     text = "".join(Reader(render_result(dataclasses.replace(result, calls=(call,)))).text)
     assert "are not shown" in text
+
+
+def test_many_changes_stay_a_page_a_notebook_can_show() -> None:
+    raw = EXAMPLE
+    result = example()
+    edits = tuple(Edit(Span(0, 0), f"{i}", "rjson.missing-comma") for i in range(5_000))
+    steps = result.calls[0].steps * 5_000
+    wide = json.dumps({f"k{i}": "v" for i in range(5_000)})
+    call = dataclasses.replace(result.calls[0], edits=edits, steps=steps, arguments_json=wide)
+    html = render_result(dataclasses.replace(result, calls=(call,)))
+    page = Reader(html)
+    assert len(html) < 2_500_000
+    assert "".join(page.raw) == raw
+    text = "".join(page.text)
+    assert "9,700 more changes are not shown." in text
+    assert "Arguments beyond the first 500" in text
+    assert "4,700 more changes are not shown." in "".join(Reader(render_diff(call)).text)
 
 
 def test_page_forbids_scripts_and_the_network() -> None:

@@ -139,6 +139,8 @@ def _call(call: ToolCall, result: ParseResult, pen: _Pen) -> Iterator[str]:
         yield "  the body could not be read, so there are no arguments"
     for change in islice(changes_of(call, result.raw), MAX_ROWS):
         yield _change(change, pen)
+    if (more := len(call.edits) + len(call.steps) - MAX_ROWS) > 0:
+        yield f"  … {more:,} more changes"
     for problem in call.problems[:MAX_ROWS]:
         yield _problem(problem, pen)
 

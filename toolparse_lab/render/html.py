@@ -19,10 +19,12 @@ from .show import HIDDEN, name_of, one_line, shorten, visible
 from .tree import Row, rows_of
 
 MAX_TEXT = 256 * 1024
-MAX_RUNS = 4_000
-MAX_ROWS = 2_000
+MAX_RUNS = 2_000
+MAX_ROWS = 500
+MAX_CHANGES = 300
 MAX_CALLS = 200
 MAX_VALUE = 2_000
+MAX_TITLES = 12
 
 _HIDDEN_RUNS = re.compile(f"{HIDDEN.pattern}+")
 
@@ -30,7 +32,8 @@ _HIDDEN_RUNS = re.compile(f"{HIDDEN.pattern}+")
 def render_result(result: ParseResult) -> str:
     """The whole result: header, highlighted raw text, and for each call its arguments, repairs and problems.
 
-    Text beyond 256 K characters, calls beyond 200 and arguments beyond 2,000 are left out with a note that says so.
+    What would make the page too heavy is left out with a note that says so: text beyond 256 K characters, arguments
+    beyond 500, calls beyond 200, changes beyond 300 a call.
     """
     parts = [
         '<div class="toolparse" style="font-size:13px;line-height:1.5">',
@@ -57,7 +60,13 @@ def render_diff(subject: ParseResult | ToolCall) -> str:
     for call in calls[:MAX_CALLS]:
         changes = [step_change(call, s) for s in call.steps]
         parts.append(f'<div style="{style.TITLE}">{_call_title(call)}</div>')
-        parts.append(_changes(changes, "") if changes else _note("Nothing was coerced: the arguments are as found."))
+        parts.append(
+            _changes(changes[:MAX_CHANGES], "")
+            if changes
+            else _note("Nothing was coerced: the arguments are as found.")
+        )
+        if len(changes) > MAX_CHANGES:
+            parts.append(_note(f"{len(changes) - MAX_CHANGES:,} more changes are not shown."))
     if not calls:
         parts.append(_note("No calls, so nothing was coerced."))
     if len(calls) > MAX_CALLS:
@@ -155,7 +164,7 @@ def _run(run: Run, marks: Sequence[Mark], raw: str) -> str:
         return text_of(raw[run.start : run.end])
     stack = [marks[i] for i in run.marks]
     inner = stack[-1]
-    title = escape("\n".join(m.title for m in reversed(stack)))
+    title = escape("\n".join(m.title for m in stack[: -MAX_TITLES - 1 : -1]))
     if run.start == run.end:
         look = style.INSERTION if inner.kind == "edit" else style.style_of(inner) + ";padding:0 2px"
     else:
@@ -197,7 +206,7 @@ def _call(call: ToolCall, raw: str, room: int) -> tuple[str, int]:
     rows = list(islice(rows_of(call), max(0, room) + 1))
     cut = len(rows) > room
     rows = rows[: max(0, room)]
-    changes = list(islice(changes_of(call, raw), MAX_ROWS))
+    changes = list(islice(changes_of(call, raw), MAX_CHANGES))
     repairs = [c for c in changes if c.kind == "repair"]
     reads = [c for c in changes if c.kind == "read"]
     coercions = [c for c in changes if c.kind == "coerce"]
@@ -215,6 +224,8 @@ def _call(call: ToolCall, raw: str, room: int) -> tuple[str, int]:
     parts.append(_changes(reads, "Read as"))
     at_leaf = {r.path for r in rows}
     parts.append(_changes([c for c in coercions if c.path not in at_leaf], "Coerced"))
+    if (more := len(call.edits) + len(call.steps) - len(changes)) > 0:
+        parts.append(_note(f"{more:,} more changes are not shown."))
     parts.append("</div>")
     return "".join(parts), len(rows)
 
@@ -237,9 +248,15 @@ def _arguments(rows: Sequence[Row], raw: str) -> str:
             f'<span style="{style.MONO};margin:0 0 0 {indent}px">{key}</span></td>'
             f'<td style="{style.CELL}">{value}</td>'
             f'<td style="{style.CELL};white-space:nowrap">{_origin(row, raw)}</td>'
-            f'<td style="{style.CELL}">{"".join(_step(c) for c in _row_changes(row))}</td></tr>'
+            f'<td style="{style.CELL}">{_row_steps(row)}</td></tr>'
         )
     return _table((("argument", 20), ("value", 28), ("characters", 12), ("coerced", 40)), body)
+
+
+def _row_steps(row: Row) -> str:
+    changes = _row_changes(row)
+    more = len(changes) - MAX_TITLES
+    return "".join(_step(c) for c in changes[:MAX_TITLES]) + (_note(f"{more:,} more changes") if more > 0 else "")
 
 
 def _row_changes(row: Row) -> list[Change]:
@@ -297,7 +314,7 @@ def _changes(changes: Sequence[Change], title: str) -> str:
         f'<tr style="{style.ROW}"><td style="{style.CELL}">{_before_after(c)}</td>'
         f'<td style="{style.CELL};font-size:11px">{_rule(c)}</td>'
         f'<td style="{style.CELL}">{_where(c.path, c.span)}</td></tr>'
-        for c in changes[:MAX_ROWS]
+        for c in changes
     ]
     head = f'<div style="{style.TITLE}">{title}</div>' if title else ""
     return head + _table((("change", 24), ("rule", 54), ("where", 22)), body)
@@ -312,7 +329,7 @@ def _problems(problems: Sequence[Problem], title: str) -> str:
     if not problems:
         return ""
     body: list[str] = []
-    for p in problems[:MAX_ROWS]:
+    for p in problems[:MAX_CHANGES]:
         sign, rgb = style.SEVERITY[p.severity]
         body.append(
             f'<tr style="{style.ROW}">'
@@ -322,7 +339,7 @@ def _problems(problems: Sequence[Problem], title: str) -> str:
             f'<span style="{style.DIM}">{escape(sentence_of(p.code))}</span></div></td>'
             f'<td style="{style.CELL}">{_where(p.path, p.span)}</td></tr>'
         )
-    more = len(problems) - MAX_ROWS
+    more = len(problems) - MAX_CHANGES
     note = _note(f"{more:,} more problems are not shown.") if more > 0 else ""
     return (
         f'<div style="{style.TITLE}">{title}</div>'
