@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from toolparse_lab.types import (
     Step,
     ToolCall,
 )
+from toolparse_lab.values import pointer_set, read_strict, write_canonical
 
 TOOLS = tool_specs(
     [
@@ -63,9 +65,20 @@ def score_row(row: dict[str, Any]) -> Score:
         cut=row.get("cut", False),
     )
     result = parse(row["raw"], row["protocol"], TOOLS, {"coerce": row.get("policy", "safe")})
+    if "lossy_step" in row:
+        result = coerced_lossily(result, row["lossy_step"])
     score = score_completion(case, completion, None if row.get("error_kind") else result)
     assert score is not None
     return score
+
+
+def coerced_lossily(result: ParseResult, change: dict[str, Any]) -> ParseResult:
+    """The result as a policy that guesses would have left it: one value of the only call replaced."""
+    call = result.calls[0]
+    step = Step("coerce", "coerce.unwrap-single", change["path"], None, change["before"], change["after"])
+    value = pointer_set(read_strict(call.source_json), change["path"], change["after"])
+    call = replace(call, arguments_json=write_canonical(value), steps=(step,), problems=())
+    return replace(result, calls=(call,), options=ParseOptions(coerce="lossy"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])

@@ -70,7 +70,8 @@ def _tool_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     opener = re.compile(f"(?:{'|'.join(_OPENERS)}){head}", re.IGNORECASE)
     code = re.compile(
         rf"^[ \t]*(?:\[[ \t]*)?(?:print\(|await )?(?:\w+\.)?(?:{known})[ \t]*\([^\n]*\)[\])]*[;,]?[ \t]*$"
-        rf"|\A\s*\[\s*(?:{known})\s*\(|\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))",
+        rf"|\A\s*\[\s*(?:{known})\s*\("
+        r"|\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))",
         re.MULTILINE,
     )
     markup = re.compile(rf"</?(?:{known})(?:\s[^<>\n]{{0,300}})?/?>")
@@ -88,7 +89,8 @@ def find_attempt(
     """The first sign of a call in `text` (reasoning left out), or None.
 
     `parameters` are the names of the tools' parameters: an element around one of them, or a lone JSON object of
-    nothing else, is a call whose own name went wrong. Inline code and the ranges in `quoted` are examples and are not looked at.
+    nothing else, is a call whose own name went wrong. Inline code and the ranges in `quoted` are examples and are
+    not looked at.
 
     >>> find_attempt('<tool_call>{"name": "f"', ["f"]).code
     'delimiter'
