@@ -283,7 +283,13 @@ def _ids(text: str) -> str:
 def _failures(report: Report) -> str:
     if report.failures.empty:
         return "<h2>What went wrong</h2><p>Nothing.</p>"
-    head = [("outcome", "l k"), ("trials", ""), ("share", ""), ("meaning and an example", "l w"), ("trial ids", "l w")]
+    head = [
+        ("outcome", "l k full"),
+        ("trials", ""),
+        ("share", ""),
+        ("meaning and an example", "l w"),
+        ("trial ids", "l w"),
+    ]
     rows = []
     for f in report.failures.to_dict("records"):
         name = _label(f["outcome"]) + (f": {f['sub_code'].replace('_', ' ')}" if f["sub_code"] else "")
@@ -299,7 +305,14 @@ def _failures(report: Report) -> str:
 def _codes(report: Report) -> str:
     if report.codes.empty:
         return ""
-    head = [("code", "l k"), ("trials", ""), ("share", ""), ("success", ""), ("meaning", "l w"), ("trial ids", "l w")]
+    head = [
+        ("code", "l k full"),
+        ("trials", ""),
+        ("share", ""),
+        ("success", ""),
+        ("meaning", "l w"),
+        ("trial ids", "l w"),
+    ]
     rows = [
         [f"<code>{esc(c['code'])}</code>", str(c["n"]), percent(c["share"]), percent(c["success"]), esc(c["meaning"]),
          _ids(c["trial_ids"])]
@@ -312,7 +325,7 @@ def _codes(report: Report) -> str:
 def _coercions(report: Report) -> str:
     if report.coercions.empty:
         return ""
-    head = [("rule", "l k"), ("applied", ""), ("trials", ""), ("rescued", ""), ("false rescues", ""),
+    head = [("rule", "l k full"), ("applied", ""), ("trials", ""), ("rescued", ""), ("false rescues", ""),
             ("false-rescue rate", ""), ("harmed", ""), ("meaning", "l w")]  # fmt: skip
     rows = [
         [f"<code>{esc(c['rule'])}</code>", *(str(c[k]) for k in ("applied", "trials", "rescued", "false_rescues")),
