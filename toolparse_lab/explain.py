@@ -25,7 +25,7 @@ def explain_result(result: ParseResult) -> str:
     kinds = {s.kind for s in result.segments}
     if "reasoning" in kinds and not result.text.strip():
         return "The answer is reasoning and nothing else."
-    notes = [p.message for p in result.problems]
+    notes = [shown(p.message) for p in result.problems]
     return f"No call in the format {result.protocol}" + (f": {notes[0]}." if notes else "; all of it is text.")
 
 
@@ -36,7 +36,7 @@ def explain_call(call: ToolCall) -> str:
     >>> print(tp.parse('<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>', "hermes").why())
     Call 0, f, is ok: 1 repair (rjson.trailing-comma).
     """
-    what = f"Call {call.index}, {call.name or 'without a name'}, "
+    what = f"Call {call.index}, {shown(call.name) or 'without a name'}, "
     if call.status == "ok":
         what += "is ok" if call.valid else "is readable, but its arguments break the schema"
     else:
@@ -48,8 +48,15 @@ def explain_call(call: ToolCall) -> str:
         rules = [s.rule for s in call.steps if s.stage == stage]
         if rules:
             causes.append(_counted(word, rules))
-    causes.extend(p.message + (f" at {p.path}" if p.path else "") for p in call.problems if p.severity != "info")
+    causes.extend(
+        shown(p.message) + (f" at {shown(p.path)}" if p.path else "") for p in call.problems if p.severity != "info"
+    )
     return what + (": " + "; ".join(causes) if causes else "") + "."
+
+
+def shown(text: str) -> str:
+    """Model text for a sentence: what a terminal would act on is written as an escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _counted(word: str, rules: list[str]) -> str:

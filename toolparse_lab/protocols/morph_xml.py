@@ -110,7 +110,10 @@ class ElementCall:
             if unwrapped is not None:
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
                 return self._decoded(body, reading, reader, unwrapped, (step,))
-        return self._decoded(body, reading, reader, reader.read(), ())
+        value = reader.read()
+        if list(value) == [TEXT_KEY]:
+            raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
+        return self._decoded(body, reading, reader, value, ())
 
     def _unwrapped(self, body: str, view: View, reading: Reading, reader: ElementReader) -> dict[str, Value] | None:
         """The parameters inside the one element that is none of them; None where it holds no parameter either."""

@@ -152,10 +152,8 @@ def _load(text: str, edits: list[Edit], max_depth: int) -> tuple[list[Value], li
         raise Refusal("decode.json", f"not JSON after repair: {e}", 0) from None
     extra = [_drop_double(edited, edits, d) for d in _doubles(edited)]
     merged = sorted([*edits, *extra], key=lambda e: (e.span.start, e.span.end))
-    kept: list[Edit] = []
-    for e in merged:  # edits inside a dropped member go with it
-        if not any(x.span.covers(e.span) and x is not e for x in extra):
-            kept.append(e)
+    # Edits inside a dropped member go with it.
+    kept = [x for x in merged if not any(d.span.covers(x.span) and d is not x for d in extra)]
     try:
         return read_sequence(apply_edits(text, kept)), kept
     except ValueError as e:

@@ -1,0 +1,31 @@
+"""The cases and the recording that come with the package, wherever it was installed from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import UnreadableInput
+from .cases import Cases, load_cases
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+RECORDING = "recordings/smollm2-135m.jsonl"
+
+
+def shipped_path(name: str) -> Path:
+    """The path of a shipped file: inside an installed package, or beside it in a checkout."""
+    for base in (_PACKAGE / "datasets", _PACKAGE.parent / "datasets"):
+        path = base / name
+        if path.is_file():
+            return path
+    raise UnreadableInput("a file that ships with toolparse_lab is missing", got=name, hint="install it again")
+
+
+def example_cases(*, demo: bool = False) -> Cases:
+    """The project's own cases; `demo=True` gives the short ones that a 135M model has a chance on."""
+    cases = load_cases(shipped_path("cases.jsonl"))
+    return cases.filter(demo=True) if demo else cases
+
+
+def example_recording() -> Path:
+    """The embedded model's recorded answers to the project's own cases, for `lab.replaying`."""
+    return shipped_path(RECORDING)
