@@ -101,6 +101,10 @@ def _close() -> None:
         from .litellm_door import close_clients
 
         await close_clients()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     with contextlib.suppress(Exception):
         asyncio.run_coroutine_threadsafe(end(), loop).result(timeout=2)
