@@ -272,7 +272,7 @@ class ToolCall:
         >>> import toolparse_lab as tp
         >>> call = tp.parse('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', "hermes").calls[0]
         >>> call.origin("/a")
-        Origin(span=Span(start=45, end=46), exact=True)
+        Origin(span=Span(start=44, end=45), exact=True)
         """
         table = self.origins.get()
         try:
@@ -343,6 +343,8 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
+    """Characters of the model's reasoning."""
+
     span: Span
 
 
