@@ -19,17 +19,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..errors import UnknownModel
 from ..values import write_canonical
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import ignore_warnings, litellm_module, watched_globals
-from .local_engine import MODEL_NAME
 from .local_provider import LOCAL_MODEL, PROVIDER, is_local
 from .redaction import redact_named, redact_strings
-from .setup import local_model_path
-from .types import Chunk, Completion, EndpointKind, Model, Request
+from .routes import check_model, counts_streams, token_cost
+from .types import Chunk, Completion, EndpointKind, Request
 
-_MILLION = 1_000_000
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"})
 
 
@@ -81,55 +78,6 @@ async def _asked(call: Coroutine[Any, Any, Any], answer: _Answer) -> Any:
         raise
 
 
-@functools.lru_cache(maxsize=256)
-def _route(name: str) -> str:
-    """The provider litellm sends a model string to. Raises UnknownModel."""
-    litellm = litellm_module()
-    try:
-        provider = litellm.get_llm_provider(model=name)[1]
-    except Exception:
-        provider = None
-    if not provider:
-        raise UnknownModel(
-            "litellm cannot tell which provider this model belongs to.",
-            got=name,
-            expected="a litellm model string such as 'openai/gpt-4.1-mini', 'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
-            hint="for an OpenAI-compatible server write 'openai/NAME' and pass api_base=...",
-        )
-    return str(provider)
-
-
-def check_model(model: Model) -> None:
-    """Raises UnknownModel where it is plain before any call that the model cannot be asked, and MissingModelPackage
-    where it is the embedded model and that is not installed."""
-    if is_local(model.name):
-        if model.name != LOCAL_MODEL:
-            raise UnknownModel("There is one embedded model.", got=model.name, expected=LOCAL_MODEL)
-        local_model_path()
-    _route(model.name)
-
-
-def token_cost(model: Model, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-    """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens are unknown."""
-    if prompt_tokens is None or completion_tokens is None:
-        return None
-    price = model.price or ((0.0, 0.0) if is_local(model.name) else _listed_price(model.name))
-    if price is None:
-        return None
-    return (prompt_tokens * price[0] + completion_tokens * price[1]) / _MILLION
-
-
-@functools.lru_cache(maxsize=256)
-def _listed_price(name: str) -> tuple[float, float] | None:
-    """litellm's prices in US dollars per million tokens; it lists self-hosted models at nothing, which is unknown."""
-    litellm = litellm_module()
-    try:
-        given, made = litellm.cost_per_token(model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION)
-    except Exception:  # an unmapped model raises one of several kinds
-        return None
-    return (float(given), float(made)) if given or made else None
-
-
 def _arguments(request: Request) -> dict[str, Any]:
     model = request.model
     out: dict[str, Any] = {k: v for k, v in request.sent_params.items() if k not in _RESERVED}
@@ -152,7 +100,7 @@ def _arguments(request: Request) -> dict[str, Any]:
         out["tools"] = [dict(t) for t in request.tools]
         if _mcp_breaks_tools():
             out["_skip_mcp_handler"] = True
-    if request.stream and "stream_options" not in out and _counts_streams(model.name):
+    if request.stream and "stream_options" not in out and counts_streams(model.name):
         out["stream_options"] = {"include_usage": True}
     return out
 
@@ -167,16 +115,6 @@ def _mcp_breaks_tools() -> bool:
         return "_skip_mcp_handler" in inspect.getsource(main)
     except OSError:
         return True
-
-
-@functools.lru_cache(maxsize=256)
-def _counts_streams(name: str) -> bool:
-    litellm = litellm_module()
-    try:
-        supported = litellm.get_supported_openai_params(model=name.split("/", 1)[-1], custom_llm_provider=_route(name))
-    except Exception:
-        return False
-    return "stream_options" in (supported or ())
 
 
 @dataclass(slots=True)
@@ -428,4 +366,4 @@ def _completion(request: Request, answer: _Answer, created: str, failure: BaseEx
     )
 
 
-__all__ = ["LOCAL_MODEL", "MODEL_NAME", "check_model", "complete", "token_cost"]
+__all__ = ["LOCAL_MODEL", "check_model", "complete", "token_cost"]

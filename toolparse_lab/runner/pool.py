@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import BadOptions, ToolparseError
-from ..values import write_canonical
 from .failures import RETRIABLE, error_kind, error_message
 from .local_provider import is_local
 from .loop import run_sync
 from .progress import Progress
+from .routes import check_model, estimate_cost, estimate_tokens
 from .types import Completion, Model, Request
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Complete = Callable[[Request], Awaitable[Completion]]
 EventKind = Literal["asked", "recorded", "retry", "failed", "stopped", "finished"]
 _LONGEST_WAIT = 120.0
-_DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 
 
 @dataclass(slots=True)
@@ -159,7 +158,6 @@ def _prepared(
     """Whatever can be known to fail is found before the first call."""
     models = {r.model.name: r.model for r in pending.values()}
     if complete is None:
-        from .complete import check_model
         from .complete import complete as ask
 
         for model in models.values():
@@ -178,21 +176,6 @@ def _prepared(
                 "or limit the run by max_calls",
             )
     return complete
-
-
-def estimate_tokens(request: Request) -> tuple[int, int]:
-    """A careful estimate of (prompt, completion) tokens: rather too many than too few."""
-    text = write_canonical([list(request.messages), list(request.tools)])
-    params = request.sent_params
-    made = params.get("max_completion_tokens") or params.get("max_tokens") or _DEFAULT_ANSWER
-    return len(text.encode("utf-8", "surrogatepass")) // 3 + 8, int(made) * int(params.get("n") or 1)
-
-
-def estimate_cost(request: Request) -> float | None:
-    """US dollars at most, by that estimate; None where no price is known."""
-    from .complete import token_cost
-
-    return token_cost(request.model, *estimate_tokens(request))
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 import threading
 import weakref
 import zlib
@@ -24,9 +23,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ..errors import BadOptions, StoreError
+from ..errors import BadOptions
 from . import store_schema as schema
-from .redaction import redact, redact_named, redact_strings
+from .redaction import redact_named, redact_strings
+from .store_engine import database_engine, database_url, shut, translated
 from .types import Chunk, Completion, PlanItem, Request
 
 _T = TypeVar("_T")
@@ -83,11 +83,11 @@ class Store:
     """
 
     def __init__(self, url: str | Path = "toolparse.db", *, busy_timeout: float = 10.0) -> None:
-        self.url = _url(url)
+        self.url = database_url(url)
         self._lock = threading.RLock()
-        self._engine = _engine(self.url, busy_timeout)
+        self._engine = database_engine(self.url, busy_timeout)
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
-        self._finalizer = weakref.finalize(self, _shut, self.writer, self._engine)
+        self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
         try:
             with self._writing() as connection:
                 schema.prepare(connection)
@@ -343,7 +343,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with self._lock, _translated(self.url), self._engine.connect() as connection:
+        with self._lock, translated(self.url), self._engine.connect() as connection:
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
@@ -352,7 +352,7 @@ class Store:
     def _reading(self) -> Iterator[sa.Connection]:
         # A database in memory is one connection, on which a reader would join a writer's transaction.
         shared = isinstance(self._engine.pool, sa.StaticPool)
-        with self._lock if shared else nullcontext(), _translated(self.url), self._engine.connect() as connection:
+        with self._lock if shared else nullcontext(), translated(self.url), self._engine.connect() as connection:
             yield connection
 
 
@@ -365,87 +365,6 @@ def _completion(row: Any) -> Completion:
     values["response"] = _unpack_json(row.response) if row.response is not None else None
     values["request"] = _unpack_json(row.body) if row.body is not None else {}
     return Completion(**values)
-
-
-def _url(url: str | Path) -> sa.URL:
-    text = str(url)
-    try:
-        if "://" in text:
-            return sa.make_url(text)
-    except sa.exc.ArgumentError:
-        raise BadOptions(
-            "Not a database address.", got=redact(text), expected="a path, or a URL such as sqlite:///runs.db"
-        ) from None
-    if text == ":memory:":
-        return sa.URL.create("sqlite", database=":memory:")
-    return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
-
-
-def _engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
-    options: dict[str, Any] = {}
-    in_memory = url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
-    if in_memory:
-        options["poolclass"] = sa.StaticPool
-        options["connect_args"] = {"check_same_thread": False}
-    try:
-        engine = sa.create_engine(url, **options)
-    except (ImportError, sa.exc.NoSuchModuleError) as e:
-        raise StoreError(
-            "The driver of this database is not installed.", got=str(e), hint="for PostgreSQL: pip install psycopg"
-        ) from None
-    if engine.dialect.name != "sqlite":
-        return engine
-
-    @sa.event.listens_for(engine, "connect")
-    def _(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # the driver would begin transactions late, and never around DDL
-        for pragma in (
-            f"busy_timeout = {int(busy_timeout * 1000)}",
-            "journal_mode = WAL",
-            "synchronous = NORMAL",
-            "foreign_keys = ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}").close()
-
-    @sa.event.listens_for(engine, "begin")
-    def _(connection: sa.Connection) -> None:
-        writing = connection.get_execution_options().get("toolparse_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    return engine
-
-
-def _shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
-    writer.shutdown(wait=True)
-    engine.dispose()
-
-
-_HINTS = (
-    ("locked", "another process is writing: wait, or stop it"),
-    ("full", "free some space; the same run then goes on where it stopped"),
-    ("readonly", "the file or its folder may not be written"),
-    ("read-only", "the file or its folder may not be written"),
-    ("unable to open", "check that the folder exists and may be written"),
-    ("not a database", "this file is something else: choose another name"),
-    ("malformed", "the file is damaged: export what can be read, and choose another name"),
-)
-
-
-@contextmanager
-def _translated(url: sa.URL) -> Iterator[None]:
-    try:
-        yield
-    except (sa.exc.SQLAlchemyError, sqlite3.Error) as e:
-        # Its text would hold the statement with its values; the driver's own says what is wrong.
-        said = str(getattr(e, "orig", None) or (e if isinstance(e, sqlite3.Error) else type(e).__name__))
-        hint = next((text for word, text in _HINTS if word in said.lower()), None)
-        raise StoreError(
-            f"The store {url.render_as_string(hide_password=True)} failed; what was recorded before is kept.",
-            got=redact(said),
-            hint=hint,
-        ) from None
-    except OSError as e:
-        raise StoreError(f"The store {url.render_as_string(hide_password=True)} failed.", got=str(e)) from None
 
 
 def _insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:

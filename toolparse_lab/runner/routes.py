@@ -1,0 +1,90 @@
+"""What is known of a model before it is asked: its provider, its price, and what a request may cost."""
+
+from __future__ import annotations
+
+import functools
+
+from ..errors import UnknownModel
+from ..values import write_canonical
+from .litellm_door import litellm_module
+from .local_provider import LOCAL_MODEL, is_local
+from .setup import local_model_path
+from .types import Model, Request
+
+_MILLION = 1_000_000
+_DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
+
+
+@functools.lru_cache(maxsize=256)
+def provider_of(name: str) -> str:
+    """The provider litellm sends a model string to. Raises UnknownModel."""
+    litellm = litellm_module()
+    try:
+        provider = litellm.get_llm_provider(model=name)[1]
+    except Exception:
+        provider = None
+    if not provider:
+        raise UnknownModel(
+            "litellm cannot tell which provider this model belongs to.",
+            got=name,
+            expected="a litellm model string such as 'openai/gpt-4.1-mini', 'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
+            hint="for an OpenAI-compatible server write 'openai/NAME' and pass api_base=...",
+        )
+    return str(provider)
+
+
+def check_model(model: Model) -> None:
+    """Raises UnknownModel where it is plain before any call that the model cannot be asked, and MissingModelPackage
+    where it is the embedded model and that is not installed."""
+    if is_local(model.name):
+        if model.name != LOCAL_MODEL:
+            raise UnknownModel("There is one embedded model.", got=model.name, expected=LOCAL_MODEL)
+        local_model_path()
+    provider_of(model.name)
+
+
+def token_cost(model: Model, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+    """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens are unknown."""
+    if prompt_tokens is None or completion_tokens is None:
+        return None
+    price = model.price or ((0.0, 0.0) if is_local(model.name) else _listed_price(model.name))
+    if price is None:
+        return None
+    return (prompt_tokens * price[0] + completion_tokens * price[1]) / _MILLION
+
+
+@functools.lru_cache(maxsize=256)
+def _listed_price(name: str) -> tuple[float, float] | None:
+    """litellm's prices in US dollars per million tokens; it lists self-hosted models at nothing, which is unknown."""
+    litellm = litellm_module()
+    try:
+        given, made = litellm.cost_per_token(model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION)
+    except Exception:  # an unmapped model raises one of several kinds
+        return None
+    return (float(given), float(made)) if given or made else None
+
+
+@functools.lru_cache(maxsize=256)
+def counts_streams(name: str) -> bool:
+    """Whether a stream of this model can be asked to count its tokens."""
+    litellm = litellm_module()
+    try:
+        supported = litellm.get_supported_openai_params(
+            model=name.split("/", 1)[-1], custom_llm_provider=provider_of(name)
+        )
+    except Exception:
+        return False
+    return "stream_options" in (supported or ())
+
+
+def estimate_tokens(request: Request) -> tuple[int, int]:
+    """A careful estimate of (prompt, completion) tokens: rather too many than too few."""
+    text = write_canonical([list(request.messages), list(request.tools)])
+    params = request.sent_params
+    made = params.get("max_completion_tokens") or params.get("max_tokens") or _DEFAULT_ANSWER
+    return len(text.encode("utf-8", "surrogatepass")) // 3 + 8, int(made) * int(params.get("n") or 1)
+
+
+def estimate_cost(request: Request) -> float | None:
+    """US dollars at most, by that estimate; None where no price is known."""
+    return token_cost(request.model, *estimate_tokens(request))
