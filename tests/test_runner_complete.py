@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 import socket
 import sys
@@ -333,3 +334,18 @@ def test_one_event_loop_after_another_can_ask(mock: MockOpenAI, provider: str) -
     for _ in range(3):
         assert asyncio.run(go()) == ["x", "x"]
     assert ask(mock, "say=x", provider=provider).raw == "x"
+
+
+def test_asking_from_two_loops_in_turn_leaves_no_complaint(mock: MockOpenAI, caplog: pytest.LogCaptureFixture) -> None:
+    async def go(inner: bool) -> None:
+        model = Model("openai/m", api_base=mock.url, api_key=KEY, timeout=5)
+        request = Request(model, "m", ({"role": "user", "content": "say=x"},))
+        for _ in range(2):
+            assert (await complete(request)).raw == "x"
+            if inner:
+                assert run_sync(complete(request)).raw == "x"
+        await close_clients()
+
+    asyncio.run(go(inner=True))
+    gc.collect()
+    assert [r.getMessage() for r in caplog.records if "destroyed" in r.getMessage()] == []

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..values import write_canonical
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import ignore_warnings, litellm_module, watched_globals
+from .litellm_door import hold_logging_worker, ignore_warnings, litellm_module, watched_globals
 from .local_provider import LOCAL_MODEL, PROVIDER, is_local
 from .redaction import redact_named, redact_strings
 from .routes import check_model, counts_streams, token_cost
@@ -57,6 +57,7 @@ async def complete(request: Request) -> Completion:
     except Exception as e:
         failure = e
     answer.latency = round(time.perf_counter() - answer.began, 6)
+    hold_logging_worker()
     return _completion(request, answer, created, failure)
 
 

@@ -71,6 +71,19 @@ def ignore_warnings() -> None:
             warnings.filterwarnings("ignore", message, Warning, module)
 
 
+_workers: set[asyncio.Task[Any]] = set()
+
+
+def hold_logging_worker() -> None:
+    """Keeps litellm's logging task of this loop alive: litellm drops it when another loop asks, and asyncio then
+    complains about a task that was destroyed."""
+    module = importlib.import_module("litellm.litellm_core_utils.logging_worker")
+    task = getattr(getattr(module, "GLOBAL_LOGGING_WORKER", None), "_worker_task", None)
+    if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
+        _workers.add(task)
+        task.add_done_callback(_workers.discard)
+
+
 def watched_globals() -> dict[str, Any]:
     """litellm's process-wide switches that change what is sent, where somebody has set them."""
     litellm = litellm_module()
