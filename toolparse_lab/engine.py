@@ -36,6 +36,8 @@ from .types import (
     ToolCall,
 )
 
+_BLOCK = 4096  # a longer chunk is read in blocks, so that taking the settled part off the tail stays cheap
+_LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _HIGH = re.compile("[\ud800-\udbff]\\Z")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -52,11 +54,14 @@ class StreamParser:
         heads = protocol.envelope.heads(self.tools)
         thinks = tuple(THINK_TAGS) if options.reasoning != "none" else ()
         self._heads = heads
+        self._longest = max(map(len, heads), default=0)
         self._literals = heads + thinks
         self._tokens = _text_tokens(self._literals)
         self._recovery = Recovery(protocol, self._resolver, heads) if options.recover else None
         self._pieces: list[str] = []
         self._tail = ""
+        self._late: list[str] = []  # chunks that wait because the tail that is held back is long
+        self._late_size = 0
         self._base = 0  # offset in raw of the tail's first character
         self._high = ""  # a surrogate whose other half may come
         self._segments: list[Segment] = []
@@ -69,6 +74,7 @@ class StreamParser:
         self._spoken = False  # something visible was said, be it text or a call
         self._blank = True  # only white space on this line
         self._ticks = 0  # length of the run of backticks that opened inline code on this line
+        self._quote = (0, 0, False)  # between these offsets nothing ends the quoted code that ends, or not, behind them
         self._fence = 0  # length of the run of backticks that opened a code fence
         self._debt = 0  # characters that were shown to scanners a second time
         self._deaf = 0  # up to this offset nothing is held back for recovery
@@ -89,9 +95,23 @@ class StreamParser:
                 chunk, self._high = chunk[:-1], chunk[-1]
         if chunk:
             self._pieces.append(chunk)
-            self._tail += chunk
-            self._run(False)
+            for start in range(0, len(chunk), _BLOCK):
+                self._read(chunk[start : start + _BLOCK])
         return self._flush()
+
+    def _read(self, block: str) -> None:
+        """Adds a block to the tail. A long tail is looked at anew only when it has grown by a part of itself."""
+        self._late.append(block)
+        self._late_size += len(block)
+        if len(self._tail) > 2 * _BLOCK and self._late_size * 16 < len(self._tail):
+            return
+        self._join_late()
+        self._run(False)
+
+    def _join_late(self) -> None:
+        self._tail += "".join(self._late)
+        self._late.clear()
+        self._late_size = 0
 
     def close(self) -> ParseResult:
         """The result. What was held back becomes text, an open call is truncated."""
@@ -100,8 +120,9 @@ class StreamParser:
         self._closed = True
         if self._high:
             self._pieces.append(self._high)
-            self._tail += self._high
+            self._late.append(self._high)
             self._high = ""
+        self._join_late()
         self._run(True)
         self._end_text(self._base)
         raw = "".join(self._pieces)
@@ -165,10 +186,9 @@ class StreamParser:
                 pos = m.end()
                 continue
             if m["ticks"] is not None:
-                rest = tail[at:]
-                if not final and (m.end() == len(tail) or any(h.startswith(rest) for h in self._heads)):
-                    return self._text(at)
                 run = len(m["ticks"])
+                if not final and (m.end() == len(tail) and run < _LONG_RUN or self._head_begins(tail, at)):
+                    return self._text(at)
                 held = self._fence_recovery(tail, at, run, final)
                 if held is not None:
                     return held
@@ -182,7 +202,7 @@ class StreamParser:
                 self._word()
                 pos = at + 1
                 if tail[at] == "`":  # a head of backticks that opened nothing is still a run of backticks
-                    run = _run_length(tail, at)
+                    run = min(_run_length(tail, at), _LONG_RUN)
                     self._backticks(run)
                     pos = at + run
                 continue
@@ -194,6 +214,10 @@ class StreamParser:
             self._word()
         self._text(max(end, pos) if final else max(pos, end))
         return False
+
+    def _head_begins(self, tail: str, at: int) -> bool:
+        """Whether the rest of the tail may be the beginning of an opener."""
+        return len(tail) - at < self._longest and any(h.startswith(tail[at:]) for h in self._heads)
 
     def _word(self) -> None:
         """Something that is no white space was read as text."""
@@ -233,20 +257,34 @@ class StreamParser:
 
     def _quoted(self, tail: str, at: int, opening: Opening, final: bool) -> Opening | NeedMore | None:
         """Inside inline code that is closed again on the same line, an opener is an example."""
+        here = self._base + at
+        begin, end, closed = self._quote
+        if not begin <= here < end:
+            found = self._quote_end(tail, at, final)
+            if found is None:
+                return NEED_MORE
+            end, closed = found
+            self._quote = (here, end, closed)
+        if not closed:
+            return opening
+        self._problems.append(
+            Problem(
+                "scan", "call.quoted-example", "info", "a call inside quoted code is an example", "",
+                Span(here, here + opening.end),
+            )
+        )  # fmt: skip
+        return None
+
+    def _quote_end(self, tail: str, at: int, final: bool) -> tuple[int, bool] | None:
+        """Where the line or its quoted code ends, and whether the code is closed there; None = not known yet."""
         for m in _LINE_OR_TICKS.finditer(tail, at):
             if m[0] == "\n":
-                return opening
-            if m.end() == len(tail) and not final:
-                return NEED_MORE
-            if len(m[0]) == self._ticks:
-                self._problems.append(
-                    Problem(
-                        "scan", "call.quoted-example", "info", "a call inside quoted code is an example", "",
-                        Span(self._base + at, self._base + at + opening.end),
-                    )
-                )  # fmt: skip
+                return self._base + m.start(), False
+            if m.end() == len(tail) and not final and len(m[0]) < _LONG_RUN:
                 return None
-        return opening if final else NEED_MORE
+            if len(m[0]) == self._ticks:
+                return self._base + m.start(), True
+        return (self._base + len(tail), False) if final else None
 
     # calls outside their format
 
@@ -511,7 +549,7 @@ class _Open:
         self.pieces: list[str] = []
 
 
-_LINE_OR_TICKS = re.compile(r"\n|`+")
+_LINE_OR_TICKS = re.compile(rf"\n|`{{1,{_LONG_RUN}}}")
 
 
 def _run_length(text: str, at: int) -> int:
@@ -525,7 +563,7 @@ def _run_length(text: str, at: int) -> int:
 def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
     """What means anything in text: heads of openers, line breaks, backticks."""
     heads = "|".join(re.escape(h) for h in sorted(literals, key=len, reverse=True)) or "(?!)"
-    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`+)")
+    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{_LONG_RUN}}})")
 
 
 def _partial_closer(text: str, closers: tuple[str, ...]) -> int:
