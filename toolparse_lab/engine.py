@@ -187,7 +187,7 @@ class StreamParser:
                 continue
             if m["ticks"] is not None:
                 run = len(m["ticks"])
-                if not final and (m.end() == len(tail) and run < _LONG_RUN or self._head_begins(tail, at)):
+                if not final and ((m.end() == len(tail) and run < _LONG_RUN) or self._head_begins(tail, at)):
                     return self._text(at)
                 held = self._fence_recovery(tail, at, run, final)
                 if held is not None:
