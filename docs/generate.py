@@ -1,0 +1,110 @@
+"""Writes the pages of docs/ that are made from code. `make docs` runs it; a test holds the pages up to date.
+
+python docs/generate.py            writes what changed
+python docs/generate.py --check    writes nothing; exit code 1 names the pages that are out of date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))  # the checkout's own package, installed or not
+
+from toolparse_lab.rules import CODES, RULES, Rule  # noqa: E402 - it is found through the line above
+
+NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
+# Prefix of a rule id -> what such rules change.
+FAMILIES = {
+    "rjson": "JSON text",
+    "rxml": "XML text",
+    "pythonic": "Text of calls in Python syntax",
+    "yaml": "YAML text",
+    "read": "A value that is read as a call",
+    "coerce": "Arguments that are brought to their schema",
+}
+STAGES = {
+    "call": "The call as a whole",
+    "decode": "The body of a call",
+    "validate": "Arguments against their schema",
+    "parser": "The parser itself",
+}
+
+
+def write_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table, line by line."""
+    cells = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in cells]
+
+
+def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, list[str]]]:
+    """(title, ids) for each prefix, in the order of `titles`; raises KeyError for a prefix without a title."""
+    groups: dict[str, list[str]] = {prefix: [] for prefix in titles}
+    for i in ids:
+        groups[i.partition(".")[0]].append(i)
+    return [(titles[prefix], found) for prefix, found in groups.items() if found]
+
+
+def _row(rule: Rule) -> list[str]:
+    return [f"`{rule.id}`", rule.stage, "yes" if rule.lossless else "**no**", rule.sentence]
+
+
+def rules_page() -> str:
+    """Every rule and problem code."""
+    lines = [
+        NOTE,
+        "",
+        "# Rules and problem codes",
+        "",
+        f"Every change on the way from raw text to arguments is recorded under one of {len(RULES)} rules, every "
+        f"complaint under one of {len(CODES)} codes. The ids are permanent: they are column values in frames and class "
+        "names in CSS, and none is ever renamed or given another meaning.",
+        "",
+        "A rule is **lossless** when what it did can be undone from what it left: nothing of the text's meaning was "
+        "guessed or dropped. The policy `safe` coerces by lossless rules only.",
+        "",
+        "## Rules",
+    ]
+    for title, ids in by_prefix(RULES, FAMILIES):
+        table = write_table(("id", "stage", "lossless", "what it does"), [_row(RULES[i]) for i in ids])
+        lines += ["", f"### {title}", "", *table]
+    lines += ["", "## Problem codes"]
+    for title, ids in by_prefix(CODES, STAGES):
+        lines += ["", f"### {title}", "", *write_table(("id", "meaning"), [[f"`{i}`", CODES[i].sentence] for i in ids])]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"rules.md": rules_page}
+
+
+def outdated() -> list[str]:
+    """The pages whose file is not what the code says."""
+    stale = []
+    for name, make in PAGES.items():
+        file = DOCS / name
+        if not file.exists() or file.read_text("utf-8") != make():
+            stale.append(name)
+    return stale
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    stale = outdated()
+    if arguments:
+        for name in stale:
+            print(f"docs/{name} is out of date: run `make docs`")
+        return int(bool(stale))
+    for name in stale:
+        (DOCS / name).write_text(PAGES[name](), "utf-8")
+        print(f"wrote docs/{name}")
+    if not stale:
+        print("docs/ is up to date")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,226 @@
+"""What is written about the code is true of it: generated pages, ids, docstrings, and every example runs.
+
+A Python block of a Markdown page is run, all blocks of a page one after the other, unless the line above it is
+`<!-- not run: why -->`.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import toolparse_lab
+from docs import generate
+from toolparse_lab.rules import CODES, RULES
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "toolparse_lab"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+WRITTEN = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "datasets" / "README.md")
+PAGES = [page for page in (*WRITTEN, *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
+
+
+def id_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# generated pages
+
+
+@pytest.mark.parametrize("page", generate.PAGES)
+def test_generated_pages_are_up_to_date(page: str) -> None:
+    assert (generate.DOCS / page).read_text("utf-8") == generate.PAGES[page](), "run `make docs`"
+
+
+def test_a_page_out_of_date_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    assert generate.outdated() == list(generate.PAGES)
+    assert generate.main(["--check"]) == 1
+    assert generate.main([]) == 0
+    assert generate.main(["--check"]) == 0
+    page = tmp_path / "rules.md"
+    page.write_text(page.read_text("utf-8").replace("rjson", "json"), "utf-8")
+    assert generate.main(["--check"]) == 1
+    assert generate.main(["--no-such-option"]) == 2
+
+
+# ids
+
+PREFIXES = {i.partition(".")[0] for i in (*RULES, *CODES)}
+ID = re.compile(rf"(?:{'|'.join(sorted(PREFIXES))})\.[a-z][a-z0-9-]*")
+
+
+def ids_in(source: str) -> set[str]:
+    """Every text constant that looks like an id of a rule or a code."""
+    constants = (n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant))
+    return {c for c in constants if isinstance(c, str) and ID.fullmatch(c)}
+
+
+def used_ids() -> set[str]:
+    sources = (p.read_text("utf-8") for p in MODULES if p != PACKAGE / "rules.py")
+    return set().union(*map(ids_in, sources))
+
+
+def test_every_id_in_the_code_is_registered() -> None:
+    assert used_ids() - RULES.keys() - CODES.keys() == set()
+
+
+def test_every_registered_id_is_used() -> None:
+    assert (RULES.keys() | CODES.keys()) - used_ids() == set()
+
+
+def test_an_unregistered_id_would_be_found() -> None:
+    assert ids_in("Problem('scan', 'call.of-nature', 'error', 'see call.truncated')") == {"call.of-nature"}
+
+
+def test_ids_have_one_meaning_and_a_sentence() -> None:
+    assert RULES.keys() & CODES.keys() == set()
+    sentences = {i: r.sentence for i, r in RULES.items()} | {i: c.sentence for i, c in CODES.items()}
+    for i, sentence in sentences.items():
+        assert ID.fullmatch(i)
+        assert re.fullmatch(r"\S.*\S\.", sentence), i
+    assert len(set(sentences.values())) == len(sentences)
+
+
+# docstrings and doctests
+
+
+@pytest.mark.parametrize("path", MODULES, ids=id_of)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    assert said, "no docstring"
+    assert said.splitlines()[0].endswith((".", ":", "?", "!", "`")) or "\n" in said, "its first line is no sentence"
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    silent = []
+    for name in toolparse_lab.__all__:
+        source = toolparse_lab._LATE.get(name)
+        if source and not (ROOT / (source.replace(".", "/") + ".py")).exists():
+            continue  # a missing module is the layer test's complaint
+        value = getattr(toolparse_lab, name)
+        doc = getattr(value, "__doc__", None)
+        # A dataclass without a docstring gets its signature as one.
+        if callable(value) and (not doc or doc.startswith(f"{name}(")):
+            silent.append(name)
+    assert silent == []
+
+
+def with_examples() -> list[str]:
+    """The modules that hold doctests, found without importing them."""
+    names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in MODULES if ">>>" in p.read_text("utf-8")]
+    return [n.removesuffix(".__init__") for n in names]
+
+
+@pytest.mark.parametrize("name", with_examples())
+def test_examples_in_docstrings(name: str) -> None:
+    module = importlib.import_module(name)
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    tests = [t for t in finder.find(module, name) if t.examples]
+    assert tests
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    said: list[str] = []
+    for test in tests:
+        runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+# pages
+
+
+@dataclass(frozen=True)
+class Block:
+    """A Python block of a page: its source, the line it begins on (1-based), and why it is not run."""
+
+    source: str
+    line: int
+    excuse: str = ""
+
+
+_FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_EXCUSE = re.compile(r"<!-- not run: (.+?) -->\s*\Z")
+
+
+def blocks_of(text: str) -> list[Block]:
+    out = []
+    for m in _FENCE.finditer(text):
+        if m[1] in ("python", "py"):
+            excuse = _EXCUSE.search(text[: m.start()])
+            out.append(Block(m[2], text.count("\n", 0, m.start(2)) + 1, excuse[1] if excuse else ""))
+    return out
+
+
+def program_of(text: str) -> str:
+    """The blocks of a page as one program, each on the line where it stands on the page."""
+    lines: list[str] = []
+    for block in blocks_of(text):
+        if not block.excuse:
+            lines += [""] * (block.line - 1 - len(lines))
+            lines += block.source.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def run_page(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a page's program in `folder`, where the project's datasets are and its own files may go."""
+    for shared in ("datasets", "tests"):
+        (folder / shared).symlink_to(ROOT / shared)
+    program = folder / "page.py"
+    program.write_text(program_of(text), "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    return subprocess.run(
+        [sys.executable, program.name], cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+
+
+def test_the_readme_is_there() -> None:
+    readme = ROOT / "README.md"
+    assert readme.exists()
+    assert any(not b.excuse for b in blocks_of(readme.read_text("utf-8"))), "no example that is run"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks_of(p.read_text("utf-8"))], ids=id_of)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    done = run_page(page.read_text("utf-8"), tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_a_broken_example_is_noticed_and_an_excused_one_is_not(tmp_path: Path) -> None:
+    page = (
+        "# A\n\n```python\nx = 1\n```\n\n```bash\nfalse\n```\n<!-- not run: costs money -->\n```python\n1 / 0\n```\n\n"
+    )
+    assert [(b.line, b.excuse) for b in blocks_of(page)] == [(4, ""), (12, "costs money")]
+    (tmp_path / "a").mkdir()
+    assert run_page(page, tmp_path / "a").returncode == 0
+    (tmp_path / "b").mkdir()
+    done = run_page(page + "```python\nassert x == 2\n```\n", tmp_path / "b")
+    assert done.returncode == 1
+    assert "line 16" in done.stderr
+
+
+_SHELL = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```|`(make [^`\n]+)`", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_make_targets_that_a_page_names_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    shown = "\n".join(a or b for a, b in _SHELL.findall(page.read_text("utf-8")))
+    assert set(re.findall(r"\bmake ([a-z][a-z-]*)", shown)) <= targets
+
+
+_LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
