@@ -46,6 +46,7 @@ from .types import (
 
 if TYPE_CHECKING:
     from .evals.cases import Case, Cases, load_cases
+    from .evals.shipped import example_cases, example_recording
     from .lab import Lab
     from .runner.types import Model
 
@@ -57,6 +58,8 @@ _LATE = {
     "Cases": "toolparse_lab.evals.cases",
     "Lab": "toolparse_lab.lab",
     "Model": "toolparse_lab.runner.types",
+    "example_cases": "toolparse_lab.evals.shipped",
+    "example_recording": "toolparse_lab.evals.shipped",
     "load_cases": "toolparse_lab.evals.cases",
 }
 
@@ -90,6 +93,8 @@ __all__ = [
     "coerce",
     "coerce_by_schema",
     "errors",
+    "example_cases",
+    "example_recording",
     "json_mix_protocol",
     "load_cases",
     "parse",

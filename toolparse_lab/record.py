@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from .demo import ALIAS, MODEL, PROTOCOLS
+from .demo import ALIAS, MAX_TOKENS, MODEL, PROTOCOLS
 from .evals.shipped import example_cases
 from .lab import Lab
 from .plan import Plan
 from .runner.recording import export_recording
 from .runner.types import Model
-
-MAX_TOKENS = 128
 
 
 def recording_plan(lab: Lab) -> Plan:

@@ -330,6 +330,10 @@ class ToolCall:
             origins=_known_origins(table),
         )
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The coercion diff: arguments before and after, each change with its rule."""
+        return hooks.mimebundle(self)
+
     def __str__(self) -> str:
         return f"{self.name or '?'}({self.arguments_json}) [{self.status}]"
 

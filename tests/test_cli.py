@@ -1,0 +1,161 @@
+"""The command line: what it prints, and with which code it leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolparse_lab import ParseResult, __version__
+from toolparse_lab.cli import main
+
+RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> str:
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS), "utf-8")
+    path = tmp_path / "answer.txt"
+    path.write_text(RAW, "utf-8")
+    return str(path)
+
+
+def test_parse_shows_call_repair_and_coercion(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", answer, "--tools", str(Path(answer).with_name("tools.json")), "--protocol", "hermes"]) == 0
+    out = capsys.readouterr().out
+    assert "rjson.trailing-comma" in out
+    assert "coerce.integer-from-string" in out
+    assert "\x1b" not in out  # no colour where nobody looks
+
+
+def test_parse_as_json_reads_back(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", answer, "--protocol", "hermes", "--json"]) == 0
+    result = ParseResult.from_dict(json.loads(capsys.readouterr().out))
+    assert result.raw == RAW
+    assert result.calls[0].arguments == {"a": "1"}
+
+
+def test_parse_reads_standard_input_whatever_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe " + RAW.encode()), encoding="utf-8"))
+    assert main(["parse", "-", "--color", "always"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[" in out
+    assert "trailing-comma" in out
+
+
+def test_parse_writes_one_html_file(answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "view.html"
+    assert main(["parse", answer, "--html", str(page)]) == 0
+    assert "tool_call" in page.read_text("utf-8")
+    capsys.readouterr()
+
+
+def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", answer, "--protocol", "hermes", "--no-repair", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["calls"][0]["status"] == "undecodable"
+    assert result["options"]["repair"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["parse", "no/such/file"], "No such file"),
+        (["parse", "{answer}", "--protocol", "hermess"], "did you mean hermes"),
+        (["parse", "{answer}", "--tools", "no/such/tools.json"], "No such file"),
+        (["parse", "{answer}", "--tools", "{answer}"], "no JSON"),
+        (["parse", "{answer}", "--policy", "wild"], "unknown coercion policy"),
+    ],
+)
+def test_bad_input_leaves_with_2_and_says_what_to_do(
+    arguments: list[str], says: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([a.replace("{answer}", answer) for a in arguments]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["parse"], ["demo", "--budget", "soon"]])
+def test_wrong_usage_leaves_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        main(arguments)
+    assert e.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "parse" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as e:
+        main(["--version"])
+    assert e.value.code == 0
+    assert __version__ in capsys.readouterr().out
+
+
+def test_a_missing_model_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from toolparse_lab import demo
+    from toolparse_lab.errors import MissingModelPackage
+
+    def missing() -> Any:
+        raise MissingModelPackage("the embedded model is not installed", hint="toolparse setup-local")
+
+    monkeypatch.setattr(demo, "local_model_path", missing)
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert "toolparse setup-local" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_with_3(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from toolparse_lab import demo
+    from toolparse_lab.errors import StoreError
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise StoreError(
+            "the store cannot be written", got="disk full", hint="free some space; what was recorded is kept"
+        )
+
+    monkeypatch.setattr(demo, "local_model_path", lambda: None)
+    monkeypatch.setattr(demo, "demo_plan", full)
+    assert main(["demo", "--out", str(tmp_path)]) == 3
+    assert "kept" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_fault(answer: str) -> None:
+    command = f'"{sys.executable}" -m toolparse_lab.cli parse "{answer}" --json | head -n 1; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=_env())
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.local_model
+def test_ctrl_c_stops_a_server_with_130() -> None:
+    pytest.importorskip("xllamacpp", reason="the embedded model's engine is not installed")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolparse_lab.cli", "serve-local", "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "serving" in process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+
+
+def _env() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}

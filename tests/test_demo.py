@@ -1,0 +1,79 @@
+"""The demo and the shipped recording: replayed in full, and a short stretch of it live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.demo import demo_plan, run_demo, telling_failure
+from toolparse_lab.record import recording_plan
+from toolparse_lab.runner.recording import import_recording
+from toolparse_lab.runner.setup import local_model_ready
+
+live = pytest.mark.skipif(not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local")
+
+
+@pytest.fixture
+def replayed(tmp_path: Path) -> tp.Lab:
+    return tp.Lab(tmp_path / "runs.db").replaying(tp.example_recording())
+
+
+def test_the_shipped_recording_answers_the_whole_plan(replayed: tp.Lab) -> None:
+    plan = recording_plan(replayed)
+    run = replayed.run(plan, progress=False)
+    assert run.summary is not None
+    assert run.summary.missing == 0
+    frame = run.frame()
+    assert len(frame) == len(plan.items) == 4 * len(tp.example_cases())
+    assert frame["score_success"].notna().all()
+    grammar = frame[frame["arm"] == "hermes grammar"]
+    assert (grammar["n_edits"] == 0).all(), "what a grammar wrote needs no repair"
+
+
+def test_every_recorded_answer_keeps_the_laws(replayed: tp.Lab) -> None:
+    from .laws import check_all
+
+    run = replayed.run(recording_plan(replayed), progress=False)
+    for trial in run.trials():
+        assert trial.completion is not None
+        check_all(trial.completion.raw, trial.parse_protocol, trial.case.tools, every_split=False)
+
+
+def test_the_demo_from_the_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recording holds the demo's answers, so that a second demo asks nothing."""
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        import_recording(tp.example_recording(), lab.store)
+    run = run_demo(tmp_path, color=False)
+    out = capsys.readouterr().out
+    assert run.summary is not None
+    assert run.summary.calls == 0
+    assert "Nothing was asked" in out
+    assert "40 trials judged" in out
+    assert (tmp_path / "report.html").is_file()
+    assert (tmp_path / "01_quickstart.ipynb").is_file()
+    assert "The most telling answer" in out
+    trial = telling_failure(run)
+    assert trial is not None
+    assert trial.result is not None
+    assert trial.result.calls
+
+
+def test_the_demo_is_small(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        plan = demo_plan(lab)
+    assert plan.calls == 40
+    assert [a.name for a in plan.arms] == ["hermes free", "hermes grammar", "morph_xml free", "morph_xml grammar"]
+
+
+@live
+@pytest.mark.local_model
+def test_the_demo_live_stops_at_its_budget_and_states_its_n(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_demo(tmp_path, budget=12, color=False)
+    out = capsys.readouterr().out
+    assert run.summary is not None
+    assert run.summary.done > 0
+    if run.summary.stopped:
+        assert "stopped early" in out
+        assert f"{run.summary.done} of 40 answers are recorded" in out
