@@ -19,24 +19,65 @@ from .values import Value, escape_token
 Table = dict[str, Origin]
 
 
-def trace_origins(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> Table:
-    """JSON Pointer into the final arguments -> origin in raw, for every value, containers included."""
-    table = {path: Origin(Span(start + a, start + b)) for path, (a, b) in d.places().items()}
+def trace_origins(
+    d: Decoded, steps: tuple[Step, ...], start: int, body: str
+) -> tuple[Table, tuple[Span | None, ...]]:
+    """JSON Pointer into the final arguments -> origin in raw, for every value, containers included; and for each
+    step the span of the value it changed, as it was when the step was made."""
+    root = _Place()
+    for path, (a, b) in d.places().items():
+        root.put(path, Origin(Span(start + a, start + b)))
+    spans: list[Span | None] = []
     for step in steps:
+        place = root.find(step.path)
+        source = place.origin if place else None
+        spans.append(source.span if source else None)
         move = _MOVES.get(step.rule)
-        if move is None:
+        if move is None or place is None or source is None:
             continue
-        source = table.get(step.path)
-        if source is None:
-            continue
-        below = {p[len(step.path) :]: o for p, o in table.items() if p.startswith(step.path + "/")}
-        for rel in below:
-            del table[step.path + rel]
+        below = place.table()
+        below.pop("", None)
         text = _Text(step.before, source, body[source.start - start : source.end - start], d)
-        moved = move(step, source, below, text)
-        for rel, origin in moved.items():
-            table[step.path + rel] = origin
-    return table
+        place.below.clear()
+        for rel, origin in move(step, source, below, text).items():
+            place.put(rel, origin)
+    return root.table(), tuple(spans)
+
+
+class _Place:
+    """One value's origin and those below it: a tree, so that a step costs no more than what it moves."""
+
+    __slots__ = ("below", "origin")
+
+    def __init__(self) -> None:
+        self.origin: Origin | None = None
+        self.below: dict[str, _Place] = {}
+
+    def find(self, path: str) -> _Place | None:
+        node: _Place | None = self
+        for token in path.split("/")[1:]:
+            node = node.below.get(token) if node else None
+        return node
+
+    def put(self, path: str, origin: Origin) -> None:
+        node = self
+        for token in path.split("/")[1:]:
+            found = node.below.get(token)
+            if found is None:
+                found = node.below[token] = _Place()
+            node = found
+        node.origin = origin
+
+    def table(self) -> Table:
+        """Every origin by its path from here, outer values first."""
+        out: Table = {}
+        stack: list[tuple[str, _Place]] = [("", self)]
+        while stack:
+            path, node = stack.pop()
+            if node.origin is not None:
+                out[path] = node.origin
+            stack.extend((f"{path}/{token}", below) for token, below in reversed(node.below.items()))
+        return out
 
 
 class _Text:
@@ -47,13 +88,17 @@ class _Text:
         self.source = source
         self.raw = raw
         self._d = d
+        self._offsets: list[int] | None = None
+        self._asked = False
 
     def part(self, start: int, end: int) -> Origin:
         """The origin of value[start:end]; inexact, the whole text's, where that cannot be told."""
         at = self.source.start
         if self.raw == self.value:
             return Origin(Span(at + start, at + end), self.source.exact)
-        offsets = self._d.unescape(self.raw)
+        if not self._asked:
+            self._asked, self._offsets = True, self._d.unescape(self.raw)
+        offsets = self._offsets
         if offsets is None or not isinstance(self.value, str) or len(offsets) != len(self.value) + 1:
             return Origin(self.source.span, False)
         return Origin(Span(at + offsets[start], at + offsets[end]), self.source.exact)
