@@ -125,15 +125,20 @@ class Resolver:
             if coerced:
                 value = result.value
                 arguments_json = write_canonical(value)
-        origins = OriginTable(lambda: trace_origins(d, coerced, body.start, body.text))
+        origins = OriginTable(lambda: trace_origins(d, (), body.start, body.text)[0])
         if coerced:
-            steps += _with_spans(d, coerced, body)
+            table, spans = trace_origins(d, coerced, body.start, body.text)
+            origins = OriginTable(lambda: table)
+            steps += tuple(
+                Step(s.stage, s.rule, s.path, span, s.before, s.after) for s, span in zip(coerced, spans, strict=True)
+            )
         if tool is not None and self.options.validate:
             found = validate(value, tool.schema_json)
             if found:
-                table = origins.get()
+                known_origins = origins.get()
                 problems.extend(
-                    Problem(p.stage, p.code, p.severity, p.message, p.path, _span_at(table, p.path)) for p in found
+                    Problem(p.stage, p.code, p.severity, p.message, p.path, _span_at(known_origins, p.path))
+                    for p in found
                 )
         return ToolCall(
             index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
@@ -141,27 +146,6 @@ class Resolver:
             confidence=1.0, source_json=source_json, arguments_json=arguments_json,
             edits=_edits(d.edits, body.start), steps=steps, problems=tuple(problems), segment=segment, origins=origins,
         )  # fmt: skip
-
-
-def _with_spans(d: Decoded, steps: tuple[Step, ...], body: Body) -> tuple[Step, ...]:
-    """Coercion steps with the raw span of the value each one changed, as it was when the step was made."""
-    out = []
-    for i, s in enumerate(steps):
-        table = trace_origins(d, steps[:i], body.start, body.text) if i and _moves(steps[:i]) else _first(d, body)
-        out.append(Step(s.stage, s.rule, s.path, _span_at(table, s.path), s.before, s.after))
-    return tuple(out)
-
-
-_STILL = ("-from-string", "-from-number", "-from-boolean", ".trim", ".unquote")
-
-
-def _moves(steps: tuple[Step, ...]) -> bool:
-    """Whether a step gave some value another path."""
-    return any(s.rule == "coerce.json-from-string" or not s.rule.endswith(_STILL) for s in steps)
-
-
-def _first(d: Decoded, body: Body) -> Mapping[str, Origin]:
-    return trace_origins(d, (), body.start, body.text)
 
 
 def _span_at(table: Mapping[str, Origin], path: str) -> Span | None:
