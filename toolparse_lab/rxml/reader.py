@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..rjson.damage import Refusal
 from ..schema.view import View
@@ -16,15 +17,18 @@ from ..values import Value, escape_token
 
 _NAME = r"[^\s<>/=\"'!?]+"
 _TAG = re.compile(
-    rf"<!\[CDATA\[(?P<cdata>.*?)\]\]>|<!--(?P<comment>.*?)-->|<\?(?P<pi>.*?)\?>"
+    rf"(?P<skip><!\[CDATA\[|<!--|<\?)"
     rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*)(?P<closed>{_NAME})(?P<space>[ \t\r\n]*)>"
     rf"|<(?P<open>{_NAME})(?P<attrs>(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)?)(?P<empty>/?)>",
     re.DOTALL,
 )
 _ENTITY = re.compile(r"&(?:#([0-9]{1,8})|#[xX]([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_ASIDE = re.compile(r"<!--.*?-->|<\?.*?\?>|</[^<>]*>", re.DOTALL)
+_ASIDE = re.compile(r"(?P<skip><!--|<\?)|</[^<>]*>")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_SKIP_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
+_SPACE = re.compile(r"\s*")
+_GAP = re.compile(r"</[ \t\r\n]")
 _MAX_DEPTH = 100
 TEXT_KEY = "#text"
 
@@ -64,9 +68,51 @@ class _Element:
     """One child: its name, the span of its inside, and where it ends."""
 
     name: str
+    begin: int
     start: int
     end: int
     after: int
+
+
+def _next_tag(pattern: re.Pattern[str], text: str, pos: int, end: int, unclosed: set[str]) -> re.Match[str] | None:
+    """The next tag in [pos, end) outside comments, CDATA and processing instructions.
+
+    One of those that is not closed is text; `unclosed` remembers it, so that its end is looked for only once.
+    """
+    while m := pattern.search(text, pos, end):
+        skip = m["skip"]
+        if skip is None:
+            return m
+        pos = m.end()
+        if skip not in unclosed:
+            at = text.find(_SKIP_ENDS[skip], pos, end)
+            if at < 0:
+                unclosed.add(skip)
+            else:
+                pos = at + len(_SKIP_ENDS[skip])
+    return None
+
+
+def _without_asides(text: str) -> str:
+    """Text without comments, processing instructions and closing tags that close nothing."""
+    out: list[str] = []
+    unclosed: set[str] = set()
+    done = pos = 0
+    while m := _ASIDE.search(text, pos):
+        pos = m.end()
+        skip = m["skip"]
+        if skip in unclosed:
+            continue
+        if skip is not None:
+            at = text.find(_SKIP_ENDS[skip], pos)
+            if at < 0:
+                unclosed.add(skip)
+                continue
+            pos = at + len(_SKIP_ENDS[skip])
+        out.append(text[done : m.start()])
+        done = pos
+    out.append(text[done:])
+    return "".join(out)
 
 
 class ElementReader:
@@ -79,6 +125,9 @@ class ElementReader:
         self.closed = closed
         self.edits: list[Edit] = []
         self.places: dict[str, tuple[int, int]] = {}
+        self._last_close: dict[str, int] = {}  # name -> where its last closing tag begins
+        self._gaps = bool(_GAP.search(text))  # there are closing tags with white space before their name
+        self._allowance = 64 * len(text) + 2_000_000  # characters that may be searched for closing tags
 
     def read(self) -> dict[str, Value]:
         """The parameters of the whole body; raises Refusal."""
@@ -108,10 +157,11 @@ class ElementReader:
                         "decode.duplicate-string-tag", f"the text parameter {child.name!r} stands twice", child.start
                     )
                 if seen[child.name] == 1:
-                    self._renumber(f"{path}/{key}")
+                    self._renumber(f"{path}/{key}", out[child.name])
                     out[child.name] = [out[child.name]]
                 at = f"{path}/{key}/{seen[child.name]}"
                 out[child.name].append(self.value(child, member, at, depth))
+                self.places[f"{path}/{key}"] = (self.places[f"{path}/{key}"][0], self.places[at][1])
             else:
                 out[child.name] = self.value(child, member, f"{path}/{key}", depth)
             seen[child.name] = seen.get(child.name, 0) + 1
@@ -128,13 +178,20 @@ class ElementReader:
             return view.items
         return view.child(name)
 
-    def _renumber(self, path: str) -> None:
+    def _renumber(self, path: str, first: Value) -> None:
         """A second element of the same name makes a list of the first."""
-        moved = {p: s for p, s in self.places.items() if p == path or p.startswith(path + "/")}
-        for p in moved:
-            del self.places[p]
-        self.places.update({f"{path}/0{p[len(path) :]}": s for p, s in moved.items()})
-        self.places[path] = moved[path]
+        span = self.places[path]
+        stack = [("", first)]
+        while stack:
+            rel, node = stack.pop()
+            place = self.places.pop(path + rel, None)
+            if place is not None:
+                self.places[f"{path}/0{rel}"] = place
+            if isinstance(node, dict):
+                stack.extend((f"{rel}/{escape_token(k)}", v) for k, v in node.items())
+            elif isinstance(node, list):
+                stack.extend((f"{rel}/{i}", v) for i, v in enumerate(node))
+        self.places[path] = span
 
     def value(self, child: _Element, view: View | None, path: str, depth: int) -> Value:
         """The value of one element: text, or its members."""
@@ -167,14 +224,15 @@ class ElementReader:
         self.places[path] = (start, end)
         if "<![CDATA[" not in text:
             return unescape(text)
-        whole = _CDATA.fullmatch(text.strip())
-        if whole:
+        stripped = text.strip()
+        whole = _CDATA.match(stripped)
+        if whole and whole.end() == len(stripped):
             start += len(text) - len(text.lstrip())
             self.places[path] = (start + whole.start(1), start + whole.end(1))
             return whole[1]
         out: list[str] = []
         pos = 0
-        for m in _CDATA.finditer(text):
+        for m in _CDATA.finditer(text, 0, text.rfind("]]>") + 3):
             out.append(unescape(text[pos : m.start()]))
             out.append(m[1])
             pos = m.end()
@@ -186,23 +244,21 @@ class ElementReader:
         pieces: list[tuple[int, int]] = []
         pos = start
         for child in children:
-            pieces.append((pos, self._begin_of(child)))
+            pieces.append((pos, child.begin))
             pos = child.after
         pieces.append((pos, end))
         words: list[str] = []
         spans: list[tuple[int, int]] = []
         for a, b in pieces:
-            word = _ASIDE.sub("", self.text[a:b]).strip()
+            word = _without_asides(self.text[a:b]).strip()
             if word:
-                words.append(_CDATA.sub(r"\1", word))
+                last = word.rfind("]]>") + 3
+                words.append(_CDATA.sub(r"\1", word[:last]) + word[last:])
                 found = self.text.find(word, a, b)
                 spans.append((found, found + len(word)) if found >= 0 else (a, b))
         if not spans:
             return "", (start, start)
         return " ".join(words), (spans[0][0], spans[-1][1])
-
-    def _begin_of(self, child: _Element) -> int:
-        return self.text.rfind("<", 0, child.start) if child.start > 0 else 0
 
     # finding the children
 
@@ -211,17 +267,15 @@ class ElementReader:
         text = self.text
         found: list[_Element] = []
         pos = start
-        while True:
-            m = _TAG.search(text, pos, end)
-            if not m:
-                return found
+        unclosed: set[str] = set()
+        while m := _next_tag(_TAG, text, pos, end, unclosed):
             pos = m.end()
             if m["open"]:
                 name = m["open"]
                 if m["empty"]:
-                    found.append(_Element(name, m.end(), m.end(), m.end()))
+                    found.append(_Element(name, m.start(), m.end(), m.end(), m.end()))
                     continue
-                element = self.element(name, m.end(), end, view, probe=probe)
+                element = self.element(name, m.start(), m.end(), end, view, probe=probe)
                 if element is None:
                     continue
                 found.append(element)
@@ -230,9 +284,12 @@ class ElementReader:
                 if not self.repair:
                     raise Refusal("decode.xml", f"</{m['closed']}> closes nothing", m.start())
                 self.edits.append(Edit(Span(m.start(), m.end()), "", "rxml.stray-close-tag"))
+        return found
 
-    def element(self, name: str, start: int, end: int, view: View | None, *, probe: bool) -> _Element | None:
-        """The element whose opening tag ends at `start`."""
+    def element(
+        self, name: str, begin: int, start: int, end: int, view: View | None, *, probe: bool
+    ) -> _Element | None:
+        """The element whose opening tag is [begin, start)."""
         member = self.child_view(view, name)
         raw = member is not None and _is_text(member)
         close = self.closing(name, start, end, raw)
@@ -242,54 +299,89 @@ class ElementReader:
                     raise Refusal("decode.xml", f"white space inside </{name}>", close.start())
                 span = Span(close.start("gap"), close.end("gap"))
                 self.edits.append(Edit(span, "", "rxml.close-tag-space"))
-            return _Element(name, start, close.start(), close.end())
+            return _Element(name, begin, start, close.start(), close.end())
         if probe:
             return None
         if not self.repair:
             raise Refusal("decode.xml", f"<{name}> is not closed", start)
         if not self.closed:
             raise Refusal("decode.truncated-value", f"the text ends inside <{name}>", start)
-        return self.unclosed(name, start, end, view)
+        return self.unclosed(name, begin, start, end, view)
 
     def closing(self, name: str, start: int, end: int, raw: bool) -> re.Match[str] | None:
         """The closing tag that belongs to an element; for raw text, the first that a tag or the end follows."""
+        if self._never_closed(name, start):
+            return None
         text = self.text
-        pattern = re.compile(
-            rf"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<(?P<close>/)(?P<gap>[ \t\r\n]*){re.escape(name)}[ \t\r\n]*>"
-            rf"|<(?P<open>{re.escape(name)})(?:\s[^<>]*)?(?P<empty>/?)>",
-            re.DOTALL,
-        )
-        level = 0
-        for m in pattern.finditer(text, start, end):
+        pattern = _own_tags(name, raw)
+        found: re.Match[str] | None = None
+        unclosed: set[str] = set()
+        level, pos = 0, start
+        while m := _next_tag(pattern, text, pos, end, unclosed):
+            pos = m.end()
             if m["close"]:
                 if raw:
-                    rest = text[m.end() : end].lstrip()
-                    if rest == "" or rest[0] == "<":
-                        return m
+                    space = _SPACE.match(text, pos, end)
+                    after = space.end() if space else pos
+                    if after == end or text[after] == "<":
+                        found = m
+                        break
                 elif level == 0:
-                    return m
+                    found = m
+                    break
                 else:
                     level -= 1
-            elif m["open"] and not raw and not m["empty"]:
+            elif not m["empty"]:
                 level += 1
-        return None
+        self._spend((found.end() if found else end) - start, start)
+        return found
 
-    def unclosed(self, name: str, start: int, end: int, view: View | None) -> _Element:
+    def _never_closed(self, name: str, start: int) -> bool:
+        """Whether no closing tag of this name stands behind `start`; False where that takes a search to say."""
+        if self._gaps:
+            return False
+        last = self._last_close.get(name)
+        if last is None:
+            last = self._last_close[name] = self.text.rfind("</" + name)
+            self._spend(len(self.text) // 32, start)
+        return last < start
+
+    def _spend(self, characters: int, at: int) -> None:
+        """Searching for closing tags has a budget, so that a text of nothing but tags stays linear."""
+        self._allowance -= characters
+        if self._allowance < 0:
+            raise Refusal("decode.xml", "too many tags without their closing tags, or nested too deep", at)
+
+    def unclosed(self, name: str, begin: int, start: int, end: int, view: View | None) -> _Element:
         """An element without a closing tag ends at a wrongly named one, before the next parameter, or at the end."""
         text = self.text
         known = view.properties if view is not None else {}
-        for m in _TAG.finditer(text, start, end):
+        pos = start
+        skipped: set[str] = set()
+        while m := _next_tag(_TAG, text, pos, end, skipped):
+            pos = m.end()
             if m["open"] and m["open"] in known and m["open"] != name:
                 at = len(text[: m.start()].rstrip())
                 at = max(at, start)
                 self.edits.append(Edit(Span(at, at), f"</{name}>", "rxml.unclosed-tag"))
-                return _Element(name, start, at, at)
+                return _Element(name, begin, start, at, at)
             if m["close"]:  # inside its parent nothing else is open
                 self.edits.append(Edit(Span(m.start(), m.end()), f"</{name}>", "rxml.mismatched-tag"))
-                return _Element(name, start, m.start(), m.end())
+                return _Element(name, begin, start, m.start(), m.end())
         at = max(len(text[:end].rstrip()), start)
         self.edits.append(Edit(Span(at, at), f"</{name}>", "rxml.unclosed-tag"))
-        return _Element(name, start, at, at)
+        return _Element(name, begin, start, at, at)
+
+
+@lru_cache(maxsize=512)
+def _own_tags(name: str, raw: bool) -> re.Pattern[str]:
+    """An element's own tags, and what hides them; raw text is hidden by CDATA alone, and its openers are text."""
+    close = rf"<(?P<close>/)(?P<gap>[ \t\r\n]*){re.escape(name)}[ \t\r\n]*>"
+    if raw:
+        return re.compile(rf"(?P<skip><!\[CDATA\[)|{close}")
+    return re.compile(
+        rf"(?P<skip><!\[CDATA\[|<!--)|{close}|<{re.escape(name)}(?:\s[^<>]*)?(?P<empty>/?)>"
+    )
 
 
 def _is_text(view: View) -> bool:
