@@ -58,6 +58,7 @@ def find_places(text: str) -> Places:
             continue
         if ch in "}]":
             at, start, _ = stack.pop()
+            key_expected = False  # an empty object leaves it set
             _put(places, at, start, m.end(), comma)
             path = at
             if stack and not stack[-1][2]:
