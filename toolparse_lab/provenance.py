@@ -19,9 +19,7 @@ from .values import Value, escape_token
 Table = dict[str, Origin]
 
 
-def trace_origins(
-    d: Decoded, steps: tuple[Step, ...], start: int, body: str
-) -> tuple[Table, tuple[Span | None, ...]]:
+def trace_origins(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> tuple[Table, tuple[Span | None, ...]]:
     """JSON Pointer into the final arguments -> origin in raw, for every value, containers included; and for each
     step the span of the value it changed, as it was when the step was made."""
     root = _Place()

@@ -174,7 +174,7 @@ class ElementReader:
     def child_view(self, view: View | None, name: str) -> View | None:
         if view is None:
             return None
-        if name == "item" and not view.allows("object") or (view.types == ("array",)):
+        if (name == "item" and not view.allows("object")) or view.types == ("array",):
             return view.items
         return view.child(name)
 
@@ -379,9 +379,7 @@ def _own_tags(name: str, raw: bool) -> re.Pattern[str]:
     close = rf"<(?P<close>/)(?P<gap>[ \t\r\n]*){re.escape(name)}[ \t\r\n]*>"
     if raw:
         return re.compile(rf"(?P<skip><!\[CDATA\[)|{close}")
-    return re.compile(
-        rf"(?P<skip><!\[CDATA\[|<!--)|{close}|<{re.escape(name)}(?:\s[^<>]*)?(?P<empty>/?)>"
-    )
+    return re.compile(rf"(?P<skip><!\[CDATA\[|<!--)|{close}|<{re.escape(name)}(?:\s[^<>]*)?(?P<empty>/?)>")
 
 
 def _is_text(view: View) -> bool:
