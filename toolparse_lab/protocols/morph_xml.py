@@ -20,6 +20,7 @@ from .json_call import unescape_offsets as json_offsets
 
 _ATTRIBUTES = re.compile(r"(?:\s(?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
 _MAX_OPENER = 2048
+_MAX_COMMENT = 4096  # a longer comment is text: waiting for its end would cost too much at each of many openers
 
 
 def _view(tools: Tools, name: str) -> View:
@@ -36,9 +37,9 @@ class ToolElements:
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         if text.startswith("<!--", pos):
-            end = text.find("-->", pos + 4)
+            end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
             if end < 0:
-                return None if final or len(text) - pos > 65536 else NEED_MORE
+                return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
             return Opening(end + 3 - pos, "markup")
         best: Opening | NeedMore | None = None
         for name in tools:
