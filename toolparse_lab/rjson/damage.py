@@ -38,8 +38,10 @@ _IN_STRING = re.compile(r'["\\\x00-\x1f]')
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _VALUE, _MEMBER, _AFTER = range(3)  # what may come next: a value, a member or its bracket, a comma or bracket
 _PLUS_STRING = re.compile(r'"\s*\+\s*"')
+_SMART_STOP = re.compile(r'["\\\x00-\x1f“”‘’]')
 _SINGLE_STOP = re.compile(r"['\"\\\x00-\x1f]")
 _AFTER_COMMA = re.compile(r"""\s*[,'"\w{\[\]}\-“+]""")
+_HEX_ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")  # Python's and JavaScript's
 _CONTROL_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
@@ -356,10 +358,14 @@ class Damage:
             else:
                 edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
                 i = at + 1
-        if good_letters and any(text[b + 1 : b + 2].isalpha() for b in bad):
-            raise Refusal("decode.ambiguous", "some backslashes of this string begin escapes and some do not", bad[0])
+        self.one_reading(bad, good_letters)
         self.edits.extend(edits)
         return at + 1
+
+    def one_reading(self, bad: list[int], good_letters: bool) -> None:
+        """Refuses a string in which some backslashes begin escapes with a letter and some letters' do not."""
+        if good_letters and any(self.text[b + 1 : b + 2].isalpha() for b in bad):
+            raise Refusal("decode.ambiguous", "some backslashes of this string begin escapes and some do not", bad[0])
 
     def string_ends(self, at: int, *, key: bool, top: str) -> bool:
         """Whether the quote at `at` closes its string, by what follows it."""
@@ -396,6 +402,8 @@ class Damage:
     def single_quotes(self, pos: int, *, key: bool) -> int:
         text = self.text
         edits = [Edit(Span(pos, pos + 1), '"', "rjson.single-quotes")]
+        bad: list[int] = []
+        good_letters = False
         i = pos + 1
         while True:
             m = _SINGLE_STOP.search(text, i)
@@ -411,14 +419,21 @@ class Damage:
             elif ch == "\\":
                 esc = _ESCAPE.match(text, at)
                 if esc:
+                    good_letters = good_letters or text[at + 1] in "bfnrtu"
                     i = esc.end()
                 elif text[at + 1 : at + 2] == "'":
                     edits.append(Edit(Span(at, at + 1), "", "rjson.single-quotes"))
                     i = at + 2
+                elif _HEX_ESCAPE.match(text, at):
+                    good_letters = True
+                    edits.append(Edit(Span(at, at + 2), "\\u00", "rjson.single-quotes"))
+                    i = at + 4
                 else:
+                    bad.append(at)
                     edits.append(Edit(Span(at, at), "\\", "rjson.bad-escape"))
             else:
                 edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
+        self.one_reading(bad, good_letters)
         edits.append(Edit(Span(at, at + 1), '"', "rjson.single-quotes"))
         self.edits.extend(edits)
         return at + 1
@@ -437,18 +452,31 @@ class Damage:
         text = self.text
         closers = _OPEN_TO_CLOSE[text[pos]]
         edits = [Edit(Span(pos, pos + 1), '"', "rjson.smart-quotes")]
-        for at in range(pos + 1, self.size):
-            ch = text[at]
-            if ch in closers and (ch != "’" or self.apostrophe_ends(at, key=False)):
-                break
-            if ch == '"':
+        bad: list[int] = []
+        good_letters = False
+        i = pos + 1
+        while True:
+            m = _SMART_STOP.search(text, i)
+            if not m:
+                raise Refusal("decode.truncated-value", "a string in typographic quotes is not closed", pos)
+            at, ch = m.start(), m[0]
+            i = at + 1
+            if ch in closers:
+                if ch != "’" or self.apostrophe_ends(at, key=False):
+                    break
+            elif ch == '"':
                 edits.append(Edit(Span(at, at + 1), '\\"', "rjson.smart-quotes"))
-            elif ch == "\\" and not (_ESCAPE.match(text, at) or text[at - 1] == "\\"):
-                edits.append(Edit(Span(at, at), "\\", "rjson.bad-escape"))
+            elif ch == "\\":
+                esc = _ESCAPE.match(text, at)
+                if esc:
+                    good_letters = good_letters or text[at + 1] in "bfnrtu"
+                    i = esc.end()
+                else:
+                    bad.append(at)
+                    edits.append(Edit(Span(at, at), "\\", "rjson.bad-escape"))
             elif ch < " ":
                 edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
-        else:
-            raise Refusal("decode.truncated-value", "a string in typographic quotes is not closed", pos)
+        self.one_reading(bad, good_letters)
         edits.append(Edit(Span(at, at + 1), '"', "rjson.smart-quotes"))
         self.edits.extend(edits)
         return at + 1
