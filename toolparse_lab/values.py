@@ -173,7 +173,10 @@ def plain_number(x: Num) -> int | float | Decimal:
                 return value
         except ArithmeticError:
             return value
-    return Decimal(text)
+    try:
+        return Decimal(text)
+    except ArithmeticError:  # an exponent beyond Decimal's own range
+        return value
 
 
 _PLAIN_DECODER = json.JSONDecoder(
@@ -324,7 +327,12 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _exact(x: int | float) -> int | float | Decimal:
-    return Decimal(x.text) if isinstance(x, Num) else x
+    if not isinstance(x, Num):
+        return x
+    try:
+        return Decimal(x.text)
+    except ArithmeticError:  # an exponent beyond Decimal's own range
+        return float(x)
 
 
 def print_limit() -> int:
