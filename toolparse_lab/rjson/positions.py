@@ -38,7 +38,6 @@ class Doubled:
 def find_places(text: str) -> Places:
     """The places of one strict JSON text, without recursion."""
     places = Places()
-    values = places.values
     stack: list[tuple[str, int, bool]] = []  # path, start, is object
     path, index = "", 0
     key_expected = False

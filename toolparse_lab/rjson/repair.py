@@ -167,8 +167,7 @@ def _doubles(edited: str) -> list[Any]:
         if a != b and not _equal_texts(a, b):
             key = d.path.rpartition("/")[2]
             raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice with different values", d.again[0])
-    outer = [d for d in places.doubled if not any(o.start < d.start and d.end <= o.end for o in places.doubled)]
-    return outer
+    return [d for d in places.doubled if not any(o.start < d.start and d.end <= o.end for o in places.doubled)]
 
 
 def _equal_texts(a: str, b: str) -> bool:
