@@ -36,6 +36,8 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
             errors.append(error)
             if len(errors) == _MAX_PROBLEMS:
                 break
+    except ArithmeticError as e:  # a number so large that the library cannot reckon with it
+        return (Problem("validate", "validate.constraint", "error", f"a number is out of range: {_brief(str(e))}"),)
     except Exception as e:  # a broken schema breaks the library in many ways; none may break a parse
         return (Problem("validate", "validate.schema", "warning", f"the tool's schema is broken: {_brief(str(e))}"),)
     # The library complains once a missing member; one complaint an object names them all.
