@@ -96,7 +96,7 @@ def check_all(
     check_serial(result)
     for call in result.calls:
         check_call(result, call)
-    check_edits(result)
+    check_edits(result, protocol)
     if every_split:
         heads = [
             lit for p in tp.protocols().values() for lit in p.envelope.heads({t.name: t for t in tool_specs(tools)})
@@ -165,9 +165,9 @@ def json_copy(value: Any) -> Any:
     return read_strict(write_canonical(value))
 
 
-def check_edits(result: tp.ParseResult) -> None:
+def check_edits(result: tp.ParseResult, used: Any) -> None:
     """Laws 4 and 5, body by body: the edited body reads strictly to the same; a strict body has no edit."""
-    protocol = protocol_of(result.protocol) if result.protocol != "auto" else None
+    protocol = protocol_of(used) if used != "auto" else None
     tools = {t.name: t for t in result.tools}
     by_segment: dict[int, list[tp.ToolCall]] = {}
     for call in result.calls:

@@ -1,7 +1,7 @@
 """What is written about the code is true of it: generated pages, ids, docstrings, and every example runs.
 
-A Python block of a Markdown page is run, all blocks of a page one after the other, unless the line above it is
-`<!-- not run: why -->`.
+A Python block of a Markdown page is run, all blocks of a page one after the other, unless it is marked `no-run`. A text
+block behind it is what it prints.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -139,23 +140,26 @@ def test_examples_in_docstrings(name: str) -> None:
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block of a page: its source, the line it begins on (1-based), and why it is not run."""
+    """A Python block of a page: its source, the line it begins on (1-based), whether it is run, what it prints."""
 
     source: str
     line: int
-    excuse: str = ""
+    run: bool
+    prints: str
 
 
-_FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_EXCUSE = re.compile(r"<!-- not run: (.+?) -->\s*\Z")
+_FENCE = re.compile(r"^```(\S*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(text: str) -> list[Block]:
+    """The Python blocks of a page, in order."""
     out = []
-    for m in _FENCE.finditer(text):
-        if m[1] in ("python", "py"):
-            excuse = _EXCUSE.search(text[: m.start()])
-            out.append(Block(m[2], text.count("\n", 0, m.start(2)) + 1, excuse[1] if excuse else ""))
+    fences = list(_FENCE.finditer(text))
+    for m, after in zip_longest(fences, fences[1:]):
+        if m[1] == "python":
+            shown = after is not None and after[1] == "text" and not text[m.end() : after.start()].strip()
+            line = text.count("\n", 0, m.start(3)) + 1
+            out.append(Block(m[3], line, m[2] != "no-run", after[3] if after and shown else ""))
     return out
 
 
@@ -163,7 +167,7 @@ def program_of(text: str) -> str:
     """The blocks of a page as one program, each on the line where it stands on the page."""
     lines: list[str] = []
     for block in blocks_of(text):
-        if not block.excuse:
+        if block.run:
             lines += [""] * (block.line - 1 - len(lines))
             lines += block.source.splitlines()
     return "\n".join(lines) + "\n"
@@ -185,26 +189,34 @@ def run_page(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_readme_is_there() -> None:
     readme = ROOT / "README.md"
     assert readme.exists()
-    assert any(not b.excuse for b in blocks_of(readme.read_text("utf-8"))), "no example that is run"
+    assert any(b.run for b in blocks_of(readme.read_text("utf-8"))), "no example that is run"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks_of(p.read_text("utf-8"))], ids=id_of)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.run for b in blocks_of(p.read_text("utf-8")))], ids=id_of)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    done = run_page(page.read_text("utf-8"), tmp_path)
+    text = page.read_text("utf-8")
+    done = run_page(text, tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    at = 0
+    for block in blocks_of(text):
+        if block.run and block.prints:
+            found = done.stdout.find(block.prints, at)
+            assert found >= 0, f"line {block.line} does not print what the page says, but: {done.stdout[at:]}"
+            at = found + len(block.prints)
 
 
-def test_a_broken_example_is_noticed_and_an_excused_one_is_not(tmp_path: Path) -> None:
+def test_a_broken_example_is_noticed_and_a_marked_one_is_not(tmp_path: Path) -> None:
     page = (
-        "# A\n\n```python\nx = 1\n```\n\n```bash\nfalse\n```\n<!-- not run: costs money -->\n```python\n1 / 0\n```\n\n"
+        "# A\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\n```bash\nfalse\n```\n"
+        "```python no-run\n1 / 0\n```\n\n"
     )
-    assert [(b.line, b.excuse) for b in blocks_of(page)] == [(4, ""), (12, "costs money")]
+    assert [(b.line, b.run, b.prints) for b in blocks_of(page)] == [(4, True, "1\n"), (16, False, "")]
     (tmp_path / "a").mkdir()
     assert run_page(page, tmp_path / "a").returncode == 0
     (tmp_path / "b").mkdir()
     done = run_page(page + "```python\nassert x == 2\n```\n", tmp_path / "b")
     assert done.returncode == 1
-    assert "line 16" in done.stderr
+    assert "line 20" in done.stderr
 
 
 _SHELL = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```|`(make [^`\n]+)`", re.MULTILINE | re.DOTALL)

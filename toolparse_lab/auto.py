@@ -16,6 +16,13 @@ from .scan import Scanner
 from .toolspec import ToolSpec
 
 
+def _owner(opening: Opening) -> Protocol:
+    """The format that opened a body; every opening of `auto` has one."""
+    if opening.owner is None:
+        raise LookupError("an opening without its format")
+    return opening.owner
+
+
 class AnyEnvelope:
     """The envelopes of several protocols side by side."""
 
@@ -45,8 +52,7 @@ class AnyEnvelope:
         return more
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        assert opening.owner is not None
-        return opening.owner.envelope.scanner(opening, tools)
+        return _owner(opening).envelope.scanner(opening, tools)
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
         more: NeedMore | None = None
@@ -64,12 +70,10 @@ class OwnersCodec:
     """Hands each body to the codec of the format that opened it."""
 
     def strict(self, body: str, reading: Reading) -> bool:
-        assert reading.opening.owner is not None
-        return reading.opening.owner.codec.strict(body, reading)
+        return _owner(reading.opening).codec.strict(body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        assert reading.opening.owner is not None
-        return reading.opening.owner.codec.read(body, reading)
+        return _owner(reading.opening).codec.read(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         raise UnwritableCall("'auto' only reads", got=name, hint="write with the protocol the model was told of")

@@ -379,9 +379,11 @@ class StreamParser:
 
     def _scan_body(self, body: _Open, final: bool) -> bool:
         tail = self._tail
-        assert body.scanner is not None
+        scanner = body.scanner
+        if scanner is None:
+            return False
         if tail or final:
-            found = body.scanner.scan(tail, final)
+            found = scanner.scan(tail, final)
             if isinstance(found, Close):
                 return self._close_body(body, found)
             if found:
@@ -390,7 +392,7 @@ class StreamParser:
                 self._take(found)
         if not final:
             return False
-        late = body.scanner.finish()
+        late = scanner.finish()
         if late is not None and self._affordable(body.start + late.end):
             return self._close_body(body, late)
         return self._truncate(body)

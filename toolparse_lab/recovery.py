@@ -107,7 +107,8 @@ class Recovery:
 
     def calls(self, held: Held, segment: Segment, segment_index: int, index: int) -> tuple[ToolCall, ...]:
         """The calls that were judged good, numbered from `index`."""
-        assert held.body is not None
+        if held.body is None:
+            return ()
         body = Body(held.text, held.body.start, segment.span.start, True, "end")
         calls = self._resolver.calls(held.decoded, body, segment, segment_index, index)
         note = Problem("scan", "call.recovered", "warning", "the call stood outside its format", "", segment.span)

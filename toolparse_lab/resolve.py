@@ -77,8 +77,8 @@ class Resolver:
             )
         return ToolCall(
             index=index, segment_index=segment_index, name="", name_span=None, wire_id=None,
-            protocol=body.protocol or self.protocol.id, status=status, confidence=1.0, source_json="", arguments_json="",
-            problems=tuple(problems), segment=segment,
+            protocol=body.protocol or self.protocol.id, status=status, confidence=1.0,
+            source_json="", arguments_json="", problems=tuple(problems), segment=segment,
         )  # fmt: skip
 
     def _call(self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int) -> ToolCall:
@@ -86,8 +86,9 @@ class Resolver:
         if not d.readable:
             return ToolCall(
                 index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
-                wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status="undecodable", confidence=1.0, source_json="",
-                arguments_json="", edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
+                wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status="undecodable",
+                confidence=1.0, source_json="", arguments_json="",
+                edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
             )  # fmt: skip
         if body.kind == "rescued":
             problems.append(

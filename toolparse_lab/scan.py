@@ -88,7 +88,8 @@ class JsonBody:
     """
 
     __slots__ = (
-        "_at", "_block", "_closers", "_depth", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals", "_longest", "_loose",
+        "_at", "_block", "_closers", "_depth", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals",
+        "_longest", "_loose",
         "_openers", "_outside", "_previous", "_single", "_state", "_strict", "_whole",
     )  # fmt: skip
 
@@ -319,9 +320,11 @@ class ElementBody:
 
 # Lengths are bounded so that a hostile text cannot make the unsettled tail grow.
 _XML_NAME = r"[^\s<>/=\"'!]{1,256}"
+_QUOTED = r"""\"[^\"<]{0,512}\"|'[^'<]{0,512}'"""
 _TAG = re.compile(
     rf"(?P<skip><!\[CDATA\[|<!--)"
-    rf"|<(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})(?P<rest>(?:\s(?:[^<>\"']|\"[^\"<]{{0,512}}\"|'[^'<]{{0,512}}'){{0,512}})?/?)>"
+    rf"|<(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})"
+    rf"(?P<rest>(?:\s(?:[^<>\"']|{_QUOTED}){{0,512}})?/?)>"
     rf"|(?P<cut><(?:[^<>]{{0,600}}|!\[[A-Z]{{0,5}}\[?)\Z)"
 )
 

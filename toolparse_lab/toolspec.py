@@ -215,13 +215,13 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
         return {"enum": list(args)}
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [annotation_schema(a, where) for a in args]}
-    if origin in (list, set, frozenset) or origin is not None and _is_sequence(origin):
+    if origin in (list, set, frozenset) or (origin is not None and _is_sequence(origin)):
         return {"type": "array", "items": annotation_schema(args[0], where)} if args else {"type": "array"}
     if origin is tuple:
         if len(args) == 2 and args[1] is Ellipsis:
             return {"type": "array", "items": annotation_schema(args[0], where)}
         return {"type": "array", "prefixItems": [annotation_schema(a, where) for a in args], "items": False}
-    if origin is dict or origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is dict or (origin is not None and isinstance(origin, type) and issubclass(origin, Mapping)):
         return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
     if isinstance(hint, type):
         for base in hint.__mro__:
