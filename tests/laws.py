@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import toolparse_lab as tp
@@ -180,7 +181,7 @@ def check_edits(result: tp.ParseResult, used: Any) -> None:
         owner = HERMES if recovered else protocol or protocol_of(calls[0].protocol)
         body = segment.body
         edits = sorted((e for c in calls for e in c.edits), key=lambda e: (e.span.start, e.span.end))
-        for a, b in zip(edits, edits[1:], strict=False):
+        for a, b in pairwise(edits):
             assert a.span.end <= b.span.start, f"edits overlap: {a} {b}"
         local = [Edit(Span(e.span.start - body.start, e.span.end - body.start), e.text, e.rule) for e in edits]
         edited = apply_edits(body.of(result.raw), local)
