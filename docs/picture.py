@@ -54,7 +54,12 @@ def _box(page: object) -> dict[str, float]:
     """The view itself, with a little room around it."""
     box = page.locator("[class*=tp]").first.bounding_box()  # type: ignore[attr-defined]  # playwright is imported late
     pad = 8
-    return {"x": max(0, box["x"] - pad), "y": max(0, box["y"] - pad), "width": box["width"] + 2 * pad, "height": box["height"] + 2 * pad}
+    return {
+        "x": max(0, box["x"] - pad),
+        "y": max(0, box["y"] - pad),
+        "width": box["width"] + 2 * pad,
+        "height": box["height"] + 2 * pad,
+    }
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ class Plan:
         given, made = self.tokens
         price = "unknown, give Model(price=...)" if self.cost is None else f"at most ${self.cost:.2f}"
         return (
-            f"{len(self.cases)} cases × {len(self.models)} models × {len(self.arms)} arms × {self.trials} trials "
-            f"= {self.calls} calls\n"
+            f"{_n(len(self.cases), 'case')} × {_n(len(self.models), 'model')} × {_n(len(self.arms), 'arm')} × "
+            f"{_n(self.trials, 'trial')} = {_n(self.calls, 'call')}\n"
             f"models: {', '.join(self.models)}\narms:   {', '.join(a.name for a in self.arms)}\n"
             f"tokens: about {given:,} in, at most {made:,} out\ncost:   {price}"
         )
@@ -104,6 +104,10 @@ class Plan:
         )
         head = escape(str(self).splitlines()[0])
         return {"text/plain": str(self), "text/html": f"<div><b>{head}</b><table>{rows}</table></div>"}
+
+
+def _n(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def make_plan(

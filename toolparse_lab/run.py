@@ -101,8 +101,12 @@ class Run:
 
     def _read(self, protocol: str | None, policy: Policy) -> Iterator[Trial]:
         cases = {c.id: c for c in self.plan.cases}
+        arms = {a.name: n for n, a in enumerate(self.plan.arms)}
+        models = {alias: n for n, alias in enumerate(self.plan.models)}
+        # Asked in random order, shown in the plan's.
+        ordered = sorted(self.plan.items, key=lambda i: (models[i.model], arms[str(i.arm["arm"])]))
         recorded = {(i.case_id, i.model, i.trial, i.arm["arm"]): c for i, c in self.store.completions(self.run_id)}
-        for item in self.plan.items:
+        for item in ordered:
             completion = recorded.get((item.case_id, item.model, item.trial, item.arm["arm"]))
             identity = completion.created if completion else ""
             cache = (f"{item.key}:{item.case_id}:{item.arm['arm']}:{identity}", protocol, policy)
@@ -174,6 +178,8 @@ class Run:
         from .evals.report import Report
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        if by is None and self.plan.varied:
+            by = ("model", "arm")  # an arm's name says its protocol
         return Report(
             self.frame(policies=policies),
             by,

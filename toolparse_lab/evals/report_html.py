@@ -141,14 +141,21 @@ def interval_svg(cell: Mapping[Any, Any], level: float) -> str:
 
 def _table(head: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> str:
     """A table from (name, class) columns and cells that are HTML already; on a phone each row is a card."""
-    top = "".join(f'<th class="{c}" scope="col">{esc(n)}</th>' for n, c in head)
+    # Notebooks set tables to equal columns and right-aligned cells, which only inline styles outrank.
+    side = {c: ' style="text-align:left"' if "l" in c.split() else "" for _, c in head}
+    top = "".join(f'<th class="{c}" scope="col"{side[c]}>{esc(n)}</th>' for n, c in head)
     body = "".join(
         "<tr>"
-        + "".join(f'<td class="{c}" data-label="{esc(n)}">{x}</td>' for (n, c), x in zip(head, row, strict=True))
+        + "".join(
+            f'<td class="{c}" data-label="{esc(n)}"{side[c]}>{x}</td>' for (n, c), x in zip(head, row, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
-    return f'<div class="wrap"><table class="cards"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        '<div class="wrap"><table class="cards" style="table-layout:auto">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _keys(report: Report) -> list[tuple[str, str]]:
@@ -194,9 +201,11 @@ def _difference(report: Report, cell: Mapping[Any, Any]) -> tuple[str, str]:
 
 
 def _matrix_section(report: Report) -> str:
-    if not {"model", "prompt_protocol"} <= set(report.by):
+    rows = "arm" if "arm" in report.by else "prompt_protocol"
+    if not {"model", rows} <= set(report.by):
         return ""
-    return f'<h2>Protocol × model</h2><p class="sub">Success with its interval.</p>{render_matrix(report.matrix())}'
+    title = "Arm × model" if rows == "arm" else "Protocol × model"
+    return f'<h2>{title}</h2><p class="sub">Success with its interval.</p>{render_matrix(report.matrix(rows))}'
 
 
 def render_matrix(m: Matrix) -> str:
