@@ -56,9 +56,9 @@ def unescape_offsets(raw: str) -> list[int] | None:
     offsets: list[int] = []
     pos = 0
     for m in _ENTITY.finditer(raw):
-        offsets.extend(range(pos, m.start()))
-        offsets.extend([m.start()] * len(_decode(m)))
-        pos = m.end()
+        if _decode(m) != m[0]:
+            offsets.extend(range(pos, m.start() + 1))
+            pos = m.end()
     offsets.extend(range(pos, len(raw) + 1))
     return offsets
 
