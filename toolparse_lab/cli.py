@@ -156,7 +156,7 @@ def _record(options: Any) -> int:
 def _setup_local(options: Any) -> int:
     from .runner.setup import setup_local
 
-    print(setup_local())
+    setup_local()
     return 0
 
 
