@@ -1,0 +1,149 @@
+"""The tolerant element reader: values, repairs, places, and its cost on hostile text."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from toolparse_lab.errors import UnwritableCall
+from toolparse_lab.rjson.damage import Refusal
+from toolparse_lab.rjson.positions import apply_edits
+from toolparse_lab.rxml import ElementReader, write_element
+from toolparse_lab.rxml.reader import text_params, unescape, unescape_offsets
+from toolparse_lab.schema.view import view_of
+
+from .core_cases import CORE, rows
+
+SCHEMA = json.loads((CORE / "rxml_schema.json").read_text("utf-8"))
+
+
+def reader(case: dict[str, Any], body: str | None = None) -> ElementReader:
+    text = case["body"] if body is None else body
+    return ElementReader(text, view_of(SCHEMA), repair=case.get("repair", True), closed=case.get("closed", True))
+
+
+@pytest.mark.parametrize("case", rows("rxml_reader.jsonl"))
+def test_read(case: dict[str, Any]) -> None:
+    r = reader(case)
+    if "refuse" in case:
+        with pytest.raises(Refusal) as caught:
+            r.read()
+        assert caught.value.code == case["refuse"]
+        return
+    assert r.read() == case["value"]
+    assert sorted(e.rule for e in r.edits) == case["rules"]
+    for path, text in case.get("texts", {}).items():
+        start, end = r.places[path]
+        assert case["body"][start:end] == text, path
+
+
+@pytest.mark.parametrize("case", [c for c in rows("rxml_reader.jsonl") if c.values[0].get("rules")])
+def test_the_edited_body_reads_strictly_to_the_same(case: dict[str, Any]) -> None:
+    r = reader(case)
+    value = r.read()
+    again = ElementReader(apply_edits(case["body"], r.edits), view_of(SCHEMA), repair=False, closed=True)
+    assert again.read() == value
+    assert again.edits == []
+
+
+@pytest.mark.parametrize("case", [c for c in rows("rxml_reader.jsonl") if "value" in c.values[0]])
+def test_every_leaf_has_a_place(case: dict[str, Any]) -> None:
+    from toolparse_lab.values import leaves
+
+    r = reader(case)
+    for path, _ in leaves(r.read()):
+        start, end = r.places[path]
+        assert 0 <= start <= end <= len(case["body"])
+
+
+def test_root_name() -> None:
+    assert reader({}, "<p><s>x</s></p>").root_name() == "p"
+    assert reader({}, "<p>x</p><q>y</q>").root_name() is None
+    assert reader({}, "so <p>x</p>").root_name() is None
+
+
+def test_text_params() -> None:
+    assert text_params(view_of(SCHEMA)) == {"s", "t"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("a&lt;b", "a<b"),
+        ("&#128512;!", "😀!"),
+        ("&amp;amp;", "&amp;"),
+        ("&#0;", "&#0;"),
+        ("&#xD800;", "&#xD800;"),
+        ("&#99999999;", "&#99999999;"),
+        ("&quot;&apos;&gt;", "\"'>"),
+    ],
+)
+def test_unescape_and_its_offsets(raw: str, text: str) -> None:
+    assert unescape(raw) == text
+    offsets = unescape_offsets(raw)
+    assert offsets is not None
+    assert len(offsets) == len(text) + 1
+    for i in range(len(text)):
+        assert unescape(raw[offsets[i] : offsets[i + 1]]) == text[i]
+
+
+def test_too_deep_is_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        reader({}, "<any>" * 300 + "</any>" * 300).read()
+    assert caught.value.code == "decode.too-deep"
+
+
+HOSTILE = {
+    "comment openers": "<!--",
+    "CDATA openers": "<![CDATA[",
+    "instruction openers": "<?",
+    "text parameters": "<s>",
+    "objects": "<o>",
+    "objects and members": "<o><k>",
+    "unknown elements": "<zz>",
+    "own closing tags as text": "<s>x</s> y",
+    "attributes": "<zz a='",
+    "stray closers": "</zz>",
+    "entities": "&#",
+    "numbers": "<n>1</n>",
+}
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_stays_linear(piece: str) -> None:
+    """Half a second of CPU for 200 KB is two hundred times what a clean body needs; a square would take minutes."""
+    body = piece * (200_000 // len(piece))
+    start = time.process_time()
+    try:
+        reader({}, body).read()
+    except Refusal:
+        pass
+    assert time.process_time() - start < 5
+
+
+def test_distinct_unclosed_elements_stay_linear() -> None:
+    start = time.process_time()
+    with pytest.raises(Refusal):
+        reader({}, "".join(f"<x{i}>" for i in range(20_000))).read()
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("f", {}, "<f></f>"),
+        ("f", {"a": "x<y&z>"}, "<f><a>x&lt;y&amp;z&gt;</a></f>"),
+        ("f", {"a": [1, "b"], "o": {"k": None, "b": True}}, "<f><a><item>1</item><item>b</item></a><o><k>null</k><b>true</b></o></f>"),
+    ],
+)  # fmt: skip
+def test_write_element(name: str, value: Any, text: str) -> None:
+    assert write_element(name, value) == text
+
+
+@pytest.mark.parametrize("name", ["a b", "", "<", "a/b", "a&b", "x\n"])
+def test_a_name_that_is_no_element_name_is_refused(name: str) -> None:
+    with pytest.raises(UnwritableCall):
+        write_element("f", {name: 1})
