@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..rjson.damage import Refusal
@@ -38,7 +39,7 @@ class JsonCall:
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         values, edits = read_body_values(body, reading)
-        source = _Source(body, tuple(edits), len(values))
+        source = _Source(body, tuple(edits), _units(values))
         found: list[Decoded] = []
         for i, value in enumerate(values):
             if isinstance(value, list):
@@ -52,6 +53,7 @@ class JsonCall:
         return tuple(found)
 
     def _call(self, value: dict[str, Value], source: _Source, index: int, at: str, reading: Reading) -> Decoded:
+        edits = source.edits_of(index, at)
         steps: list[Step] = []
         problems: list[Problem] = []
         wire_id = next((v for k in _ID_KEYS if isinstance(v := value.get(k), str)), None)
@@ -63,7 +65,7 @@ class JsonCall:
         name = value.get(key) if key else None
         if key is None or not isinstance(name, str) or not name:
             problem = Problem("read", "call.no-name", "error", "the body names no tool", "")
-            return Decoded("", None, problems=(problem,), readable=False, edits=source.edits_of(index))
+            return Decoded("", None, problems=(problem,), readable=False, edits=edits)
         if key != self.name_key:
             steps.append(Step("read", "read.alias-name", "", None, key, self.name_key))
         args_key = self._arguments_key(value, key)
@@ -91,12 +93,12 @@ class JsonCall:
             problem = Problem("read", "call.not-an-object", "error", "the arguments are no JSON object", "")
             return Decoded(
                 name, None, name_span=source.span_of(index, f"{at}/{key}"), wire_id=wire_id, steps=tuple(steps),
-                problems=(problem,), readable=False, edits=source.edits_of(index),
+                problems=(problem,), readable=False, edits=edits,
             )  # fmt: skip
         return Decoded(
             name, args, name_span=source.name_span(index, at, key, name), wire_id=wire_id, steps=tuple(steps),
-            problems=tuple(problems), edits=source.edits_of(index),
-            places=source.places_of(index, base, nested), unescape=unescape_offsets,
+            problems=tuple(problems), edits=edits,
+            places=source.places_of(index, base, nested, args if args_key is None else None), unescape=unescape_offsets,
         )  # fmt: skip
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
@@ -166,23 +168,35 @@ def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
     return values, []
 
 
+def _units(values: list[Value]) -> list[tuple[int, str]]:
+    """Where the calls of a body stand: the number of their value, and the path in it."""
+    units: list[tuple[int, str]] = []
+    for i, value in enumerate(values):
+        units.extend([(i, f"/{k}") for k in range(len(value))] if isinstance(value, list) else [(i, "")])
+    return units
+
+
 class _Source:
     """A JSON body with its edits; finds places in it when asked, once for all its calls."""
 
-    def __init__(self, body: str, edits: tuple[Edit, ...], count: int) -> None:
+    def __init__(self, body: str, edits: tuple[Edit, ...], units: list[tuple[int, str]]) -> None:
         self.body = body
         self.edits = edits
-        self.count = count
+        self.units = units
         self._found: list[dict[str, tuple[int, int]]] | None = None
+        self._shares: dict[tuple[int, str], tuple[Edit, ...]] | None = None
+        self._ranked: dict[int, tuple[list[str], dict[str, int]]] = {}
 
-    def edits_of(self, index: int) -> tuple[Edit, ...]:
-        """All edits go with the first call when the body holds one value; else each with the value it stands in."""
-        if self.count <= 1 or not self.edits:
+    def edits_of(self, index: int, at: str) -> tuple[Edit, ...]:
+        """Each edit goes with the call it stands in or behind; those before the first call with the first."""
+        if len(self.units) <= 1 or not self.edits:
             return self.edits
-        starts = [v[""][0] for v in self._all()]
-        low = starts[index] if index else 0
-        high = starts[index + 1] if index + 1 < len(starts) else len(self.body) + 1
-        return tuple(e for e in self.edits if low <= e.span.start < high)
+        if self._shares is None:
+            starts = [e.span.start for e in self.edits]
+            begins = [self._all()[i][path][0] for i, path in self.units[1:]]
+            cuts = [0, *(bisect_left(starts, begin) for begin in begins), len(starts)]
+            self._shares = {u: self.edits[cuts[k] : cuts[k + 1]] for k, u in enumerate(self.units)}
+        return self._shares[index, at]
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
         if self._found is None:
@@ -205,15 +219,37 @@ class _Source:
                 return Span(m.start(1), m.end(1))
         return self.span_of(index, f"{at}/{escape_token(key)}")
 
-    def places_of(self, index: int, base: str, nested: str) -> Callable[[], Places]:
+    def places_of(
+        self, index: int, base: str, nested: str, members: Mapping[str, Value] | None = None
+    ) -> Callable[[], Places]:
+        """The places at and below `base`; only those of `members` where the object there holds more than them."""
+
         def find() -> Places:
             found = self._all()[index]
             if not nested:
-                here = {p[len(base) :]: place for p, place in found.items() if p == base or p.startswith(base + "/")}
-                return here or {"": found[""]}
+                here = self._below(index, base)
+                if members is not None:
+                    kept = {escape_token(k) for k in members}
+                    here = {p: place for p, place in here.items() if p == "" or p.split("/", 2)[1] in kept}
+                return here
             return self._nested_places(found[base], nested)
 
         return find
+
+    def _below(self, index: int, base: str) -> dict[str, tuple[int, int]]:
+        """A value is found after those inside it, so that they stand right before it in document order."""
+        found = self._all()[index]
+        if base not in found:
+            return {"": found[""]}
+        if index not in self._ranked:
+            paths = list(found)
+            self._ranked[index] = paths, {p: i for i, p in enumerate(paths)}
+        paths, ranks = self._ranked[index]
+        last = ranks[base]
+        first = last
+        while first > 0 and paths[first - 1].startswith(base + "/"):
+            first -= 1
+        return {p[len(base) :]: found[p] for p in paths[first : last + 1]}
 
     def _nested_places(self, outer: tuple[int, int], text: str) -> Places:
         raw = self.body[slice(*outer)]
