@@ -28,7 +28,7 @@ class NamedJson:
         values, edits = read_values(body, reading)
         if len(values) != 1 or not isinstance(values[0], dict):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
-        source = _Source(body, tuple(edits), 1)
+        source = _Source(body, tuple(edits), [(0, "")])
         span = opening.name_span.shift(-opening.end) if opening.name_span else Span(0, 0)
         return (
             Decoded(
