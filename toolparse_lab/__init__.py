@@ -22,6 +22,7 @@ from .protocols.base import Protocol
 from .protocols.json_mix import json_mix_protocol
 from .registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
+from .schema.view import get_schema_type, unwrap_json_schema
 from .toolspec import ToolSpec
 from .types import (
     CallDelta,
@@ -95,12 +96,14 @@ __all__ = [
     "errors",
     "example_cases",
     "example_recording",
+    "get_schema_type",
     "json_mix_protocol",
     "load_cases",
     "parse",
     "protocols",
     "rjson",
     "stream",
+    "unwrap_json_schema",
 ]
 
 

@@ -137,6 +137,19 @@ class StreamParser:
         )
         return self._result
 
+    def text_of(self, span: Span) -> str:
+        """The characters of a span of what was fed, whatever the number of chunks before it."""
+        size = self._base + len(self._tail)
+        pieces: list[str] = []
+        for piece in reversed(self._pieces):
+            size_before = size - len(piece)
+            if size_before < span.end:
+                pieces.append(piece[max(0, span.start - size_before) : span.end - size_before])
+            if size_before <= span.start:
+                break
+            size = size_before
+        return "".join(reversed(pieces))
+
     def last_events(self) -> tuple[Event, ...]:
         """The events that closing settled; empty before `close` and when read a second time."""
         return self._flush()

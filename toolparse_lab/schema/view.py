@@ -201,6 +201,16 @@ def unwrap_json_schema(schema: Any) -> Any:
     return schema
 
 
+def get_schema_type(schema: Any) -> str | None:
+    """The type a schema wants, the preferred one of several, or None where it does not say.
+
+    >>> get_schema_type({"items": {}})
+    'array'
+    """
+    types = view_of(schema).types
+    return types[0] if types else None
+
+
 def _resolve(node: Any, root: Any) -> Any:
     """A node with its references followed and its allOf members merged into it."""
     node = unwrap_json_schema(node)

@@ -1,0 +1,338 @@
+"""Answers conformance cases through the public API: python tests/conformance.py CASES.jsonl > ANSWERS.jsonl
+
+Maps each case's `op`, its camel-case option names and its protocol names onto this package, and the results onto the
+shapes that `tests/cases/check.py` compares. Values that JSON cannot carry exactly use its markers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import toolparse_lab as tp
+from toolparse_lab.errors import RJSONParseError, ToolparseError
+from toolparse_lab.middleware import PartStream, failures_of, parts_of
+from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.registry import protocol_of
+from toolparse_lab.scan import partial_start
+from toolparse_lab.toolspec import ToolSpec, tool_specs
+from toolparse_lab.values import read_plain
+
+PROTOCOLS = {"morph-xml": "morph_xml", "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml"}
+SHAPES = {
+    "text-start": "ts", "text-delta": "td", "text-end": "te", "tool-input-start": "is", "tool-input-delta": "id",
+    "tool-input-end": "ie", "tool-call": "TC", "finish": "F",
+}  # fmt: skip
+
+
+def answer(case: dict[str, Any]) -> dict[str, Any]:
+    """The result of one case in the shape of check.py's docstring, or of the files without `op`."""
+    try:
+        return _ANSWERS[case.get("op", "")](case)
+    except ToolparseError as e:
+        return {"error": _error(e)}
+
+
+def _error(e: ToolparseError) -> dict[str, Any]:
+    name = "SyntaxError" if isinstance(e, RJSONParseError) else type(e).__name__
+    out: dict[str, Any] = {"class": name, "message": e.message}
+    line = getattr(e, "line", None)
+    if line is not None:
+        out["line"] = line
+        out["column"] = getattr(e, "column", None)
+    cause = getattr(e, "cause", None)
+    if isinstance(cause, ToolparseError):
+        out["cause"] = _error(cause)
+    return out
+
+
+# values
+
+
+def _value(x: Any) -> Any:
+    """A value as the cases write it: integers that a double would lose as {"$bigint": …}."""
+    if isinstance(x, bool) or x is None:
+        return x
+    if isinstance(x, int) and abs(x) > 2**53:
+        return {"$bigint": str(x)}
+    if isinstance(x, dict):
+        return {k: _value(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_value(v) for v in x]
+    return x if isinstance(x, (int, float, str)) else float(x)
+
+
+def _given(x: Any) -> Any:
+    """A case's value without its markers."""
+    if isinstance(x, dict):
+        if set(x) == {"$bigint"}:
+            return int(x["$bigint"])
+        return {k: _given(v) for k, v in x.items()}
+    return [_given(v) for v in x] if isinstance(x, list) else x
+
+
+def _snake(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"".join("_" + c.lower() if c.isupper() else c for c in k): v for k, v in (options or {}).items()}
+
+
+def _coerce(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": _value(tp.coerce_by_schema(_given(case["value"]), case.get("schema")))}
+
+
+def _rjson_parse(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": _value(tp.rjson.parse(case["text"], **_snake(case.get("options"))))}
+
+
+def _rjson_transform(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": tp.rjson.transform(case["text"])}
+
+
+def _rjson_stringify(case: dict[str, Any]) -> dict[str, Any]:
+    value = _given(case["value"])
+    if "undef" in case:
+        value = {**value, case["undef"]: None}
+    return {"value": tp.rjson.stringify(value)}
+
+
+def _potential(case: dict[str, Any]) -> dict[str, Any]:
+    text, search = case["text"], case["search"]
+    at = text.find(search)
+    if at < 0:
+        at = partial_start(text, (search,))
+    return {"value": at if text and at < len(text) else None}
+
+
+def _schema_type(case: dict[str, Any]) -> dict[str, Any]:
+    found = tp.get_schema_type(case["schema"])
+    return {"value": {"$undefined": True} if found is None else found}
+
+
+def _schema_unwrap(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": tp.unwrap_json_schema(case["schema"])}
+
+
+# protocols
+
+
+def _protocol(case: dict[str, Any]) -> Protocol:
+    options = case.get("protocolOptions") or {}
+    name = case["protocol"]
+    if options.get("toolCallStart") or options.get("toolCallEnd"):
+        base = protocol_of(PROTOCOLS.get(name, name)).envelope
+        start = options.get("toolCallStart", getattr(base, "openers", ("",))[0])
+        return tp.json_mix_protocol(start, options.get("toolCallEnd", getattr(base, "closers", ("",))[-1]))
+    return protocol_of(PROTOCOLS.get(name, name))
+
+
+def _tools(case: dict[str, Any]) -> tuple[ToolSpec, ...]:
+    return tool_specs([t for t in case.get("tools") or [] if t.get("type", "function") == "function"])
+
+
+def _options(case: dict[str, Any]) -> tp.ParseOptions:
+    seed = case.get("compat") == "seed"
+    return tp.ParseOptions(repair=not (seed and case.get("protocol") == "morph-xml"), coerce="middleware")
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    if part["type"] != "tool-call":
+        return {"type": part["type"], "text": part["text"]}
+    return {
+        "type": "tool-call",
+        "toolName": part["toolName"],
+        "input": _value(read_plain(part["input"])),
+        "inputRaw": part["input"],
+    }
+
+
+def _parse(case: dict[str, Any]) -> dict[str, Any]:
+    result = tp.parse(case["text"], _protocol(case), _tools(case), _options(case))
+    return {
+        "parts": [_part(p) for p in parts_of(result)],
+        "onError": [{"message": message} for message, _ in failures_of(result)],
+        "finishReason": "tool-calls" if any(c.ok for c in result.calls) else "stop",
+    }
+
+
+def _stream(case: dict[str, Any]) -> dict[str, Any]:
+    chunks = [c for c in case["chunks"] if isinstance(c, str)]
+    return _streamed(case, chunks)
+
+
+def _streamed(case: dict[str, Any], chunks: list[str]) -> dict[str, Any]:
+    errors: list[dict[str, str]] = []
+    seed = case.get("compat") == "seed"
+    stream = PartStream(
+        tp.stream(_protocol(case), _tools(case), _options(case)),
+        lambda message, _: errors.append({"message": message}),
+        input_events=not seed,
+    )
+    events = [part for chunk in chunks for part in stream.feed(chunk)]
+    events += stream.close()
+    called = any(e["type"] == "tool-call" for e in events)
+    events.append({"type": "finish", "finishReason": "tool-calls" if called else "stop"})
+    out: dict[str, Any] = {
+        "parts": _joined(events),
+        "onError": errors,
+        "shape": _shape(events),
+        "finishReason": events[-1]["finishReason"],
+    }
+    if problems := _stream_problems(events):
+        out["problems"] = problems
+    if empty := _empty_blocks(events):
+        out["emptyTextBlocks"] = empty
+    return out
+
+
+def _joined(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    for e in events:
+        if e["type"] == "text-start":
+            parts.append({"type": "text", "text": ""})
+        elif e["type"] == "text-delta":
+            parts[-1]["text"] += e["delta"]
+        elif e["type"] == "tool-call":
+            parts.append(_part(e))
+    return parts
+
+
+def _shape(events: list[dict[str, Any]]) -> str:
+    """Run-length coded kinds of events."""
+    runs: list[list[Any]] = []
+    for e in events:
+        kind = SHAPES.get(e["type"])
+        if kind is None:
+            continue
+        if runs and runs[-1][0] == kind:
+            runs[-1][1] += 1
+        else:
+            runs.append([kind, 1])
+    return " ".join(kind if n == 1 else f"{kind}*{n}" for kind, n in runs)
+
+
+def _stream_problems(events: list[dict[str, Any]]) -> list[str]:
+    """What a consumer would stumble over: unbalanced blocks, inputs that do not add up."""
+    problems: list[str] = []
+    open_text: str | None = None
+    inputs: dict[str, str] = {}
+    for e in events:
+        kind = e["type"]
+        if kind == "text-start":
+            problems += ["text-start inside a text block"] if open_text is not None else []
+            open_text = e["id"]
+        elif kind == "text-delta" and e["id"] != open_text:
+            problems.append("text-delta outside its block")
+        elif kind == "text-end":
+            problems += ["text-end of another block"] if e["id"] != open_text else []
+            open_text = None
+        elif kind == "tool-input-delta":
+            inputs[e["id"]] = inputs.get(e["id"], "") + e["delta"]
+        elif kind == "tool-call":
+            if open_text is not None:
+                problems.append("tool-call inside a text block")
+            if e["toolCallId"] in inputs and inputs[e["toolCallId"]] != e["input"]:
+                problems.append("deltas != final input")
+    if open_text is not None:
+        problems.append("text block never closed")
+    return problems
+
+
+def _empty_blocks(events: list[dict[str, Any]]) -> int:
+    starts = [i for i, e in enumerate(events) if e["type"] == "text-start"]
+    return sum(1 for i in starts if events[i + 1]["type"] == "text-end")
+
+
+def _splits(case: dict[str, Any]) -> dict[str, Any]:
+    """Every two-way split, a few sizes of chunks, and character by character."""
+    text = case["text"]
+    plans = [[text[:i], text[i:]] for i in range(len(text) + 1)]
+    plans += [[text[i : i + n] for i in range(0, len(text), n)] for n in (1, 2, 3, 5, 7)]
+    seen: dict[str, list[dict[str, Any]]] = {}
+    problems: list[str] = []
+    for plan in plans:
+        result = _streamed(case, plan)
+        parts = [{k: v for k, v in p.items() if k != "inputRaw"} for p in result["parts"]]
+        seen.setdefault(json.dumps(_merged(parts)), parts)
+        problems += result.get("problems", [])
+    out: dict[str, Any] = {"distinct": len(seen), "parts": next(iter(seen.values()))}
+    if problems:
+        out["streamProblems"] = problems
+    return out
+
+
+def _merged(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for part in parts:
+        if out and part["type"] == out[-1]["type"] == "text":
+            out[-1] = {**out[-1], "text": out[-1]["text"] + part["text"]}
+        else:
+            out.append(part)
+    return out
+
+
+def _segments(case: dict[str, Any]) -> dict[str, Any]:
+    result = tp.parse(case["text"], _protocol(case), _tools(case), _options(case))
+    return {"segments": [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]}
+
+
+def _format(case: dict[str, Any]) -> dict[str, Any]:
+    protocol, tools = _protocol(case), {t.name: t for t in _tools(case)}
+    out: dict[str, Any] = {}
+    if "toolCall" in case:
+        call = case["toolCall"]
+        arguments = call.get("input", call.get("arguments", {}))
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        name = call.get("toolName") or call.get("name")
+        out["toolCall"] = protocol.codec.write(name, _canonical(text), tools.get(name))
+    return out
+
+
+def _canonical(text: str) -> str:
+    from toolparse_lab.values import read_strict, write_canonical
+
+    return write_canonical(read_strict(text))
+
+
+# files without `op`
+
+
+def _plain(case: dict[str, Any]) -> dict[str, Any]:
+    if "raw" in case:
+        result = tp.parse(case["raw"], case.get("format", "auto"), case.get("tools"))
+        return {"calls": [{"name": c.name, "arguments": _value(c.arguments)} for c in result.calls if c.ok]}
+    repaired = tp.rjson.repair(case["text"])
+    return {"values": _value(list(repaired.values))} if repaired.ok else {"refused": True}
+
+
+_ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "": _plain,
+    "coerce": _coerce,
+    "rjson": _rjson_parse,
+    "rjson.parse": _rjson_parse,
+    "rjson.transform": _rjson_transform,
+    "rjson.stringify": _rjson_stringify,
+    "potential": _potential,
+    "schema.type": _schema_type,
+    "schema.unwrap": _schema_unwrap,
+    "parse": _parse,
+    "stream": _stream,
+    "splits": _splits,
+    "segments": _segments,
+    "format": _format,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Prints one {"id", "result"} line for each case of the files named."""
+    for name in argv:
+        with open(name, encoding="utf-8") as lines:
+            for line in lines:
+                if line.strip():
+                    case = json.loads(line)
+                    print(json.dumps({"id": case.get("id"), "result": answer(case)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
