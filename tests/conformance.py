@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import toolparse_lab as tp
@@ -52,16 +53,12 @@ def _error(e: ToolparseError) -> dict[str, Any]:
 
 
 def _value(x: Any) -> Any:
-    """A value as the cases write it: integers that a double would lose as {"$bigint": …}."""
-    if isinstance(x, bool) or x is None:
-        return x
-    if isinstance(x, int) and abs(x) > 2**53:
-        return {"$bigint": str(x)}
+    """A value that `json.dumps` takes: a Decimal becomes the number that check.py compares with."""
     if isinstance(x, dict):
         return {k: _value(v) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
         return [_value(v) for v in x]
-    return x if isinstance(x, (int, float, str)) else float(x)
+    return float(x) if isinstance(x, Decimal) else x
 
 
 def _given(x: Any) -> Any:
