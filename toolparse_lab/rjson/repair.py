@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
 from ..types import Edit, Problem, Span
 from ..values import Num, Value, number, same
 from .damage import Damage, Found, Refusal
-from .positions import apply_edits, find_places
+from .positions import Doubled, EditMap, apply_edits, find_places
 
 _MAX_TRIES = 16  # starts tried in prose before the text is said to hold no JSON
 _FENCE_OPEN = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
@@ -150,24 +150,33 @@ def _load(text: str, edits: list[Edit], max_depth: int) -> tuple[list[Value], li
         raise Refusal("decode.too-deep", "nested deeper than this interpreter can read", 0) from None
     except ValueError as e:  # the walk accepted what the strict reader does not: refuse, never guess
         raise Refusal("decode.json", f"not JSON after repair: {e}", 0) from None
-    extra = [_drop_double(edited, edits, d) for d in _doubles(edited)]
-    merged = sorted([*edits, *extra], key=lambda e: (e.span.start, e.span.end))
-    # Edits inside a dropped member go with it.
-    kept = [x for x in merged if not any(d.span.covers(x.span) and d is not x for d in extra)]
+    back = EditMap(edits)
+    extra = [_drop_double(back, d) for d in _doubles(edited)]
+    starts = [x.span.start for x in extra]
+    kept = list(extra)
+    for e in edits:  # edits inside a dropped member go with it
+        i = bisect_right(starts, e.span.start) - 1
+        if i < 0 or not extra[i].span.covers(e.span):
+            kept.append(e)
+    kept.sort(key=lambda e: (e.span.start, e.span.end))
     try:
         return read_sequence(apply_edits(text, kept)), kept
     except ValueError as e:
         raise Refusal("decode.duplicate-key", f"a key stands twice: {e}", 0) from None
 
 
-def _doubles(edited: str) -> list[Any]:
+def _doubles(edited: str) -> list[Doubled]:
     places = find_places(edited)
     for d in places.doubled:
         a, b = edited[slice(*d.first)], edited[slice(*d.again)]
         if a != b and not _equal_texts(a, b):
             key = d.path.rpartition("/")[2]
             raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice with different values", d.again[0])
-    return [d for d in places.doubled if not any(o.start < d.start and d.end <= o.end for o in places.doubled)]
+    outer: list[Doubled] = []
+    for d in sorted(places.doubled, key=lambda d: (d.start, -d.end)):  # they lie inside or apart from each other
+        if not outer or d.end > outer[-1].end:
+            outer.append(d)
+    return outer
 
 
 def _equal_texts(a: str, b: str) -> bool:
@@ -177,10 +186,8 @@ def _equal_texts(a: str, b: str) -> bool:
         return False
 
 
-def _drop_double(edited: str, edits: Sequence[Edit], d: Any) -> Edit:
-    from .positions import EditMap
-
-    start, end = EditMap(edits).raw_span(d.start, d.end)
+def _drop_double(back: EditMap, d: Doubled) -> Edit:
+    start, end = back.raw_span(d.start, d.end)
     return Edit(Span(start, end), "", "rjson.equal-duplicate-key")
 
 
