@@ -154,11 +154,11 @@ def _load(text: str, edits: list[Edit], max_depth: int) -> tuple[list[Value], li
     extra = [_drop_double(back, d) for d in _doubles(edited)]
     starts = [x.span.start for x in extra]
     kept = list(extra)
-    for e in edits:  # edits inside a dropped member go with it
-        i = bisect_right(starts, e.span.start) - 1
-        if i < 0 or not extra[i].span.covers(e.span):
-            kept.append(e)
-    kept.sort(key=lambda e: (e.span.start, e.span.end))
+    for edit in edits:  # edits inside a dropped member go with it
+        i = bisect_right(starts, edit.span.start) - 1
+        if i < 0 or not extra[i].span.covers(edit.span):
+            kept.append(edit)
+    kept.sort(key=lambda x: (x.span.start, x.span.end))
     try:
         return read_sequence(apply_edits(text, kept)), kept
     except ValueError as e:
