@@ -544,8 +544,10 @@ class StreamParser:
         return bool(self._tail)
 
     def _unit(self, body: _Open, text: str, closed: bool, kind: str) -> Body:
-        owner = body.opening.owner
-        return Body(text, body.start, body.opener, closed, kind, owner.id if owner else "")
+        opening = body.opening
+        span = opening.name_span.shift(body.opener) if opening.name_span else None
+        owner = opening.owner.id if opening.owner else ""
+        return Body(text, body.start, body.opener, closed, kind, owner, opening.name, span)
 
     def _reading(self, opening: Opening, closed: bool) -> Reading:
         return Reading(opening, closed, self.options.repair, self.options.max_depth, self.tools)
