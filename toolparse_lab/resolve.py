@@ -35,6 +35,8 @@ class Body:
     closed: bool
     kind: str  # how it was closed, see scan.Close
     protocol: str = ""  # the format that opened it, where several are read at once
+    name: str = ""  # the tool, where the opener names it
+    name_span: Span | None = None
 
 
 class Resolver:
@@ -76,7 +78,7 @@ class Resolver:
                 0, Problem("scan", "call.truncated", "error", "the text ends inside this call", "", segment.span)
             )
         return ToolCall(
-            index=index, segment_index=segment_index, name="", name_span=None, wire_id=None,
+            index=index, segment_index=segment_index, name=body.name, name_span=body.name_span, wire_id=None,
             protocol=body.protocol or self.protocol.id, status=status, confidence=1.0,
             source_json="", arguments_json="", problems=tuple(problems), segment=segment,
         )  # fmt: skip
