@@ -126,8 +126,12 @@ class Resolver:
             result = coerce(d.arguments, tool.schema_json, self.options.coerce, one_item=d.untyped)
             coerced = result.steps
             if coerced:
-                value = result.value
-                arguments_json = write_canonical(value)
+                try:
+                    arguments_json, value = write_canonical(result.value), result.value
+                except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
+                    coerced = ()
+                    message = "coercion gave a number that is not finite, so the arguments stay as they were"
+                    problems.append(Problem("coerce", "coerce.not-finite", "error", message))
         origins = OriginTable(lambda: trace_origins(d, (), body.start, body.text)[0])
         if coerced:
             table, spans = trace_origins(d, coerced, body.start, body.text)

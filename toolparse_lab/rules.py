@@ -89,6 +89,10 @@ _RULES = (
     Rule("coerce.item-list", "An object with the one key 'item' becomes an array."),
     Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their order."),
     Rule("coerce.single-key-array", "An object whose one key holds an array becomes that array.", lossless=False),
+    Rule("coerce.go-parse-float", "Text that Go's strconv.ParseFloat takes becomes that number."),
+    Rule("coerce.go-parse-int", "Text that Go's strconv.ParseInt takes becomes that integer."),
+    Rule("coerce.go-parse-bool", "Text that Go's strconv.ParseBool takes becomes that boolean."),
+    Rule("coerce.lossy", "Something that validates is put in the value's place.", lossless=False),
     Rule("coerce.unwrap-single", "An object with one key becomes its value.", lossless=False),
 )  # fmt: skip
 
@@ -120,6 +124,7 @@ _CODES = (
     Code("decode.duplicate-key", "A key stands twice with different values."),
     Code("decode.duplicate-string-tag", "A string parameter stands twice."),
     Code("decode.too-deep", "The value nests deeper than the limit."),
+    Code("coerce.not-finite", "Coercion gave a number that is not finite; the arguments stay as they were."),
     Code("validate.type", "A value has another type than the schema says."),
     Code("validate.required", "A required argument is missing."),
     Code("validate.enum", "A value is none of the values the schema lists."),

@@ -9,7 +9,7 @@ from .scalars import SPACE, from_untyped_text, json_of
 from .view import View
 
 if TYPE_CHECKING:
-    from .coerce import Walk
+    from .walk import Walk
 
 
 def from_text(walk: Walk, value: str, view: View, path: str) -> Value:

@@ -2,7 +2,8 @@
 
 ``none`` changes nothing. ``safe`` makes only lossless changes, and none to a value that is already legal, to a
 union that admits text, or to a key the schema does not declare. ``middleware`` also splits text into lists,
-unwraps single keys and reads values the schema says nothing of.
+unwraps single keys and reads values the schema says nothing of. ``seed-layer2`` is a Go orchestrator's coercion to
+the letter: top-level text only, by strconv. ``lossy`` is a negative control: whatever makes a value validate.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 from ..errors import UnknownRule
 from ..types import Policy, Step
-from ..values import Value, escape_token, same
-from . import arrays, scalars
-from .view import View, is_type, view_of
+from ..values import Value, read_plain
+from .policies import coerce_like_go, coerce_lossy
+from .view import view_of
+from .walk import Walk
 
-POLICIES = ("none", "safe", "middleware")
-_MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
+POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
         raise UnknownRule("no coercion policy of this name", got=policy, expected=", ".join(POLICIES))
     if policy == "none":
         return Coerced(value, ())
+    if policy == "seed-layer2":
+        new, steps = coerce_like_go(value, read_plain(schema) if isinstance(schema, str) else schema)
+        return Coerced(new, tuple(steps))
+    if policy == "lossy":
+        new, steps = coerce_lossy(value, view_of(schema))
+        return Coerced(new, tuple(steps))
     walk = Walk(policy, one_item)
     new = walk.value(value, view_of(schema), "", 0)
     return Coerced(new, tuple(walk.steps))
@@ -49,170 +56,3 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
 def coerce_by_schema(value: Any, schema: Any = None) -> Value:
     """`value` under the policy ``middleware``, without the record of what was done."""
     return coerce(value, schema, "middleware").value
-
-
-class Walk:
-    """One coercion under way."""
-
-    __slots__ = ("one_item", "policy", "safe", "steps")
-
-    def __init__(self, policy: str, one_item: bool = False) -> None:
-        self.policy = policy
-        self.one_item = one_item
-        self.safe = policy == "safe"
-        self.steps: list[Step] = []
-
-    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
-        self.steps.append(Step("coerce", rule, path, None, before, after))
-        return after
-
-    def value(self, value: Value, view: View, path: str, depth: int) -> Value:
-        kind = type(value)
-        leaf = view.leaf
-        # The clean scalar, which is nearly every value of nearly every call.
-        if (
-            (leaf is not None and (leaf == "string" and kind is str))
-            or (leaf == "integer" and kind is int)
-            or (leaf == "number" and (kind is int or isinstance(value, float)))
-            or (leaf == "boolean" and kind is bool)
-        ):
-            return value
-        if depth > _MAX_DEPTH:
-            return value
-        if view.any_of:
-            return self.union(value, view, path, depth)
-        if view.enum is not None:
-            return scalars.to_enum(self, value, view, path)
-        if view.types is None:
-            return self.untyped(value, view, path, depth)
-        if kind is str:
-            return self.text(value, view, path, depth)
-        if kind is dict:
-            return self.mapping(value, view, path, depth)
-        if kind is list:
-            return self.sequence(value, view, path, depth)
-        return self.scalar(value, view, path, depth)
-
-    def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The branch the value fits, as it is or after coercion; more than one way under `safe` is no way."""
-        if isinstance(value, str) and view.admits_string():
-            return value
-        branches = view.any_of
-        mark = len(self.steps)
-        fits: list[tuple[Value, list[Step]]] = []
-        for branch in branches:
-            new = self.value(value, branch, path, depth + 1)
-            steps = self.steps[mark:]
-            del self.steps[mark:]
-            if branch.conforms(new):
-                if not steps:
-                    return value
-                if not any(same(new, other) for other, _ in fits):
-                    fits.append((new, steps))
-        if not fits or (self.safe and len(fits) > 1):
-            return value
-        new, steps = fits[0]
-        self.steps.extend(steps)
-        return new
-
-    def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The schema names no type: declared members of objects are still coerced, text only by `middleware`."""
-        if isinstance(value, dict) and not view.open:
-            return self.members(value, view, path, depth)
-        if self.safe or not isinstance(value, str):
-            return value
-        return scalars.from_untyped_text(self, value, path)
-
-    def text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Text where the schema may want something else."""
-        types = view.types or ()
-        if "string" in types and (self.safe or types in (("string",), ("string", "null"))):
-            return value
-        for name in types:
-            if name == "object":
-                new = scalars.object_from_text(self, value, path)
-                if new is not value:
-                    return self.mapping(new, view, path, depth)
-            elif name == "array":
-                new = arrays.from_text(self, value, view, path)
-                if new is not value:
-                    return self.sequence(new, view, path, depth)
-            else:
-                new = scalars.from_text(self, value, name, path)
-                if new is not value:
-                    return new
-        return value
-
-    def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        if view.allows("object"):
-            return self.members(value, view, path, depth)
-        if view.allows("array"):
-            new = arrays.from_mapping(self, value, path)
-            if new is not value:
-                return self.sequence(new, view, path, depth)
-            return self.wrapped(value, view, path, depth)
-        if not self.safe and len(value) == 1:
-            inner = next(iter(value.values()))
-            mark = len(self.steps)
-            self.note("coerce.unwrap-single", path, value, inner)
-            new = self.value(inner, view, path, depth + 1)
-            if any(is_type(new, t) for t in view.types or ()):
-                return new
-            del self.steps[mark:]
-        return value
-
-    def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        out: dict[str, Value] | None = None
-        for key, member in value.items():
-            child = view.child(key)
-            if child is None:
-                if self.safe or key in view.properties or not isinstance(member, str):
-                    continue
-                new = scalars.from_untyped_text(self, member, f"{path}/{escape_token(key)}")
-            elif child.fixed:
-                continue
-            else:
-                new = self.value(member, child, f"{path}/{escape_token(key)}", depth + 1)
-            if new is not member:
-                if out is None:
-                    out = dict(value)
-                out[key] = new
-        return value if out is None else out
-
-    def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
-        if not view.allows("array"):
-            return value
-        prefix, items = view.prefix, view.items
-        out: list[Value] | None = None
-        for i, item in enumerate(value):
-            child = prefix[i] if i < len(prefix) else items
-            if child is None:
-                continue
-            new = self.value(item, child, f"{path}/{i}", depth + 1)
-            if new is not item:
-                if out is None:
-                    out = list(value)
-                out[i] = new
-        return value if out is None else out
-
-    def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A single value where an array is wanted; under `safe` only if the array is then legal."""
-        if value is None and (view.admits_null() or self.safe):
-            return value
-        mark = len(self.steps)
-        new = self.sequence(self.note("coerce.wrap-array", path, value, [value]), view, path, depth + 1)
-        if self.safe and not view.conforms(new):
-            del self.steps[mark:]
-            return value
-        return new
-
-    def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A number, boolean or null that is none of the types wanted."""
-        types = view.types or ()
-        if any(is_type(value, t) for t in types):
-            return value
-        if "string" in types:
-            return scalars.to_text(self, value, path)
-        if "array" in types:
-            return self.wrapped(value, view, path, depth)
-        return value

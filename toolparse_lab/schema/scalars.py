@@ -11,7 +11,7 @@ from ..values import Num, Value, number, same, write_canonical
 from .view import View, is_type
 
 if TYPE_CHECKING:
-    from .coerce import Walk
+    from .walk import Walk
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
