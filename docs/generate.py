@@ -28,6 +28,7 @@ FAMILIES = {
 STAGES = {
     "call": "The call as a whole",
     "decode": "The body of a call",
+    "coerce": "Arguments that are brought to their schema",
     "validate": "Arguments against their schema",
     "parser": "The parser itself",
 }
