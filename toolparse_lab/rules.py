@@ -109,7 +109,6 @@ _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.missing-closer", "The closer is missing, but the body is complete."),
     Code("call.rescued-closer", "A closer that stood inside an unterminated string was taken as the closer."),
-    Code("call.orphan-opener", "An opener without a body is kept as text."),
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),

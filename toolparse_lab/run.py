@@ -16,9 +16,8 @@ from .runner.store import Store
 from .types import ParseOptions, Policy
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from .evals.compare import ArmComparison
+    from .evals.frames import Frame
     from .evals.report import Matrix, Report
 
 HEADLINE: Policy = "safe"
@@ -135,7 +134,7 @@ class Run:
 
     # frames
 
-    def frame(self, *, protocol: str | None = None, policies: Sequence[Policy] = (HEADLINE,)) -> pd.DataFrame:
+    def frame(self, *, protocol: str | None = None, policies: Sequence[Policy] = (HEADLINE,)) -> Frame:
         """The trials frame: one row a completion × parse protocol × policy."""
         from .evals.frames import trials_frame
 
@@ -143,19 +142,19 @@ class Run:
 
     trials_df = frame
 
-    def calls_df(self, **reading: Any) -> pd.DataFrame:
+    def calls_df(self, **reading: Any) -> Frame:
         """One row a call that was found."""
         from .evals.frames import calls_frame
 
         return calls_frame(self.trials(**reading))
 
-    def events_df(self, **reading: Any) -> pd.DataFrame:
+    def events_df(self, **reading: Any) -> Frame:
         """One row a repair, step, problem or retry."""
         from .evals.frames import events_frame
 
         return events_frame(self.trials(**reading))
 
-    def chunks_df(self, case_id: str) -> pd.DataFrame:
+    def chunks_df(self, case_id: str) -> Frame:
         """One row a chunk of the answers to one case, with its arrival time in seconds."""
         from .evals.frames import chunks_frame
 

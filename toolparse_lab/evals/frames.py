@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ from .trial import Trial
 
 if TYPE_CHECKING:
     from ..runner.types import Completion
+
+Frame: TypeAlias = pd.DataFrame
+"""What every function here gives back."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
