@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import types
 import typing
@@ -77,13 +78,20 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
         tools = [tools] if _is_definition(tools) else [_named(k, v) for k, v in tools.items()]
     elif isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
-    specs = tuple(ToolSpec.of(t) for t in tools)
+    specs = tuple(ToolSpec.of(t) for tool in tools for t in _capabilities(tool))
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
             raise BadToolSpec("two tools have the same name", got=spec.name, hint="give each tool its own name")
         seen.add(spec.name)
     return specs
+
+
+def _capabilities(x: Any) -> Iterable[Any]:
+    """An agent is as many tools as it has capabilities; anything else is one."""
+    if isinstance(x, Mapping) and isinstance(x.get("capabilities"), (list, tuple)):
+        return tuple(x["capabilities"])
+    return (x,)
 
 
 def _is_definition(x: Mapping[Any, Any]) -> bool:
@@ -102,6 +110,11 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise BadToolSpec("a tool has no name", got=x, expected=_SHAPES)
+    if "capabilities" in body:
+        raise BadToolSpec(
+            f"the agent {name!r} is as many tools as it has capabilities", got=x,
+            expected="one capability", hint="give the agent in a list of tools, or one of its capabilities",
+        )  # fmt: skip
     description = body.get("description") or ""
     for key in ("parameters", "inputSchema", "input_schema", "schema"):
         if key in body:
@@ -170,15 +183,17 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
     if not isinstance(name, str) or not name or name == "<lambda>":
         raise BadToolSpec("a function used as a tool needs a name", got=f, hint="use def, or give a dict")
     try:
-        hints = typing.get_type_hints(f)
+        hints = typing.get_type_hints(f, include_extras=True)
     except Exception as e:
         raise BadToolSpec(f"the annotations of {name}() cannot be read", got=str(e)) from None
     properties: dict[str, Any] = {}
     required: list[str] = []
+    definitions: dict[str, Any] = {}
     for p in inspect.signature(f).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
-        schema = annotation_schema(hints.get(p.name, Any), f"{name}({p.name})")
+        where = f"{name}({p.name})"
+        schema = _without_definitions(annotation_schema(hints.get(p.name, Any), where), definitions, where)
         if p.default is p.empty:
             required.append(p.name)
         else:
@@ -190,7 +205,21 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
                 schema = {**schema, "default": p.default}
         properties[p.name] = schema
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    if definitions:
+        schema["$defs"] = definitions
     return ToolSpec(name, inspect.getdoc(f) or "", write_canonical(schema))
+
+
+def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -> Any:
+    """A model's schema with its $defs moved to `definitions`: its references count from the root of the whole."""
+    if isinstance(schema, list):
+        return [_without_definitions(x, definitions, where) for x in schema]
+    if not isinstance(schema, dict):
+        return schema
+    for key, found in schema.get("$defs", {}).items():
+        if definitions.setdefault(key, found) != found:
+            raise BadToolSpec(f"two models of {where} have one name", got=key, hint="rename one, or give a dict")
+    return {k: _without_definitions(v, definitions, where) for k, v in schema.items() if k != "$defs"}
 
 
 def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
@@ -224,6 +253,8 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
     if origin is dict or (origin is not None and isinstance(origin, type) and issubclass(origin, Mapping)):
         return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
     if isinstance(hint, type):
+        if issubclass(hint, enum.Enum):
+            return {"enum": [member.value for member in hint]}
         for base in hint.__mro__:
             if base in _JSON_TYPES:
                 return {"type": _JSON_TYPES[base]}
