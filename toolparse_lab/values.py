@@ -327,10 +327,10 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _exact(x: int | float) -> int | float | Decimal:
-    if not isinstance(x, Num):
+    if isinstance(x, int) or not (isinstance(x, Num) or math.isfinite(x)):
         return x
     try:
-        return Decimal(x.text)
+        return Decimal(x.text if isinstance(x, Num) else float.__repr__(x))  # a float means the digits it prints
     except ArithmeticError:  # an exponent beyond Decimal's own range
         return float(x)
 
