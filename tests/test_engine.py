@@ -1,0 +1,217 @@
+"""The push engine: events, chunks, cost, and what it never does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+
+TOOLS = [
+    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+    {
+        "name": "put",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "o": {"type": "object", "properties": {"k": {"type": "number"}}},
+            },
+        },
+    },
+]
+CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+
+
+def events(chunks: list[str], protocol: str = "hermes", **options: Any) -> list[list[tuple[str, str]]]:
+    """(kind, text) of the events of each chunk, and of the close."""
+    parser = tp.stream(protocol, TOOLS, options or None)
+    found = [parser.feed(c) for c in chunks]
+    parser.close()
+    found.append(parser.last_events())
+    raw = "".join(chunks)
+    return [
+        [(type(e).__name__, raw[e.start :] if isinstance(e, tp.Retract) else e.span.of(raw)) for e in batch]
+        for batch in found
+    ]
+
+
+def test_a_call_is_delivered_as_soon_as_it_closes() -> None:
+    assert events(["hi <tool", CALL[5:-3], "ll>"])[2] == [("CallEnd", "</tool_call>")]
+
+
+def test_text_is_said_at_once_and_an_opener_is_waited_for() -> None:
+    assert events(["hello ", "<", "b>", "<tool_c"]) == [
+        [("TextDelta", "hello ")],
+        [],
+        [("TextDelta", "<b>")],
+        [],
+        [("TextDelta", "<tool_c")],
+    ]
+
+
+def test_the_body_streams() -> None:
+    said = events(["<tool_call>", '{"name": "f", ', '"arguments": {}}', "</tool_call>"])
+    assert said[0] == [("CallStart", "<tool_call>")]
+    assert said[1] == [("CallDelta", '{"name": "f", ')]
+    assert said[3][-1] == ("CallEnd", "</tool_call>")
+
+
+def test_a_wrong_closer_is_retracted() -> None:
+    said = [e for batch in events(['<tool_call>{"name": "f", "x": "</tool_call>', "\n"]) for e in batch]
+    assert said[-1][0] == "TextDelta" or said[-1][0] == "CallEnd"
+    result = tp.parse('<tool_call>{"name": "f", "x": "</tool_call>\n', "hermes", TOOLS)
+    assert [c.status for c in result.calls] == ["undecodable"]
+
+
+def test_recovered_calls_are_never_said_as_text_first() -> None:
+    said = events(['{"name": "f", ', '"arguments": {"a": 1}}'])
+    assert [kind for batch in said for kind, _ in batch] == ["Recovered"]
+
+
+def test_feed_after_close_is_an_error_and_close_is_not() -> None:
+    parser = tp.stream("hermes")
+    parser.feed("<tool")
+    first = parser.close()
+    assert parser.close() is first
+    with pytest.raises(tp.errors.ParserClosed):
+        parser.feed("y")
+    assert parser.last_events() != ()
+    assert parser.last_events() == ()
+
+
+def test_empty_chunks_and_nothing() -> None:
+    parser = tp.stream("hermes")
+    assert parser.feed("") == ()
+    result = parser.close()
+    assert (result.raw, result.segments, result.calls) == ("", (), ())
+    assert result.ok
+
+
+def test_surrogate_halves_are_joined() -> None:
+    parser = tp.stream("hermes")
+    parser.feed("a\ud83d")
+    parser.feed("\ude00b\ud83d")
+    assert parser.close().raw == "a😀b\ud83d"
+
+
+def test_long_runs_of_backticks_are_several() -> None:
+    raw = "`" * 1000 + "\n" + CALL
+    whole = tp.parse(raw, "hermes", TOOLS)
+    parser = tp.stream("hermes", TOOLS)
+    for c in raw:
+        parser.feed(c)
+    assert parser.close() == whole
+
+
+def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
+    """Beyond a few blocks the tail is looked at only now and then; nothing may get lost by that."""
+    body = "x" * 30_000
+    raw = f'{{"name": "put", "arguments": {{"path": "{body}"}}}}'
+    whole = tp.parse(raw, "hermes", TOOLS)
+    assert [c.status for c in whole.calls] == ["ok"]
+    parser = tp.stream("hermes", TOOLS)
+    for i in range(0, len(raw), 7):
+        parser.feed(raw[i : i + 7])
+    assert parser.close() == whole
+
+
+HOSTILE: dict[str, tuple[str, str]] = {
+    "openers": ("hermes", "<tool_call>"),
+    "openers with a brace": ("hermes", '<tool_call>{"'),
+    "bodies that break off": ("hermes", '<tool_call>{"name": "f"'),
+    "strings that stay open": ("hermes", '<tool_call>{"name": "f</tool_call>'),
+    "broken calls": ("hermes", "<tool_call>{'name': 'f', 'arguments': {'a': '1',}}</tool_call>"),
+    "braces": ("auto", "{"),
+    "heads of bare calls": ("auto", '{"name": "f" '),
+    "quotes": ("auto", '"'),
+    "backticks": ("auto", "`"),
+    "backtick lines": ("gemma", "`\n"),
+    "fences": ("auto", "```\n"),
+    "quoted openers": ("auto", "` <tool_call> "),
+    "angle brackets": ("auto", "<"),
+    "white space": ("auto", " "),
+    "comment openers": ("morph_xml", "<!--"),
+    "elements that stay open": ("morph_xml", "<put>"),
+    "text closers": ("morph_xml", "<put><path>x</path> y"),
+    "broken text closers": ("morph_xml", "</path"),
+    "thoughts": ("auto", "<think>"),
+    "channels": ("harmony_channel", "<|channel|>"),
+    "sections": ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"),
+    "python calls": ("pythonic", "[f("),
+    "half a surrogate pair": ("auto", "\ud83d"),
+}
+
+
+@pytest.mark.parametrize(("protocol", "piece"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("size", [4, 1_000_000])
+@pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
+def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
+    """At most 60 microseconds of CPU a character, ten times what the slowest text needs; a square needs far more."""
+    raw = lead + piece * (20_000 // len(piece))
+    start = time.process_time()
+    parser = tp.stream(protocol, TOOLS)
+    for i in range(0, len(raw), size):
+        parser.feed(raw[i : i + size])
+    parser.close()
+    assert time.process_time() - start < len(raw) * 60e-6
+
+
+def test_many_coerced_values_are_traced_in_one_walk() -> None:
+    import json
+
+    items = [json.dumps({"n": str(i)}) for i in range(1500)]
+    tools = [
+        {
+            "name": "f",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "v": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+                },
+            },
+        }
+    ]
+    raw = "<tool_call>" + json.dumps({"name": "f", "arguments": {"v": items}}) + "</tool_call>"
+    start = time.process_time()
+    (call,) = tp.parse(raw, "hermes", tools).calls
+    assert time.process_time() - start < 3
+    assert call.arguments["v"][1499] == {"n": 1499}
+    assert call.origin("/v/1499/n").span.of(raw) == "1499"
+    assert len(call.steps) == 3000
+
+
+HARD_TEXTS = [
+    '{"n": ' + "1" * 5000 + "}",
+    '{"n": 1e999999999999999999999}',
+    '{"n": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    '{"n": "\ud83d \x00 \\ud83d"}',
+    '{"\x00": {"": []}, "a/b~c": 1}',
+    '{"n": NaN}',
+    "[" * 100_000,
+    '{"__proto__": {"constructor": 1}}',
+]
+
+
+@pytest.mark.parametrize("arguments", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
+@pytest.mark.parametrize("protocol", [*tp.protocols(), "auto"])
+def test_hard_texts_never_raise(protocol: str, arguments: str) -> None:
+    import json
+    import pickle
+
+    for raw in (
+        f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>',
+        f"<put><path>{arguments}</path><o>{arguments}</o></put>",
+        f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
+        f"[f(a={arguments})]",
+        f"```tool_call\n{arguments}\n```",
+        arguments,
+    ):
+        result = tp.parse(raw, protocol, TOOLS, {"coerce": "middleware"})
+        assert not any(p.code == "parser.failed" for p in result.all_problems())
+        for call in result.calls:
+            assert isinstance(call.arguments, dict)
+        assert tp.ParseResult.from_dict(json.loads(result.to_json())) == result
+        assert pickle.loads(pickle.dumps(result)) == result
