@@ -139,7 +139,7 @@ class StreamParser:
 
     def text_of(self, span: Span) -> str:
         """The characters of a span of what was fed, whatever the number of chunks before it."""
-        size = self._base + len(self._tail)
+        size = self._base + len(self._tail) + self._late_size
         pieces: list[str] = []
         for piece in reversed(self._pieces):
             size_before = size - len(piece)
