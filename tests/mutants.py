@@ -1,0 +1,141 @@
+"""Plants bugs in engine, scanners and codecs, and sees whether the tests notice: python tests/mutants.py
+
+Each mutant is one line changed in a copy of the package; it is killed when the laws or the case tables fail on it.
+Prints one line a mutant and leaves with 1 if any survived.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTS = ["tests/test_laws.py", "tests/test_conformance.py"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`old` stands once in `file` and is replaced by `new`; `about` says which promise that breaks."""
+
+    file: str
+    old: str
+    new: str
+    about: str
+
+
+MUTANTS = (
+    Mutant(
+        "engine.py", "if close.hidden and close.kind in", "if False and close.kind in", "no rescue behind an open quote"
+    ),
+    Mutant("engine.py", "self._events.append(Retract(end))", "pass", "deltas that went too far are not taken back"),
+    Mutant(
+        "engine.py",
+        "if isinstance(decoded, Refusal) and not body.opening.speculative:",
+        "if False:",
+        "a broken call swallows the next one",
+    ),
+    Mutant(
+        "engine.py",
+        "if self._fence:\n            return None",
+        "if False:\n            return None",
+        "calls in code fences",
+    ),
+    Mutant("engine.py", "self._base += n", "self._base += n + (n > 40)", "offsets drift"),
+    Mutant(
+        "scan.py",
+        "return any(lit.startswith(rest) for lit in self._literals)",
+        "return False",
+        "closers cut by a chunk",
+    ),
+    Mutant(
+        "scan.py",
+        'elif tok in "}]":\n                    self._depth -= 1',
+        'elif tok in "}]":\n                    pass',
+        "depth",
+    ),
+    Mutant("scan.py", "pos = m.end() + 1\n", "pos = m.end()\n", "an escaped quote ends the string"),
+    Mutant(
+        "scan.py", 'return tail[end : end + 1] in ("<", "")', "return True", "a closing tag inside a text parameter"
+    ),
+    Mutant(
+        "scan.py",
+        "settled = len(tail) if final else partial_start(tail, self._literals)",
+        "settled = len(tail)",
+        "think tags cut",
+    ),
+    Mutant("rjson/damage.py", "if good_letters and any(", "if False and any(", "ambiguous backslashes are guessed"),
+    Mutant(
+        "rjson/damage.py",
+        "if self.text[end - 1].isdigit() and not self.numbers_end:",
+        "if False:",
+        "cut numbers are read",
+    ),
+    Mutant(
+        "rjson/positions.py", "return offset + self._shift[i]", "return offset", "origins ignore the edits before them"
+    ),
+    Mutant("rjson/repair.py", "if len(out) != len(pairs):", "if False:", "doubled keys go unnoticed"),
+    Mutant(
+        "protocols/json_call.py",
+        'raise Refusal("decode.ambiguous", f"no arguments',
+        'return {}, [], []; (f"no arguments',
+        "arguments are lost",
+    ),
+    Mutant("protocols/python_call.py", "if key in arguments:", "if False:", "an argument given twice"),
+    Mutant(
+        "rxml/reader.py", "return _NAMED[m[3]]", 'return _NAMED[m[3]] if m[3] != "amp" else unescape("&")', "entities"
+    ),
+    Mutant("schema/walk.py", "if self.safe and not view.conforms(new):", "if False:", "safe wraps what stays illegal"),
+    Mutant("schema/scalars.py", "if not _NUMBER.fullmatch(text):", "if not _NUMBER.match(text):", "5 km becomes 5"),
+    Mutant("provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
+    Mutant(
+        "recovery.py",
+        "if not calls or not all(c.valid for c in calls):",
+        "if not calls:",
+        "JSON in prose becomes a call",
+    ),
+)
+
+
+def plant(mutant: Mutant, package: Path) -> None:
+    """Changes the copy; raises LookupError where the line is not there exactly once, so that no mutant rots."""
+    file = package / mutant.file
+    text = file.read_text("utf-8")
+    if text.count(mutant.old) != 1:
+        raise LookupError(f"{mutant.file}: {mutant.old!r} stands there {text.count(mutant.old)} times")
+    file.write_text(text.replace(mutant.old, mutant.new), "utf-8")
+
+
+def killed(mutant: Mutant) -> tuple[bool, float]:
+    """Whether the tests fail on the mutant, and after how many seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in ("toolparse_lab", "tests"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "browser"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        plant(mutant, copy / "toolparse_lab")
+        started = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False)
+        return done.returncode == 1, time.monotonic() - started
+
+
+def main(argv: list[str]) -> int:
+    survivors = 0
+    chosen = [m for m in MUTANTS if not argv or any(a in m.file or a in m.about for a in argv)]
+    for mutant in chosen:
+        dead, seconds = killed(mutant)
+        survivors += not dead
+        print(f"{'killed  ' if dead else 'SURVIVED'} {seconds:5.1f} s  {mutant.file}: {mutant.about}", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} killed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
