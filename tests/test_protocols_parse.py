@@ -31,7 +31,7 @@ def test_parse(case: dict[str, Any]) -> None:
 
 def shipped() -> list[Any]:
     """Every shipped case of a format that is here, under its protocol and under `auto`."""
-    out = []
+    out: list[Any] = []
     for name in ("formats.jsonl", "damaged_calls.jsonl"):
         for case in load(name, SHIPPED):
             if case["format"] in tp.protocols():

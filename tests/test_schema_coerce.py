@@ -90,8 +90,8 @@ def test_schema_as_text_mapping_bool_and_none() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     for given in (schema, json.dumps(schema)):
         assert tp.coerce({"a": "1"}, given).value == {"a": 1}
-    for given in (True, None):
-        assert tp.coerce({"a": "1"}, given).value == {"a": "1"}
+    for nothing in (True, None):
+        assert tp.coerce({"a": "1"}, nothing).value == {"a": "1"}
 
 
 def test_number_lexemes_become_text_as_written() -> None:

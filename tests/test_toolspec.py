@@ -28,7 +28,7 @@ class Port(pydantic.BaseModel):  # type: ignore[misc, name-defined]  # imported 
 
     name: str
     depth: float | None = None
-    near: list[Port] = []
+    near: list[Port] = pydantic.Field(default=[])
 
 
 def lookup(
@@ -76,7 +76,10 @@ def test_a_tool_without_parameters() -> None:
 
 
 def test_type_words_of_parameter_lists() -> None:
-    words = {"string": "string", "float64": "number", "int32": "integer", "bool": "boolean", "list": "array", "map": "object"}  # fmt: skip
+    words = {
+        "string": "string", "float64": "number", "int32": "integer", "bool": "boolean", "list": "array",
+        "map": "object",
+    }  # fmt: skip
     spec = tp.ToolSpec.of(
         {"name": "f", "parameters": [{"name": w, "type": w, "required": w == "bool", "enum": [1]} for w in words]}
     )
@@ -146,7 +149,8 @@ def test_models_inside_a_function_keep_their_references() -> None:
     def plan(start: Port, stops: list[Port]) -> None: ...
 
     plan.__annotations__ = {"start": Port, "stops": list[Port], "return": None}
-    raw = '<tool_call>{"name": "plan", "arguments": {"start": {"name": "a", "near": "[{\\"name\\": 1}]"}, "stops": "[]"}}</tool_call>'
+    arguments = '{"start": {"name": "a", "near": "[{\\"name\\": 1}]"}, "stops": "[]"}'
+    raw = f'<tool_call>{{"name": "plan", "arguments": {arguments}}}</tool_call>'
     (call,) = tp.parse(raw, "hermes", [plan]).calls
     assert call.valid, call.problems
     assert call.arguments == {"start": {"name": "a", "near": [{"name": "1"}]}, "stops": []}

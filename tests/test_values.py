@@ -59,7 +59,7 @@ def test_white_space_goes() -> None:
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "", "{", "01", "1.", "'a'", "[1,]", '"\n"', "{} {}"])
 def test_what_is_not_json(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         read_strict(text)
 
 
@@ -158,7 +158,7 @@ def test_pointers(path: str, value: Any) -> None:
 
 @pytest.mark.parametrize("path", ["/x", "/a/b~1c/2", "/a/b~1c/-1", "/a/b~1c/x", "/a/b~1c/0/y", "/a/b~1c/²"])
 def test_pointers_to_nothing(path: str) -> None:
-    with pytest.raises(KeyError, match="."):
+    with pytest.raises(KeyError, match=r"."):
         pointer_get(DOCUMENT, path)
 
 

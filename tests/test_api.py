@@ -1,0 +1,51 @@
+"""The two doors: what they take and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+
+
+@pytest.mark.parametrize("raw", [5, None, b"x", ["x"]])
+def test_raw_is_text(raw: Any) -> None:
+    with pytest.raises(tp.errors.UsageError) as caught:
+        tp.parse(raw, "hermes")
+    assert type(raw).__name__ in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"protocol": "nope"}, tp.errors.UnknownProtocol),
+        ({"protocol": 5}, tp.errors.UnknownProtocol),
+        ({"tools": 5}, tp.errors.BadToolSpec),
+        ({"options": {"nope": 1}}, tp.errors.BadOptions),
+    ],
+)
+def test_what_is_wrong_with_the_call_itself(arguments: dict[str, Any], error: type[Exception]) -> None:
+    for door in (lambda **k: tp.parse("x", **k), lambda **k: tp.stream(**{"protocol": "hermes", **k})):
+        with pytest.raises(error):
+            door(**arguments)
+
+
+def test_parse_is_one_feed_and_one_close() -> None:
+    raw = 'x <tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    parser = tp.stream("hermes", [{"name": "f"}])
+    parser.feed(raw)
+    assert parser.close() == tp.parse(raw, "hermes", [{"name": "f"}])
+
+
+def test_the_default_is_auto() -> None:
+    assert tp.parse("x").protocol == "auto"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in tp.__all__:
+        if name not in ("Case", "Cases", "Lab", "Model", "load_cases"):  # these import what the core does without
+            assert getattr(tp, name) is not None
+    assert set(tp.__all__) <= set(dir(tp))
+    with pytest.raises(AttributeError):
+        tp.nothing_of_the_kind  # noqa: B018
