@@ -7,6 +7,7 @@ character is shown to a scanner once, and going back after a wrong closer has a 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from functools import lru_cache
 
@@ -76,6 +77,7 @@ class StreamParser:
         self._ticks = 0  # length of the run of backticks that opened inline code on this line
         self._quote = (0, 0, False)  # between these offsets nothing ends the quoted code that ends, or not, behind them
         self._fence = 0  # length of the run of backticks that opened a code fence
+        self._lone = _NOT  # where we are in a code fence before which nothing was said
         self._debt = 0  # characters that were shown to scanners a second time
         self._deaf = 0  # up to this offset nothing is held back for recovery
         self._started = False
@@ -196,6 +198,8 @@ class StreamParser:
                 self._word()
             if m["line"] is not None:
                 self._blank, self._ticks = True, 0
+                if self._lone == _FENCE_LINE:
+                    self._lone = _INSIDE
                 pos = m.end()
                 continue
             if m["ticks"] is not None:
@@ -236,6 +240,8 @@ class StreamParser:
         """Something that is no white space was read as text."""
         self._blank = self._fresh = False
         self._spoken = True
+        if self._lone == _INSIDE:
+            self._lone = _NOT
 
     def _text(self, n: int) -> bool:
         """Settles `n` characters of text; always False, so that the loop waits for more."""
@@ -247,7 +253,10 @@ class StreamParser:
     def _backticks(self, run: int) -> None:
         """Keeps track of quoted code: fences at the beginning of a line, inline code inside one."""
         if run >= 3 and self._blank:
-            self._fence = 0 if self._fence and run >= self._fence else self._fence or run
+            if not self._fence:
+                self._fence, self._lone = run, _NOT if self._spoken else _FENCE_LINE
+            elif run >= self._fence:
+                self._fence, self._lone = 0, _NOT
         elif not self._fence:
             self._ticks = 0 if self._ticks == run else self._ticks or run
         self._word()
@@ -263,7 +272,8 @@ class StreamParser:
         if opening is None or isinstance(opening, NeedMore) or opening.kind != "call":
             return opening
         if self._fence:
-            return None  # an example in a code fence is no call
+            # An example in a code fence is no call; but a fence may be all that the model says.
+            return dataclasses.replace(opening, speculative=True) if self._lone == _INSIDE else None
         if self._ticks:
             return self._quoted(tail, at, opening, final)
         return opening
@@ -451,7 +461,8 @@ class StreamParser:
 
     def _abandoned(self, body: _Open, inner: str) -> int | None:
         """Where the next opener stands inside a body that cannot be read: there the model began anew."""
-        for head in self._heads:
+        envelope = (body.opening.owner or self.protocol).envelope
+        for head in getattr(envelope, "restarts", self._heads):
             at = inner.find(head)
             if at >= 0 and self._affordable(body.start + at):
                 return at
@@ -487,7 +498,7 @@ class StreamParser:
         calls = self._resolver.calls(decoded, unit, segment, len(self._segments), len(self._calls))
         self._open = None
         if body.opening.speculative and not any(c.ok for c in calls):
-            self._unspeculate(body, unit.text + self._tail)
+            self._unspeculate(body, after)
             return
         self._segments.append(segment)
         self._calls.extend(calls)
@@ -496,13 +507,14 @@ class StreamParser:
         self._blank = False
         self._spoken = True
 
-    def _unspeculate(self, body: _Open, rest: str) -> None:
-        """Text that only looked like a call without delimiters is text after all."""
-        self._events.append(Retract(body.opener))
-        self._tail = rest
+    def _unspeculate(self, body: _Open, end: int) -> None:
+        """What only looked like a call is text after all, up to `end`."""
+        self._tail = self.text_of(Span(body.opener, end)) + self._tail
         self._base = body.opener
+        self._events.append(Retract(body.opener))
         self._text_start = body.opener
         self._spoken = True
+        self._lone = _NOT
         self._deaf = self._base + 1
         self._open = None
 
@@ -516,13 +528,25 @@ class StreamParser:
         start, end = body.start, self._base
         self._open = None
         if body.opening.kind == "reasoning":
+            spoken = self._call_at_end(text) if self.options.recover and self.tools else None
+            if spoken is not None:
+                self._events.append(Retract(start + spoken))
+                self._tail, self._base, end = text[spoken:], start + spoken, start + spoken
+                where, message = Span(end, end + len(self._tail)), "a call ends reasoning that was never closed"
+                self._problems.append(Problem("scan", "call.after-open-reasoning", "warning", message, "", where))
             if end > start:
                 self._segments.append(Segment("reasoning", Span(start, end), Span(start, end), False))
             self._restart_text()
-            return False
+            return spoken is not None
         cut = _partial_closer(text, getattr(self.protocol.envelope, "closers", ()))
         unit = self._unit(body, text[:cut], False, "end")
         decoded = self._resolver.decode(unit, self._reading(body.opening, False))
+        wrong = _WRONG_CLOSER.search(text) if isinstance(decoded, Refusal) and text.lstrip()[:1] in ("{", "[") else None
+        if wrong:
+            shorter = self._unit(body, text[: wrong.start()], False, "wrong")
+            found = self._resolver.decode(shorter, self._reading(body.opening, False))
+            if not isinstance(found, Refusal):
+                cut, unit, decoded = wrong.start(), shorter, found
         if isinstance(decoded, Refusal):
             again = None if body.opening.speculative else self._abandoned(body, text)
             if again is not None:
@@ -534,7 +558,7 @@ class StreamParser:
                 self._finish_call(body, unit, start + again, start + again, decoded)
                 return True
             if body.opening.speculative:
-                self._unspeculate(body, text)
+                self._unspeculate(body, end)
                 return True
             self._finish_call(body, self._unit(body, text, False, "end"), end, end, decoded)
             return False
@@ -542,6 +566,20 @@ class StreamParser:
             self._events.append(Retract(start + cut))
         self._finish_call(body, unit, start + cut, end, decoded)
         return bool(self._tail)
+
+    def _call_at_end(self, text: str) -> int | None:
+        """Where the calls begin that stand at the very end of open reasoning: good ones, and nothing behind them."""
+        starts = [m.start() for m in self._tokens.finditer(text) if m["head"] in self._heads]
+        found: int | None = None
+        options = dataclasses.replace(self.options, recover=False, reasoning="none")
+        for start in reversed(starts[-_LAST_CALLS:]):
+            trial = StreamParser(self.protocol, self._specs, options)
+            trial.feed(text[start:])
+            result = trial.close()
+            if not result.calls or not all(c.valid for c in result.calls) or result.text.strip():
+                break
+            found = start
+        return found
 
     def _unit(self, body: _Open, text: str, closed: bool, kind: str) -> Body:
         opening = body.opening
@@ -566,6 +604,9 @@ class _Open:
         self.pieces: list[str] = []
 
 
+_NOT, _FENCE_LINE, _INSIDE = range(3)
+_LAST_CALLS = 8  # calls looked at behind open reasoning
+_WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")
 _LINE_OR_TICKS = re.compile(rf"\n|`{{1,{_LONG_RUN}}}")
 
 

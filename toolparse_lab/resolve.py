@@ -88,7 +88,8 @@ class Resolver:
         if not d.readable:
             return ToolCall(
                 index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
-                wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status="undecodable",
+                wire_id=d.wire_id, protocol=body.protocol or self.protocol.id,
+                status="truncated" if d.truncated else "undecodable",
                 confidence=1.0, source_json="", arguments_json="",
                 edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
             )  # fmt: skip
@@ -98,7 +99,10 @@ class Resolver:
                     "scan", "call.rescued-closer", "warning", "the closer stood inside an open string", "", segment.span
                 )
             )
-        if not body.closed or body.kind == "implicit":
+        if body.kind == "wrong":
+            message = "the body is whole, but another format's closer stands behind it"
+            problems.append(Problem("scan", "call.wrong-closer", "warning", message, "", segment.span))
+        elif not body.closed or body.kind == "implicit":
             problems.append(
                 Problem(
                     "scan",

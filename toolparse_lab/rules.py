@@ -34,6 +34,7 @@ _RULES = (
     Rule("rjson.missing-comma", "Two neighbours without a comma get one."),
     Rule("rjson.single-quotes", "A string in single quotes is read as one in double quotes."),
     Rule("rjson.smart-quotes", "A string in typographic quotes is read as one in double quotes."),
+    Rule("rjson.triple-quotes", "A string between triple quotes is read as one in double quotes."),
     Rule("rjson.unquoted-key", "A bare word before a colon is read as a key."),
     Rule("rjson.unquoted-value", "A bare word is read as a string."),
     Rule("rjson.python-literal", "True, False and None are read as true, false and null."),
@@ -57,10 +58,18 @@ _RULES = (
     Rule("rxml.unclosed-tag", "A tag that is still open at the end of its parent is closed."),
     Rule("rxml.mismatched-tag", "A closing tag of a wrong name closes the only tag that is open."),
     Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped."),
+    # repairs of tags with raw text
+    Rule("tags.spelling", "A tag spelt in another way is read as the format's own."),
+    Rule("tags.unclosed-parameter", "A value without its closing tag is closed before the next tag."),
+    Rule("tags.unclosed-function", "A function without its closing tag is closed."),
+    Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
+    Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
+    Rule("tags.prose", "Words before the first function of a block are dropped."),
     # repairs of pythonic text
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
     Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),
     Rule("read.function-wrapper", "The call was wrapped in an OpenAI function object."),
@@ -70,6 +79,7 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
+    Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept once."),
     Rule("read.kimi-id", "The tool's name was taken out of a damaged call id."),
     # coercion by schema
     Rule("coerce.integer-from-string", "Text that is exactly an integer becomes one."),
@@ -108,6 +118,8 @@ class Code:
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.missing-closer", "The closer is missing, but the body is complete."),
+    Code("call.wrong-closer", "The body is whole, but another format's closer stands behind it."),
+    Code("call.after-open-reasoning", "The call stood in reasoning that was never closed, and nothing followed it."),
     Code("call.rescued-closer", "A closer that stood inside an unterminated string was taken as the closer."),
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code("call.no-name", "The body was read, but it names no tool."),
@@ -117,6 +129,7 @@ _CODES = (
     Code("decode.empty", "There is nothing between opener and closer."),
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
+    Code("decode.tags", "The body holds no function in tags that can be read without inventing something."),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),

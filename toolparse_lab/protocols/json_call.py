@@ -63,6 +63,10 @@ class JsonCall:
             value, at = inner, at + "/function"
         key = self._name_key(value)
         name = value.get(key) if key else None
+        if key is None and len(value) == 1 and isinstance(next(iter(value.values())), dict):
+            only = next(iter(value))
+            if only in reading.tools:
+                return self._name_is_key(only, value, source, index, at)
         if key is None or not isinstance(name, str) or not name:
             problem = Problem("read", "call.no-name", "error", "the body names no tool", "")
             return Decoded("", None, problems=(problem,), readable=False, edits=edits)
@@ -99,6 +103,15 @@ class JsonCall:
             name, args, name_span=source.name_span(index, at, key, name), wire_id=wire_id, steps=tuple(steps),
             problems=tuple(problems), edits=edits,
             places=source.places_of(index, base, nested, args if args_key is None else None), unescape=unescape_offsets,
+        )  # fmt: skip
+
+    def _name_is_key(self, name: str, value: dict[str, Value], source: _Source, index: int, at: str) -> Decoded:
+        """`{"tool": {…}}`: a known tool's name as the only key."""
+        base = f"{at}/{escape_token(name)}"
+        return Decoded(
+            name, value[name], name_span=source.key_span(index, base, name),
+            steps=(Step("read", "read.name-is-key", "", None, value, value[name]),),
+            edits=source.edits_of(index, at), places=source.places_of(index, base, ""), unescape=unescape_offsets,
         )  # fmt: skip
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
@@ -211,6 +224,12 @@ class _Source:
     def span_of(self, index: int, path: str) -> Span | None:
         place = self._all()[index].get(path)
         return Span(*place) if place else None
+
+    def key_span(self, index: int, path: str, key: str) -> Span | None:
+        """Where the key of a member stands: the last place of its name before the member's value."""
+        place = self._all()[index].get(path)
+        start = self.body.rfind(key, 0, place[0]) if place else -1
+        return Span(start, start + len(key)) if start >= 0 else None
 
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
         if not self.edits and index == 0 and at == "" and key == "name":

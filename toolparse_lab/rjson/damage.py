@@ -254,6 +254,8 @@ class Damage:
             raise Refusal("decode.truncated-value", "the text ends where a value should be", pos)
         ch = text[pos]
         if ch == '"':
+            if text.startswith('"""', pos):
+                return self.triple_quotes(pos)
             end = self.string(pos, key=False, top=top)
             return self.joined(end, top)
         m = _STRICT_SCALAR.match(text, pos)
@@ -366,6 +368,28 @@ class Damage:
         """Refuses a string in which some backslashes begin escapes with a letter and some letters' do not."""
         if good_letters and any(self.text[b + 1 : b + 2].isalpha() for b in bad):
             raise Refusal("decode.ambiguous", "some backslashes of this string begin escapes and some do not", bad[0])
+
+    def triple_quotes(self, pos: int) -> int:
+        """A string between three quotes on each side, as Python writes texts of several lines."""
+        text = self.text
+        end = text.find('"""', pos + 3)
+        if end < 0:
+            raise Refusal("decode.truncated-value", "a string in triple quotes is not closed", pos)
+        self.edit(pos, pos + 3, '"', "rjson.triple-quotes")
+        i = pos + 3
+        while m := _IN_STRING.search(text, i, end):
+            at = m.start()
+            i = at + 1
+            if m[0] == '"':
+                self.edit(at, at + 1, '\\"', "rjson.triple-quotes")
+            elif m[0] != "\\":
+                self.edit(at, at + 1, escape_control(m[0]), "rjson.raw-control")
+            elif esc := _ESCAPE.match(text, at):
+                i = esc.end()
+            else:
+                self.edit(at, at, "\\", "rjson.bad-escape")
+        self.edit(end, end + 3, '"', "rjson.triple-quotes")
+        return end + 3
 
     def string_ends(self, at: int, *, key: bool, top: str) -> bool:
         """Whether the quote at `at` closes its string, by what follows it."""
