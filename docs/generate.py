@@ -21,6 +21,7 @@ FAMILIES = {
     "rjson": "JSON text",
     "rxml": "XML text",
     "pythonic": "Text of calls in Python syntax",
+    "tags": "Text of function and parameter tags",
     "yaml": "YAML text",
     "read": "A value that is read as a call",
     "coerce": "Arguments that are brought to their schema",

@@ -39,17 +39,30 @@ class AnyEnvelope:
         return tuple(dict.fromkeys(h for p in self.members for h in p.envelope.heads(tools)))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        more: NeedMore | None = None
+        found: list[tuple[Protocol, Opening]] = []
         for p in self.members:
             if not any(text.startswith(h, pos) for h in p.envelope.heads(tools)):
                 continue
-            found = p.envelope.open(text, pos, final, tools)
-            if isinstance(found, NeedMore):
-                more = found
-            elif found is not None:
-                # A format that may still claim the opener would make the answer depend on the chunking.
-                return more if more is not None else replace(found, owner=p)
-        return more
+            opening = p.envelope.open(text, pos, final, tools)
+            if isinstance(opening, NeedMore):
+                return opening  # one that may still claim the opener would make the answer depend on the chunking
+            if opening is not None:
+                found.append((p, opening))
+        return self._owned(found, text, pos, final, tools) if found else None
+
+    def _owned(
+        self, found: list[tuple[Protocol, Opening]], text: str, pos: int, final: bool, tools: Tools
+    ) -> Opening | NeedMore:
+        """Of several formats with one opener that which the body suits; else the first that takes any body."""
+        for p, opening in found if len(found) > 1 else ():
+            suits = getattr(p.envelope, "suits", None)
+            fits = suits(opening, text, pos + opening.end, final, tools) if suits and not opening.whole else False
+            if isinstance(fits, NeedMore):
+                return fits
+            if fits:
+                return replace(opening, owner=p)
+        p, opening = next((f for f in found if not hasattr(f[0].envelope, "suits")), found[0])
+        return replace(opening, owner=p)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         return _owner(opening).envelope.scanner(opening, tools)

@@ -13,10 +13,11 @@ from .protocols.harmony import HARMONY
 from .protocols.json_mix import GEMMA, HERMES
 from .protocols.kimi_k2 import KIMI_K2
 from .protocols.morph_xml import MORPH_XML
+from .protocols.parameter_tags import QWEN3_CODER_XML
 from .protocols.pythonic import PYTHONIC
 
 GROUP = "toolparse_lab.protocols"
-_SHIPPED = (HERMES, GEMMA, MORPH_XML, KIMI_K2, HARMONY, PYTHONIC)
+_SHIPPED = (HERMES, GEMMA, QWEN3_CODER_XML, MORPH_XML, KIMI_K2, HARMONY, PYTHONIC)
 
 
 @lru_cache(maxsize=1)

@@ -75,6 +75,7 @@ class Decoded:
 
     arguments: the arguments as found. places: computed when asked. unescape: offsets in a text's raw characters for
     each character of what they mean, or None where that cannot be told. untyped: every leaf is text, as XML writes it.
+    truncated: not readable because the text ends inside it, which matters where a body holds several calls.
     """
 
     name: str
@@ -86,12 +87,19 @@ class Decoded:
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     untyped: bool = False
+    truncated: bool = False
     places: Callable[[], Places] = field(default=_nowhere, compare=False)
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
 
 
 class Envelope(Interface):
-    """Where calls, reasoning and markup open."""
+    """Where calls, reasoning and markup open.
+
+    Three more names may be there. closers: the literals that close a body. restarts: the literals at which a body that
+    cannot be read may have been begun anew (otherwise the heads). suits(opening, text, at, final, tools): whether the
+    body that begins at `text[at]` is of this format, where another format has the same opener; True, False or
+    NEED_MORE, and a function of the text alone.
+    """
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """The literals an opener may begin with."""
@@ -162,11 +170,15 @@ class Protocol:
         if not isinstance(found, Opening) or found.kind != "call":
             return False
         rest = text[pos + found.end :]
-        close = self.envelope.scanner(found, tools).scan(rest, True)
-        if not isinstance(close, Close):
-            return False
+        if found.whole:
+            body = ""
+        else:
+            close = self.envelope.scanner(found, tools).scan(rest, True)
+            if not isinstance(close, Close):
+                return False
+            body = rest[: close.start]
         try:
-            decoded = self.codec.read(rest[: close.start], Reading(found, True, False, 1000, tools))
+            decoded = self.codec.read(body, Reading(found, True, False, 1000, tools))
         except Refusal:
             return False
         if len(decoded) != 1 or not decoded[0].readable or decoded[0].name != name:

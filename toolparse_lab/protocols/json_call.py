@@ -87,7 +87,12 @@ class JsonCall:
         nested = ""
         if isinstance(args, str):
             nested = args
-            args, step = self._double_encoded(args, reading)
+            args, step, inner_edits = self._double_encoded(args, reading)
+            if inner_edits:
+                placed = source.nested_edits(index, base, nested, inner_edits)
+                if placed is None:
+                    raise Refusal("decode.ambiguous", "the arguments are damaged JSON inside a damaged string", 0)
+                edits = tuple(sorted((*edits, *placed), key=lambda e: (e.span.start, e.span.end)))
             if step is not None:
                 steps.append(step)
         elif args is None:
@@ -137,16 +142,17 @@ class JsonCall:
             return rest, [Step("read", "read.flat-arguments", "", None, value, rest)], []
         raise Refusal("decode.ambiguous", f"no arguments, but other keys: {', '.join(list(rest)[:5])}", 0)
 
-    def _double_encoded(self, text: str, reading: Reading) -> tuple[Value, Step | None]:
+    def _double_encoded(self, text: str, reading: Reading) -> tuple[Value, Step | None, list[Edit]]:
+        """The object that a text of JSON says, the step that says so, and the edits that its text took."""
         if not text.strip():
-            return {}, Step("read", "read.empty-arguments", "", None, text, {})
+            return {}, Step("read", "read.empty-arguments", "", None, text, {}), []
         try:
-            values, _ = _read_nested(text, reading)
+            values, edits = _read_nested(text, reading)
         except Refusal:
-            return text, None
+            return text, None, []
         if len(values) == 1 and isinstance(values[0], dict):
-            return values[0], Step("read", "read.double-encoded", "", None, text, values[0])
-        return text, None
+            return values[0], Step("read", "read.double-encoded", "", None, text, values[0]), edits
+        return text, None, []
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         before, after = self.inner
@@ -270,10 +276,26 @@ class _Source:
             first -= 1
         return {p[len(base) :]: found[p] for p in paths[first : last + 1]}
 
-    def _nested_places(self, outer: tuple[int, int], text: str) -> Places:
-        raw = self.body[slice(*outer)]
+    def nested_edits(self, index: int, base: str, text: str, edits: list[Edit]) -> list[Edit] | None:
+        """Edits of a text that stands inside a JSON string, as edits of that string; None if it has edits itself."""
+        start, end = self._all()[index][base]
+        offsets = self._inside(start, end, text)
+        if offsets is None or any(e.span.start < end and start < e.span.end for e in self.edits):
+            return None
+        return [
+            Edit(Span(start + offsets[e.span.start], start + offsets[e.span.end]), _quote(e.text)[1:-1], e.rule)
+            for e in edits
+        ]
+
+    def _inside(self, start: int, end: int, text: str) -> list[int] | None:
+        """Where each character of a string's meaning stands inside it; None where that cannot be told."""
+        raw = self.body[start:end]
         offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
-        if offsets is None or len(offsets) != len(text) + 1:
+        return offsets if offsets is not None and len(offsets) == len(text) + 1 else None
+
+    def _nested_places(self, outer: tuple[int, int], text: str) -> Places:
+        offsets = self._inside(*outer, text)
+        if offsets is None:
             return {"": outer}
         try:
             _, edits = read_damaged(text, closed=True, numbers_end=False, prose=False, max_depth=1000)

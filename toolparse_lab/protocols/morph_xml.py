@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
 from ..rjson.repair import read_damaged
-from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets
+from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
 from ..rxml.writer import write_element
 from ..scan import ElementBody, Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
-from ..types import Edit, Span, Step
-from ..values import Value, read_strict
+from ..types import Span, Step
+from ..values import read_strict
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .json_call import unescape_offsets as json_offsets
 
@@ -104,32 +104,19 @@ class ElementCall:
         )  # fmt: skip
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
-        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
-        root = reader.root_name()
-        if root is not None and view.properties and root not in view.properties and not view.patterns:
-            unwrapped = self._unwrapped(body, view, reading, reader)
-            if unwrapped is not None:
+        repair, closed = reading.repair, reading.closed
+        root = wrapper_name(body, view)
+        if root is not None:
+            below = ElementReader(body, view, repair=repair, closed=closed, wrapper=root)
+            unwrapped = below.read_wrapped()
+            if unwrapped is not None and any(k in view.properties for k in unwrapped):
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
-                return self._decoded(body, reading, reader, unwrapped, (step,))
+                return self._decoded(body, reading, below, unwrapped, (step,))
+        reader = ElementReader(body, view, repair=repair, closed=closed)
         value = reader.read()
         if list(value) == [TEXT_KEY]:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
         return self._decoded(body, reading, reader, value, ())
-
-    def _unwrapped(self, body: str, view: View, reading: Reading, reader: ElementReader) -> dict[str, Value] | None:
-        """The parameters inside the one element that is none of them; None where it holds no parameter either."""
-        inner = reader.children(0, len(body), None, probe=True)[0]
-        below = ElementReader(body[inner.start : inner.end], view, repair=reading.repair, closed=reading.closed)
-        try:
-            value = below.read()
-        except Refusal:
-            return None
-        if not any(k in view.properties for k in value):
-            return None
-        by = inner.start
-        reader.edits = [Edit(e.span.shift(by), e.text, e.rule) for e in below.edits]
-        reader.places = {p: (a + by, b + by) for p, (a, b) in below.places.items()}
-        return value
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
         """The body is one JSON object: the parameters, in the other dialect."""

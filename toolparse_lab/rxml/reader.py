@@ -6,391 +6,255 @@ other text is trimmed. Nothing is typed here: text stays text until it is coerce
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable
+from typing import Any
 
 from ..rjson.damage import Refusal
 from ..schema.view import View
-from ..types import Edit, Span
+from ..types import Edit
 from ..values import Value, escape_token
+from .text import joined_text, unescape, unescape_offsets
+from .text import raw_text as raw_text_of
+from .tree import ATTRIBUTE, MARK, Element, Manner, is_text, item_view, kind_of, may_be_object, read_tree, walk, wants_one
 
-_NAME = r"[^\s<>/=\"'!?]+"
-_TAG = re.compile(
-    rf"(?P<skip><!\[CDATA\[|<!--|<\?)"
-    rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*)(?P<closed>{_NAME})(?P<space>[ \t\r\n]*)>"
-    rf"|<(?P<open>{_NAME})(?P<attrs>(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)?)(?P<empty>/?)>",
-    re.DOTALL,
-)
-_ENTITY = re.compile(r"&(?:#([0-9]{1,8})|#[xX]([0-9a-fA-F]{1,6})|(lt|gt|amp|quot|apos));")
-_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_ASIDE = re.compile(r"(?P<skip><!--|<\?)|</[^<>]*>")
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_SKIP_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
-_SPACE = re.compile(r"\s*")
-_GAP = re.compile(r"</[ \t\r\n]")
-_MAX_DEPTH = 100
+__all__ = ["TEXT_KEY", "ElementReader", "text_params", "unescape", "unescape_offsets", "wrapper_name"]
+
 TEXT_KEY = "#text"
-
-
-def unescape(text: str) -> str:
-    """Entities and character references, decoded once; what is no valid reference stays as it is.
-
-    >>> unescape("a &lt; b &amp;lt; &#65;&#xZZ;")
-    'a < b &lt; A&#xZZ;'
-    """
-    return _ENTITY.sub(_decode, text) if "&" in text else text
-
-
-def _decode(m: re.Match[str]) -> str:
-    if m[3]:
-        return _NAMED[m[3]]
-    code = int(m[1]) if m[1] else int(m[2], 16)
-    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else m[0]
-
-
-def unescape_offsets(raw: str) -> list[int] | None:
-    """Where each character of `unescape(raw)` begins in `raw`, and the end."""
-    if "<![CDATA[" in raw:
-        return None
-    offsets: list[int] = []
-    pos = 0
-    for m in _ENTITY.finditer(raw):
-        if _decode(m) != m[0]:
-            offsets.extend(range(pos, m.start() + 1))
-            pos = m.end()
-    offsets.extend(range(pos, len(raw) + 1))
-    return offsets
-
-
-@dataclass(slots=True)
-class _Element:
-    """One child: its name, the span of its inside, and where it ends."""
-
-    name: str
-    begin: int
-    start: int
-    end: int
-    after: int
-
-
-def _next_tag(pattern: re.Pattern[str], text: str, pos: int, end: int, unclosed: set[str]) -> re.Match[str] | None:
-    """The next tag in [pos, end) outside comments, CDATA and processing instructions.
-
-    One of those that is not closed is text; `unclosed` remembers it, so that its end is looked for only once.
-    """
-    while m := pattern.search(text, pos, end):
-        skip = m["skip"]
-        if skip is None:
-            return m
-        pos = m.end()
-        if skip not in unclosed:
-            at = text.find(_SKIP_ENDS[skip], pos, end)
-            if at < 0:
-                unclosed.add(skip)
-            else:
-                pos = at + len(_SKIP_ENDS[skip])
-    return None
-
-
-def _without_asides(text: str) -> str:
-    """Text without comments, processing instructions and closing tags that close nothing."""
-    out: list[str] = []
-    unclosed: set[str] = set()
-    done = pos = 0
-    while m := _ASIDE.search(text, pos):
-        pos = m.end()
-        skip = m["skip"]
-        if skip in unclosed:
-            continue
-        if skip is not None:
-            at = text.find(_SKIP_ENDS[skip], pos)
-            if at < 0:
-                unclosed.add(skip)
-                continue
-            pos = at + len(_SKIP_ENDS[skip])
-        out.append(text[done : m.start()])
-        done = pos
-    out.append(text[done:])
-    return "".join(out)
+_MISSING: Any = object()
 
 
 class ElementReader:
-    """One body under one schema. `read()` gives the members; `edits` and `places` fill while it reads."""
+    """One body under one schema. `read()` gives the members; `edits` and `places` fill while it reads.
 
-    def __init__(self, text: str, view: View, *, repair: bool, closed: bool) -> None:
+    text_key: the key of text beside elements. attributes: keep those of objects, under `@_name`.
+    first_wins(name, count): called where a string stands more than once, instead of refusing it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        view: View,
+        *,
+        repair: bool = False,
+        closed: bool = True,
+        manner: Manner | None = None,
+        text_key: str = TEXT_KEY,
+        attributes: bool = False,
+        comments: bool = False,
+        trim: bool = True,
+        first_wins: Callable[[str, int], None] | None = None,
+        wrapper: str | None = None,
+    ) -> None:
         self.text = text
         self.view = view
-        self.repair = repair
-        self.closed = closed
+        self.manner = manner or Manner(repair=repair, closed=closed)
+        self.text_key = text_key
+        self.attributes = attributes
+        self.comments = comments
+        self.trim = trim
+        self.first_wins = first_wins
+        self.wrapper = wrapper
         self.edits: list[Edit] = []
         self.places: dict[str, tuple[int, int]] = {}
-        self._last_close: dict[str, int] = {}  # name -> where its last closing tag begins
-        self._gaps = bool(_GAP.search(text))  # there are closing tags with white space before their name
-        self._allowance = 64 * len(text) + 2_000_000  # characters that may be searched for closing tags
+        self.repeated: list[tuple[str, View]] = []  # lists where the schema wants one value: path, view of an item
+        self.tree: Element | None = None
+        self._values: dict[int, Value] = {}
+        self._texts: dict[int, tuple[int, int]] = {}  # where an element's own text stands
 
     def read(self) -> dict[str, Value]:
         """The parameters of the whole body; raises Refusal."""
-        value = self.members(0, len(self.text), self.view, "", 0)
-        self.places[""] = (0, len(self.text))
-        self.edits.sort(key=lambda e: (e.span.start, e.span.end))
-        return value
-
-    def root_name(self) -> str | None:
-        """The one element that spans the whole body, if there is just one."""
-        children = self.children(0, len(self.text), self.view, probe=True)
-        return children[0].name if len(children) == 1 and not self.loose_text(0, len(self.text), children)[0] else None
-
-    def members(self, start: int, end: int, view: View | None, path: str, depth: int) -> dict[str, Value]:
-        if depth > _MAX_DEPTH:
-            raise Refusal("decode.too-deep", f"elements nest deeper than {_MAX_DEPTH}", start)
-        out: dict[str, Value] = {}
-        seen: dict[str, int] = {}
-        children = self.children(start, end, view)
-        is_list = view is not None and view.types == ("array",)
-        for child in children:
-            member = self.child_view(view, child.name)
-            key = escape_token(child.name)
-            if child.name in seen:
-                if member is not None and _is_text(member) and not is_list:
-                    raise Refusal(
-                        "decode.duplicate-string-tag", f"the text parameter {child.name!r} stands twice", child.start
-                    )
-                if seen[child.name] == 1:
-                    self._renumber(f"{path}/{key}", out[child.name])
-                    out[child.name] = [out[child.name]]
-                at = f"{path}/{key}/{seen[child.name]}"
-                out[child.name].append(self.value(child, member, at, depth))
-                self.places[f"{path}/{key}"] = (self.places[f"{path}/{key}"][0], self.places[at][1])
-            else:
-                out[child.name] = self.value(child, member, f"{path}/{key}", depth)
-            seen[child.name] = seen.get(child.name, 0) + 1
-        text, place = self.loose_text(start, end, children)
-        if text:
-            self.places[f"{path}/{TEXT_KEY}"] = place
-            out = {TEXT_KEY: unescape(text.strip()), **out}
+        self.tree, self.edits = read_tree(self.text, self.view, self.manner, wrapper=self.wrapper)
+        elements = list(walk(self.tree))
+        for element in reversed(elements):
+            self._values[id(element)] = self.value(element)
+        out = self.members(self.tree)
+        self.locate(self.tree, elements)
         return out
 
-    def child_view(self, view: View | None, name: str) -> View | None:
-        if view is None:
+    def read_wrapped(self) -> dict[str, Value] | None:
+        """The parameters inside the one element `wrapper` that holds them all; None where that is not so."""
+        if self.wrapper is None:
             return None
-        if (name == "item" and not view.allows("object")) or view.types == ("array",):
-            return view.items
-        return view.child(name)
-
-    def _renumber(self, path: str, first: Value) -> None:
-        """A second element of the same name makes a list of the first."""
-        span = self.places[path]
-        stack = [("", first)]
-        while stack:
-            rel, node = stack.pop()
-            place = self.places.pop(path + rel, None)
-            if place is not None:
-                self.places[f"{path}/0{rel}"] = place
-            if isinstance(node, dict):
-                stack.extend((f"{rel}/{escape_token(k)}", v) for k, v in node.items())
-            elif isinstance(node, list):
-                stack.extend((f"{rel}/{i}", v) for i, v in enumerate(node))
-        self.places[path] = span
-
-    def value(self, child: _Element, view: View | None, path: str, depth: int) -> Value:
-        """The value of one element: text, or its members."""
-        inner = self.text[child.start : child.end]
-        if view is not None and _is_text(view):
-            return self.raw_text(child.start, child.end, path)
-        items = view.items if view is not None and view.types == ("array",) else None
-        stripped = inner.strip()
-        if items is not None and _is_text(items) and not stripped.startswith("<item"):
-            return self.raw_text(child.start, child.end, path) if stripped else self.empty([], child, path)
-        if view is not None and not stripped:
-            if view.types == ("array",):
-                return self.empty([], child, path)
-            if view.types == ("object",):
-                return self.empty({}, child, path)
-        if "<" in inner and self.children(child.start, child.end, view, probe=True):
-            self.places[path] = (child.start, child.end)
-            inner_view = items if items is not None and not stripped.startswith("<item") else view
-            return self.members(child.start, child.end, inner_view, path, depth + 1)
-        lead = len(inner) - len(inner.lstrip())
-        return self.raw_text(child.start + lead, child.start + lead + len(stripped), path)
-
-    def empty(self, value: Value, child: _Element, path: str) -> Value:
-        self.places[path] = (child.start, child.end)
+        try:
+            value = self.read().get(self.wrapper)
+        except Refusal:
+            return None
+        root = self.tree
+        if root is None or len(root.children) != 1 or self.loose_text(root)[0] or not isinstance(value, dict):
+            return None
+        prefix = "/" + escape_token(self.wrapper)
+        self.places = {p.removeprefix(prefix): span for p, span in self.places.items() if p}
+        self.repeated = [(p.removeprefix(prefix), view) for p, view in self.repeated]
         return value
 
     def raw_text(self, start: int, end: int, path: str) -> str:
         """Text as it stands: CDATA unwrapped, entities decoded once."""
-        text = self.text[start:end]
-        self.places[path] = (start, end)
-        if "<![CDATA[" not in text:
-            return unescape(text)
-        stripped = text.strip()
-        whole = _CDATA.match(stripped)
-        if whole and whole.end() == len(stripped):
-            start += len(text) - len(text.lstrip())
-            self.places[path] = (start + whole.start(1), start + whole.end(1))
-            return whole[1]
-        out: list[str] = []
-        pos = 0
-        for m in _CDATA.finditer(text, 0, text.rfind("]]>") + 3):
-            out.append(unescape(text[pos : m.start()]))
-            out.append(m[1])
-            pos = m.end()
-        out.append(unescape(text[pos:]))
-        return "".join(out)
+        text, self.places[path] = raw_text_of(self.text, start, end)
+        return text
 
-    def loose_text(self, start: int, end: int, children: list[_Element]) -> tuple[str, tuple[int, int]]:
-        """The text between the children, without comments, and where it stands (all of it, if in several places)."""
-        pieces: list[tuple[int, int]] = []
-        pos = start
-        for child in children:
-            pieces.append((pos, child.begin))
-            pos = child.after
-        pieces.append((pos, end))
+    # values, inside out
+
+    def value(self, element: Element) -> Value:
+        """The value of one element whose children are read: text, or its members."""
+        if element.raw:
+            if element.code:
+                text, place = joined_text(self.text, [(element.start, element.end, "text")], trim=self.trim)
+            else:
+                text, place = raw_text_of(self.text, element.start, element.end)
+            self._texts[id(element)] = place
+            return text
+        view, listed = element.view, element.lists
+        if kind_of(view) == "array" and not listed and not (element.parent and element.parent.lists):
+            view = item_view(view, element.index)  # it is one item of the list that its like make
+        attributes = self.attributes_of(element) if not listed and may_be_object(view) else {}
+        if element.children:
+            return {**self.members(element), **attributes}
+        text, place = joined_text(self.text, element.pieces, trim=self.trim, comments=self.comments)
+        if not element.pieces:
+            place = (element.start, element.start)
+        self._texts[id(element)] = place if text else (element.start, element.end)
+        if attributes:
+            return {self.text_key: text, **attributes} if text else attributes
+        if not text:
+            return {"object": {}, "array": []}.get(kind_of(view), "")
+        return text
+
+    def members(self, element: Element) -> dict[str, Value]:
+        """An element's children by their names, those of one name as a list, and the text beside them."""
+        out: dict[str, Value] = {}
+        for child in element.children:
+            name, count = child.name, element.counts[child.name]
+            value = self._values[id(child)]
+            if count == 1:
+                if kind_of(child.view) == "array" and not element.lists and self.blank(child):
+                    value = []
+                out[name] = [value] if element.lists and value == [] else value  # one item, itself an empty list
+            elif not element.lists and child.view is not None and is_text(child.view):
+                if self.first_wins is None:
+                    again = [c for c in element.children if c.name == name][1]
+                    raise Refusal(
+                        "decode.duplicate-string-tag", f"the text parameter {name!r} stands twice", again.start
+                    )
+                if name not in out:
+                    out[name] = value
+                    self.first_wins(name, count)
+            elif name in out:
+                out[name].append(value)
+            else:
+                out[name] = [value]
+        text, place = self.loose_text(element)
+        if text:
+            out = {self.text_key: text, **out}
+            self._texts[id(element)] = place
+        return out
+
+    def blank(self, element: Element) -> bool:
+        return not element.children and not self.text[element.start : element.end].strip()
+
+    def attributes_of(self, element: Element) -> dict[str, Value]:
+        """Attributes under `@_name`; one without a value is None."""
+        start, end = element.attributes
+        out: dict[str, Value] = {}
+        if start == end or not self.attributes:
+            return out
+        for m in ATTRIBUTE.finditer(self.text, start, end):
+            text = next((g for g in m.groups()[1:] if g is not None), None)
+            out["@_" + m["name"]] = None if text is None else attribute_text(text)
+        return out
+
+    def loose_text(self, element: Element) -> tuple[str, tuple[int, int]]:
+        """The text beside the children and where it stands (all of it, if in several places)."""
         words: list[str] = []
         spans: list[tuple[int, int]] = []
-        for a, b in pieces:
-            word = _without_asides(self.text[a:b]).strip()
-            if word:
-                last = word.rfind("]]>") + 3
-                words.append(_CDATA.sub(r"\1", word[:last]) + word[last:])
-                found = self.text.find(word, a, b)
-                spans.append((found, found + len(word)) if found >= 0 else (a, b))
+        pieces = element.pieces
+        at = 0
+        for child in [*element.children, None]:
+            begin = at
+            while at < len(pieces) and (child is None or pieces[at][0] < child.begin):
+                at += 1
+            if at > begin:
+                word, span = joined_text(self.text, pieces[begin:at], comments=self.comments)
+                if word:
+                    words.append(word)
+                    spans.append(span)
         if not spans:
-            return "", (start, start)
+            return "", (element.start, element.start)
         return " ".join(words), (spans[0][0], spans[-1][1])
 
-    # finding the children
+    # places, outside in
 
-    def children(self, start: int, end: int, view: View | None, *, probe: bool = False) -> list[_Element]:
-        """The elements directly inside [start, end). `probe` looks without repairing or refusing."""
-        text = self.text
-        found: list[_Element] = []
-        pos = start
-        unclosed: set[str] = set()
-        while m := _next_tag(_TAG, text, pos, end, unclosed):
-            pos = m.end()
-            if m["open"]:
-                name = m["open"]
-                if m["empty"]:
-                    found.append(_Element(name, m.start(), m.end(), m.end(), m.end()))
-                    continue
-                element = self.element(name, m.start(), m.end(), end, view, probe=probe)
-                if element is None:
-                    continue
-                found.append(element)
-                pos = element.after
-            elif m["close"] and not probe:
-                if not self.repair:
-                    raise Refusal("decode.xml", f"</{m['closed']}> closes nothing", m.start())
-                self.edits.append(Edit(Span(m.start(), m.end()), "", "rxml.stray-close-tag"))
-        return found
-
-    def element(
-        self, name: str, begin: int, start: int, end: int, view: View | None, *, probe: bool
-    ) -> _Element | None:
-        """The element whose opening tag is [begin, start)."""
-        member = self.child_view(view, name)
-        raw = member is not None and _is_text(member)
-        close = self.closing(name, start, end, raw)
-        if close:
-            if (close["gap"] or "") and not probe:
-                if not self.repair:
-                    raise Refusal("decode.xml", f"white space inside </{name}>", close.start())
-                span = Span(close.start("gap"), close.end("gap"))
-                self.edits.append(Edit(span, "", "rxml.close-tag-space"))
-            return _Element(name, begin, start, close.start(), close.end())
-        if probe:
-            return None
-        if not self.repair:
-            raise Refusal("decode.xml", f"<{name}> is not closed", start)
-        if not self.closed:
-            raise Refusal("decode.truncated-value", f"the text ends inside <{name}>", start)
-        return self.unclosed(name, begin, start, end, view)
-
-    def closing(self, name: str, start: int, end: int, raw: bool) -> re.Match[str] | None:
-        """The closing tag that belongs to an element; for raw text, the first that a tag or the end follows."""
-        if self._never_closed(name, start):
-            return None
-        text = self.text
-        pattern = _own_tags(name, raw)
-        found: re.Match[str] | None = None
-        unclosed: set[str] = set()
-        level, pos = 0, start
-        while m := _next_tag(pattern, text, pos, end, unclosed):
-            pos = m.end()
-            if m["close"]:
-                if raw:
-                    space = _SPACE.match(text, pos, end)
-                    after = space.end() if space else pos
-                    if after == end or text[after] == "<":
-                        found = m
-                        break
-                elif level == 0:
-                    found = m
-                    break
+    def locate(self, root: Element, elements: list[Element]) -> None:
+        """Where each value stands, by its path before coercion."""
+        places = self.places
+        paths = {id(root): ""}
+        seen: dict[tuple[int, str], int] = {}
+        places[""] = (0, len(self.text))
+        self.locate_text(root, "")
+        for element in elements:
+            parent = element.parent
+            if parent is None or id(parent) not in paths:
+                continue
+            path = f"{paths[id(parent)]}/{escape_token(element.name)}"
+            if parent.counts[element.name] > 1:
+                index = seen.get((id(parent), element.name), 0)
+                seen[id(parent), element.name] = index + 1
+                if not parent.lists and element.view is not None and is_text(element.view):
+                    if index:
+                        continue
                 else:
-                    level -= 1
-            elif not m["empty"]:
-                level += 1
-        self._spend((found.end() if found else end) - start, start)
-        return found
+                    if index == 1 and not parent.lists and element.view is not None and wants_one(element.view):
+                        self.repeated.append((path, element.view))
+                    first = places.get(path, (element.start, element.end))[0]
+                    places[path] = (first, element.end)
+                    path = f"{path}/{index}"
+            paths[id(element)] = path
+            whole = bool(element.children)
+            places[path] = (element.start, element.end) if whole else self._texts[id(element)]
+            value = self._values[id(element)]
+            if isinstance(value, dict) and value:
+                places[path] = (element.start, element.end)
+                self.locate_text(element, path)
+                self.locate_attributes(element, value, path)
 
-    def _never_closed(self, name: str, start: int) -> bool:
-        """Whether no closing tag of this name stands behind `start`; False where that takes a search to say."""
-        if self._gaps:
-            return False
-        last = self._last_close.get(name)
-        if last is None:
-            last = self._last_close[name] = self.text.rfind("</" + name)
-            self._spend(len(self.text) // 32, start)
-        return last < start
+    def locate_text(self, element: Element, path: str) -> None:
+        place = self._texts.get(id(element))
+        if place is not None:
+            self.places[f"{path}/{escape_token(self.text_key)}"] = place
 
-    def _spend(self, characters: int, at: int) -> None:
-        """Searching for closing tags has a budget, so that a text of nothing but tags stays linear."""
-        self._allowance -= characters
-        if self._allowance < 0:
-            raise Refusal("decode.xml", "too many tags without their closing tags, or nested too deep", at)
-
-    def unclosed(self, name: str, begin: int, start: int, end: int, view: View | None) -> _Element:
-        """An element without a closing tag ends at a wrongly named one, before the next parameter, or at the end."""
-        text = self.text
-        known = view.properties if view is not None else {}
-        pos = start
-        skipped: set[str] = set()
-        while m := _next_tag(_TAG, text, pos, end, skipped):
-            pos = m.end()
-            if m["open"] and m["open"] in known and m["open"] != name:
-                at = len(text[: m.start()].rstrip())
-                at = max(at, start)
-                self.edits.append(Edit(Span(at, at), f"</{name}>", "rxml.unclosed-tag"))
-                return _Element(name, begin, start, at, at)
-            if m["close"]:  # inside its parent nothing else is open
-                self.edits.append(Edit(Span(m.start(), m.end()), f"</{name}>", "rxml.mismatched-tag"))
-                return _Element(name, begin, start, m.start(), m.end())
-        at = max(len(text[:end].rstrip()), start)
-        self.edits.append(Edit(Span(at, at), f"</{name}>", "rxml.unclosed-tag"))
-        return _Element(name, begin, start, at, at)
+    def locate_attributes(self, element: Element, value: dict[str, Value], path: str) -> None:
+        if not self.attributes:
+            return
+        for m in ATTRIBUTE.finditer(self.text, *element.attributes):
+            group = next((i for i in (2, 3, 4) if m[i] is not None), 1)
+            key = "@_" + m["name"]
+            if key in value:
+                self.places[f"{path}/{escape_token(key)}"] = m.span(group)
 
 
-@lru_cache(maxsize=512)
-def _own_tags(name: str, raw: bool) -> re.Pattern[str]:
-    """An element's own tags, and what hides them; raw text is hidden by CDATA alone, and its openers are text."""
-    close = rf"<(?P<close>/)(?P<gap>[ \t\r\n]*){re.escape(name)}[ \t\r\n]*>"
-    if raw:
-        return re.compile(rf"(?P<skip><!\[CDATA\[)|{close}")
-    return re.compile(rf"(?P<skip><!\[CDATA\[|<!--)|{close}|<{re.escape(name)}(?:\s[^<>]*)?(?P<empty>/?)>")
+def attribute_text(text: str) -> str:
+    """The value of an attribute: white space is spaces, entities are decoded once."""
+    return unescape(text.replace("\r\n", " ").translate(_TO_SPACES))
 
 
-def _is_text(view: View) -> bool:
-    """The schema calls it a string, or a string or null: then its text is raw."""
-    if view.any_of:
-        return any(_is_text(b) for b in view.any_of) and all(
-            b.types is not None and set(b.types) <= {"string", "null"} for b in view.any_of
-        )
-    return view.types is not None and "string" in view.types and set(view.types) <= {"string", "null"}
+_TO_SPACES = {9: " ", 10: " ", 13: " "}
+
+
+def wrapper_name(text: str, view: View) -> str | None:
+    """The name of the first element, where the schema has parameters and does not know this one."""
+    pos = 0
+    while m := MARK.search(text, pos):
+        if m["open"]:
+            known = not view.properties or view.child(m["open"]) is not None
+            return None if known else str(m["open"])
+        if m["skip"] in (None, "<![CDATA["):
+            return None
+        end = text.find("-->" if m["skip"] == "<!--" else ">", m.end())
+        if end < 0:
+            return None
+        pos = end
+    return None
 
 
 def text_params(view: View) -> frozenset[str]:
     """The names of the parameters whose text is raw."""
-    return frozenset(name for name, member in view.properties.items() if _is_text(member))
+    return frozenset(name for name, member in view.properties.items() if is_text(member))

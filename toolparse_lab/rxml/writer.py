@@ -8,35 +8,47 @@ from ..errors import UnwritableCall
 from ..values import Value, write_canonical
 
 _NAME = re.compile(r"[^\s<>/=\"'!?&]+\Z")
+_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_ESCAPES = str.maketrans(_SPECIAL)
 
 
 def escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text with the five characters that mean something in XML as entities."""
+    return text.translate(_ESCAPES)
 
 
 def write_element(name: str, value: Value) -> str:
-    """`<name>…</name>`; lists as <item> elements, nested values as nested elements. Raises UnwritableCall.
+    """`<name>…</name>`, nested values as nested elements, an empty object as `<name/>`. Raises UnwritableCall.
 
-    >>> write_element("f", {"a": 1, "b": ["x"]})
-    '<f><a>1</a><b><item>x</item></b></f>'
+    A list repeats its element; where that would not read back (one item, none, lists in lists), its items are
+    <item> elements.
+
+    >>> write_element("f", {"a": [1, 2], "b": ["x"], "c": {}})
+    '<f><a>1</a><a>2</a><b><item>x</item></b><c/></f>'
     """
     out: list[str] = []
-    # Pieces of text to write, or (name, value) pairs to take apart; a stack, so that depth costs no recursion.
-    stack: list[str | tuple[str, Value]] = [(name, value)]
+    # Pieces of text to write, or (name, value, repeats) to take apart; a stack, so that depth costs no recursion.
+    stack: list[str | tuple[str, Value, bool]] = [(name, value, False)]
     while stack:
         top = stack.pop()
         if isinstance(top, str):
             out.append(top)
             continue
-        key, node = top
+        key, node, repeats = top
         if not _NAME.match(key):
             raise UnwritableCall("this name cannot be an element's", got=key)
+        if isinstance(node, dict) and not node:
+            out.append(f"<{key}/>")
+            continue
+        if repeats and isinstance(node, list) and len(node) > 1 and not any(isinstance(v, list) for v in node):
+            stack.extend((key, v, False) for v in reversed(node))
+            continue
         out.append(f"<{key}>")
         stack.append(f"</{key}>")
         if isinstance(node, dict):
-            stack.extend((k, v) for k, v in reversed(node.items()))
+            stack.extend((k, v, True) for k, v in reversed(node.items()))
         elif isinstance(node, list):
-            stack.extend(("item", v) for v in reversed(node))
+            stack.extend(("item", v, False) for v in reversed(node))
         elif isinstance(node, str):
             out.append(escape(node))
         else:
