@@ -35,7 +35,12 @@ class JsonCall:
     inner: tuple[str, str] = ("", "")  # written around the JSON, inside the delimiters
 
     def strict(self, body: str, reading: Reading) -> bool:
-        return read_if_strict(body, reading.max_depth) is not None
+        values = read_if_strict(body, reading.max_depth)
+        if values is None:
+            return False
+        calls = [c for v in values for c in (v if isinstance(v, list) else [v]) if isinstance(c, dict)]
+        texts = [t for c in calls for k in ARGUMENT_KEYS if isinstance(t := c.get(k), str) and t.strip()[:1] == "{"]
+        return all(read_if_strict(t, reading.max_depth) is not None for t in texts)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         values, edits = read_body_values(body, reading)
