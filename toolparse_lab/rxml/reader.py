@@ -15,7 +15,19 @@ from ..types import Edit
 from ..values import Value, escape_token
 from .text import joined_text, unescape, unescape_offsets
 from .text import raw_text as raw_text_of
-from .tree import ATTRIBUTE, MARK, Element, Manner, is_text, item_view, kind_of, may_be_object, read_tree, walk, wants_one
+from .tree import (
+    ATTRIBUTE,
+    MARK,
+    Element,
+    Manner,
+    is_text,
+    item_view,
+    kind_of,
+    may_be_object,
+    read_tree,
+    walk,
+    wants_one,
+)
 
 __all__ = ["TEXT_KEY", "ElementReader", "text_params", "unescape", "unescape_offsets", "wrapper_name"]
 

@@ -1,0 +1,534 @@
+"""Text as a tree of elements: one pass, no recursion, every place kept, the schema at hand while it reads.
+
+What the schema calls a string is a leaf whose inside is text, whatever it looks like. A `<` that begins no tag is
+text. Repairs are edits of the raw text; without `repair`, what would need one is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..rjson.damage import Refusal
+from ..schema.scalars import SPACE
+from ..schema.view import View
+from ..types import Edit, Span
+
+_NAME = r"[^\s<>/=\"'!?]++"
+_ATTRIBUTE = (
+    r"[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"  # quoted or bare
+)
+MARK = re.compile(
+    rf"(?P<skip><!\[CDATA\[|<!--|<\?|<![A-Za-z])"
+    rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{_NAME})[ \t\r\n]*+>"
+    rf"|<(?P<open>{_NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
+)
+ATTRIBUTE = re.compile(r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?")
+_DOCTYPE = re.compile(r"<![A-Za-z](?:[^<>\[\]\"']|\"[^\"]*\"|'[^']*')*+(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*')*+\]\s*+)?>")
+_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
+_KINDS = {"<!--": "comment", "<![CDATA[": "cdata", "<?": "instruction"}
+_SPACE = re.compile(rf"[{SPACE}]*+")
+_ITEM = re.compile(r"\s*+<(?:item|[0-9]+)(?=[\s/>])")
+_CODE = frozenset(("script", "style"))
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to read. `void` names elements without an inside, unless the schema names them; `code` makes script and
+    style hold text; `loose` takes white space in `</ name>` as it is and refuses sections that are not closed."""
+
+    repair: bool = False
+    closed: bool = True
+    void: frozenset[str] = frozenset()
+    code: bool = False
+    loose: bool = False
+    max_depth: int = 100
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """One element: `<` of its tag at `begin`, its inside [start, end), the end of its closing tag at `after`.
+
+    `index` counts the elements of its name before it. `pieces` are the stretches between its children: (start, end,
+    kind), kind: text, cdata, comment, instruction or doctype. `view` says what the schema says of its value.
+    `lists`: it holds the items of a list.
+    """
+
+    name: str
+    begin: int
+    start: int
+    end: int
+    after: int
+    view: View | None
+    parent: Element | None
+    index: int = 0
+    depth: int = 0
+    raw: bool = False
+    code: bool = False
+    lists: bool | None = None  # None until its first child is seen
+    attributes: tuple[int, int] = (0, 0)
+    children: list[Element] = field(default_factory=list)
+    pieces: list[tuple[int, int, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4096)
+def narrow(view: View | None) -> View | None:
+    """The only branch of a union besides null; other views as they are."""
+    if view is not None and view.any_of and view.types is None:
+        rest = [b for b in view.any_of if b.types != ("null",)]
+        if len(rest) == 1:
+            return narrow(rest[0])
+    return view
+
+
+@lru_cache(maxsize=4096)
+def kind_of(view: View | None) -> str:
+    """text, array, object or other (scalars, unions); 'open' where the schema says nothing."""
+    view = narrow(view)
+    if view is None or view.types is None:
+        if view is not None and view.any_of:
+            return "text" if is_text(view) else "other"
+        return "open" if view is None or view.enum is None else "other"
+    types = [t for t in view.types if t != "null"]
+    if types == ["string"]:
+        return "text"
+    return types[0] if types in (["array"], ["object"]) else "other"
+
+
+@lru_cache(maxsize=4096)
+def is_text(view: View) -> bool:
+    """The schema calls it a string, or a string or null: then its text is raw."""
+    if view.any_of:
+        return any(is_text(b) for b in view.any_of) and all(
+            b.types is not None and set(b.types) <= {"string", "null"} for b in view.any_of
+        )
+    return view.types is not None and "string" in view.types and set(view.types) <= {"string", "null"}
+
+
+@lru_cache(maxsize=4096)
+def may_be_object(view: View | None) -> bool:
+    """Whether an object is a legal value, so that attributes have a place to be."""
+    view = narrow(view)
+    if view is None:
+        return True
+    if view.any_of:
+        return any(may_be_object(b) for b in view.any_of)
+    return view.enum is None and view.allows("object")
+
+
+def wants_one(view: View) -> bool:
+    """Whether no list is a legal value."""
+    return not view.any_of and (view.enum is not None or (view.types is not None and "array" not in view.types))
+
+
+def item_view(view: View | None, index: int) -> View | None:
+    """The view of the item at `index` of an array."""
+    view = narrow(view)
+    if view is None:
+        return None
+    return view.prefix[index] if index < len(view.prefix) else view.items
+
+
+def holds_items(view: View | None, index: int, name: str) -> bool:
+    """Whether an element whose first child has this name holds the items of a list, rather than being one of them."""
+    view = narrow(view)
+    if view is None or kind_of(view) != "array":
+        return False
+    own = narrow(item_view(view, index))
+    if own is None or kind_of(own) not in ("object", "open") or own.child(name) is None:
+        return True
+    return (name == "item" or (name.isascii() and name.isdigit())) and name not in own.properties
+
+
+def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
+    """What the schema says of a child called `name`, `count` children behind the first, of an element with `view`."""
+    view = narrow(view)
+    if view is None:
+        return None
+    if kind_of(view) == "array":
+        if not lists:
+            own = narrow(item_view(view, index))
+            return own.child(name) if own is not None else None
+        numbered = name.isascii() and name.isdigit() and len(name) < 8
+        return item_view(view, int(name) if numbered else count)
+    if name == "item" and not view.allows("object"):
+        return view.items
+    return view.child(name)
+
+
+def read_tree(
+    text: str, view: View | None, manner: Manner, *, wrapper: str | None = None
+) -> tuple[Element, list[Edit]]:
+    """The root, which spans the whole text, and the repairs. Raises Refusal.
+
+    wrapper: an element of that name directly in the root stands for the root's value instead of a member.
+    """
+    builder = _Builder(text, view, manner, wrapper)
+    root = builder.build()
+    builder.edits.sort(key=lambda e: (e.span.start, e.span.end))
+    return root, builder.edits
+
+
+def walk(root: Element) -> Iterator[Element]:
+    """Every element but the root, parents before their children, in the order of the text."""
+    stack = list(reversed(root.children))
+    while stack:
+        element = stack.pop()
+        yield element
+        stack.extend(reversed(element.children))
+
+
+class _Builder:
+    """One text under way."""
+
+    def __init__(self, text: str, view: View | None, manner: Manner, wrapper: str | None) -> None:
+        self.text = text
+        self.manner = manner
+        self.wrapper = wrapper
+        self.edits: list[Edit] = []
+        self.root = Element("", 0, 0, len(text), len(text), view, None)
+        self.top = self.root
+        self.open_names: dict[str, int] = {}
+        self.unended: set[str] = set()  # what ends a section and stands nowhere further on
+        self._last_close: dict[str, int] = {}
+        self._gaps = re.search(r"</[ \t\r\n]", text) is not None
+        self._allowance = 64 * len(text) + 2_000_000  # characters that may be looked at twice
+        self._last_word = (-1, -1)  # a place, and where the white space before it begins
+
+    def build(self) -> Element:
+        text, done, pos = self.text, 0, 0
+        search = MARK.search
+        while m := search(text, pos):
+            start = m.start()
+            skip = m["skip"]
+            if skip is not None:
+                end = self.section_end(skip, m)
+                if end < 0:
+                    pos = m.end()
+                    continue
+                self.piece(done, start)
+                self.top.pieces.append((start, end, _KINDS.get(skip, "doctype")))
+            elif m["close"]:
+                self.piece(done, start)
+                end = self.close(m)
+            else:
+                self.piece(done, start)
+                end = self.open(m)
+            done = pos = end
+        self.piece(done, len(text))
+        self.finish()
+        return self.root
+
+    def piece(self, start: int, end: int) -> None:
+        if end > start:
+            self.top.pieces.append((start, end, "text"))
+
+    def section_end(self, skip: str, m: re.Match[str]) -> int:
+        """Where a comment, CDATA section, instruction or declaration ends; -1 where it is text."""
+        mark = _ENDS.get(skip)
+        if mark is None:
+            found = _DOCTYPE.match(self.text, m.start())
+            return found.end() if found else -1
+        end = self.find_end(mark, m.end())
+        if end < 0 and self.manner.loose and mark != "?>":
+            raise Refusal("decode.xml", f"{skip} is not closed by {mark}", m.start())
+        return end
+
+    def find_end(self, mark: str, pos: int) -> int:
+        if mark in self.unended:
+            return -1
+        at = self.text.find(mark, pos)
+        if at < 0:
+            self.unended.add(mark)
+            return -1
+        return at + len(mark)
+
+    # opening
+
+    def open(self, m: re.Match[str]) -> int:
+        name, begin, start = m["open"], m.start(), m.end()
+        if self.manner.repair:
+            self.end_before(name, begin)
+        top = self.top
+        view = self.member_view(top, name)
+        count = top.counts.get(name, 0)
+        element = Element(
+            name, begin, start, start, start, view, top, 0 if top.lists else count, top.depth + 1,
+            attributes=m.span("attributes"),
+        )  # fmt: skip
+        if element.depth > self.manner.max_depth:
+            raise Refusal("decode.too-deep", f"elements nest deeper than {self.manner.max_depth}", begin)
+        top.counts[name] = count + 1
+        top.children.append(element)
+        kind = kind_of(view)
+        raw = kind == "text" or (kind == "array" and kind_of(item_view(view, element.index)) == "text")
+        if m["empty"]:
+            element.raw = kind == "text"
+            return start
+        if view is None and name in self.manner.void:
+            close = re.compile(rf"\s*+</{re.escape(name)}\s*+>").match(self.text, start)
+            element.after = close.end() if close else start
+            return element.after
+        if raw and kind == "array" and (_ITEM.match(self.text, start) or self.wraps_list(element)):
+            raw = False
+        if not raw and view is None and self.manner.code and name in _CODE:
+            raw = element.code = True
+        if raw:
+            element.raw = True
+            return self.leaf(element)
+        self.top = element
+        self.open_names[name] = self.open_names.get(name, 0) + 1
+        return start
+
+    def member_view(self, top: Element, name: str) -> View | None:
+        """What the schema says of an element of this name directly inside `top`."""
+        if top is self.root and name == self.wrapper:
+            return narrow(top.view)
+        if top.lists is None:
+            top.lists = holds_items(top.view, top.index, name)
+        return member_view(top.view, top.index, top.lists, name, len(top.children))
+
+    def wraps_list(self, element: Element) -> bool:
+        """Nothing but two or more elements of one name stand inside: `<tags><tag>a</tag><tag>b</tag></tags>`."""
+        text, name = self.text, element.name
+        pos = self.past_space(element.start)
+        first = MARK.match(text, pos)
+        if not first or not first["open"] or first["open"] == name:
+            return False
+        pattern = own_tags(first["open"])
+        count = 0
+        begin = pos
+        while (m := pattern.match(text, pos)) and not m["close"] and m["skip"] is None:
+            count += 1
+            pos = m.end()
+            level = 0 if m["empty"] else 1
+            while level and (m := pattern.search(text, pos)):
+                pos = m.end()
+                level += -1 if m["close"] else 0 if m["empty"] or m["skip"] else 1
+            if level:
+                return False
+            pos = self.past_space(pos)
+        self._allowance -= pos - begin
+        if count < 2 or self._allowance < 0:
+            return False
+        own = re.escape(name)
+        end = re.compile(rf"</[ \t\r\n]*+{own}[ \t\r\n]*+>\s*+(?!<{own}[\s/>])").match(text, pos)
+        return end is not None and element.index == 0
+
+    def past_space(self, pos: int) -> int:
+        m = _SPACE.match(self.text, pos)
+        return m.end() if m else pos
+
+    # text whose markup is content
+
+    def leaf(self, element: Element) -> int:
+        """Ends an element whose inside is text; gives the position behind it."""
+        m = self.raw_close(element)
+        if m is None:
+            return self.unclosed_leaf(element)
+        self.gap(m, element.name)
+        element.end, element.after = m.start(), m.end()
+        return m.end()
+
+    def raw_close(self, element: Element) -> re.Match[str] | None:
+        """The closing tag of raw text: its own, balanced if possible, that a tag or the end follows.
+
+        Behind the parent's closing tag an opening tag of its own is another element, not content.
+        """
+        text, start = self.text, element.start
+        if self.never_closed(element.name, start):
+            return None
+        parent = element.parent.name if element.parent is not None and element.parent is not self.root else ""
+        level = 0
+        plain: re.Match[str] | None = None  # balanced, but more text follows
+        first: re.Match[str] | None = None  # followed by a tag, but not balanced
+        outside = False
+        pos = start
+        for m in raw_tags(element.name, parent).finditer(text, start):
+            if m.start() < pos:
+                continue
+            if first is not None:
+                self._allowance -= m.end() - pos
+                if self._allowance < 0:
+                    return first
+            pos = m.end()
+            if m["skip"] is not None:
+                end = self.find_end("]]>", pos)
+                pos = end if end >= 0 else pos
+            elif m["over"] is not None:
+                outside = outside or level == 0
+            elif m["close"] is None:
+                if m["empty"]:
+                    continue
+                if plain is not None or (outside and level == 0):
+                    return plain
+                level += 1
+            else:
+                follows = self.past_space(pos)
+                ends = follows == len(text) or text[follows] == "<"
+                if level == 0:
+                    if ends:
+                        return m
+                    plain = plain or m
+                else:
+                    level -= 1
+                    if ends:
+                        first = first or m
+        found = first or plain
+        if found is None:
+            self.spend(len(text) - start, start)
+        return found
+
+    def unclosed_leaf(self, element: Element) -> int:
+        """Raw text without a closing tag ends before the next parameter, at a wrong closing tag, or at the end."""
+        text, name, start = self.text, element.name, element.start
+        self.refuse_unclosed(element)
+        parent = element.parent
+        view = narrow(parent.view) if parent is not None else None
+        known = view.properties if view is not None else {}
+        inner: dict[str, int] = {}
+        pos = start
+        while m := MARK.search(text, pos):
+            pos = m.end()
+            if m["skip"] is not None:
+                end = self.section_end(m["skip"], m) if not self.manner.loose else -1
+                pos = end if end >= 0 else pos
+            elif m["open"]:
+                if m["open"] in known and m["open"] != name:
+                    return self.insert_close(element, m.start())
+                if not m["empty"]:
+                    inner[m["open"]] = inner.get(m["open"], 0) + 1
+            elif inner.get(m["closed"], 0):
+                inner[m["closed"]] -= 1
+            elif self.open_names.get(m["closed"], 0):
+                return self.insert_close(element, m.start())
+            else:
+                self.edits.append(Edit(Span(m.start(), m.end()), f"</{name}>", "rxml.mismatched-tag"))
+                element.end, element.after = m.start(), m.end()
+                return m.end()
+        return self.insert_close(element, len(text))
+
+    # closing
+
+    def close(self, m: re.Match[str]) -> int:
+        name, top = m["closed"], self.top
+        if top is not self.root and top.name == name:
+            self.gap(m, name)
+            self.pop(m.start(), m.end())
+            return m.end()
+        if not self.manner.repair:
+            if top is self.root:
+                raise Refusal("decode.xml", f"</{name}> closes nothing", m.start())
+            raise Refusal("decode.xml", f"</{name}> stands where </{top.name}> is due", m.start())
+        if self.open_names.get(name, 0):
+            while self.top.name != name:
+                self.insert_close(self.top, m.start())
+            self.gap(m, name)
+            self.pop(m.start(), m.end())
+        elif top is not self.root and self.never_closed(top.name, m.end()):
+            self.edits.append(Edit(Span(m.start(), m.end()), f"</{top.name}>", "rxml.mismatched-tag"))
+            self.pop(m.start(), m.end())
+        else:
+            self.edits.append(Edit(Span(m.start(), m.end()), "", "rxml.stray-close-tag"))
+        return m.end()
+
+    def pop(self, end: int, after: int) -> None:
+        top = self.top
+        top.end, top.after = end, after
+        self.open_names[top.name] -= 1
+        self.top = top.parent or self.root
+
+    def gap(self, m: re.Match[str], name: str) -> None:
+        """White space before the name in a closing tag."""
+        if not m["gap"] or self.manner.loose:
+            return
+        if not self.manner.repair:
+            raise Refusal("decode.xml", f"white space inside </{name}>", m.start())
+        self.edits.append(Edit(Span(m.start("gap"), m.end("gap")), "", "rxml.close-tag-space"))
+
+    def end_before(self, name: str, begin: int) -> None:
+        """An element without a closing tag ends before the next parameter that only its parent knows."""
+        while (top := self.top) is not self.root and top.parent is not None and top.name != name:
+            outer, inner = narrow(top.parent.view), narrow(top.view)
+            if outer is None or name not in outer.properties or (inner is not None and name in inner.properties):
+                return
+            if not self.never_closed(top.name, begin):
+                return
+            self.refuse_unclosed(top)
+            self.insert_close(top, begin)
+
+    def finish(self) -> None:
+        """What is still open at the end of the text."""
+        while self.top is not self.root:
+            self.refuse_unclosed(self.top)
+            self.insert_close(self.top, len(self.text))
+
+    def refuse_unclosed(self, element: Element) -> None:
+        if not self.manner.repair:
+            raise Refusal("decode.xml", f"<{element.name}> is not closed", element.start)
+        if not self.manner.closed:
+            raise Refusal("decode.truncated-value", f"the text ends inside <{element.name}>", element.start)
+
+    def insert_close(self, element: Element, before: int) -> int:
+        """Closes an element behind the last word before `before`; gives the position behind what it took."""
+        at = max(self.last_word(before), element.start)
+        self.edits.append(Edit(Span(at, at), f"</{element.name}>", "rxml.unclosed-tag"))
+        if element is self.top:
+            rest = [p for p in element.pieces if p[0] >= at]
+            if rest:
+                del element.pieces[-len(rest) :]
+            if element.pieces and element.pieces[-1][1] > at:
+                a, _, kind = element.pieces[-1]
+                element.pieces[-1] = (a, at, kind)
+            self.pop(at, at)
+        else:
+            element.end = element.after = at
+        return at
+
+    def last_word(self, end: int) -> int:
+        """Where the white space before `end` begins; remembered, for many elements may end at one place."""
+        if self._last_word[0] != end:
+            at = end
+            while at and self.text[at - 1].isspace():
+                at -= 1
+            self._last_word = (end, at)
+        return self._last_word[1]
+
+    def never_closed(self, name: str, start: int) -> bool:
+        """Whether no closing tag of this name stands behind `start`; False where that takes a search to say."""
+        if self._gaps:
+            return False
+        last = self._last_close.get(name)
+        if last is None:
+            last = self._last_close[name] = self.text.rfind("</" + name)
+            self.spend(len(self.text) // 32, start)
+        return last < start
+
+    def spend(self, characters: int, at: int) -> None:
+        """Looking ahead has a budget, so that a text of nothing but tags stays linear."""
+        self._allowance -= characters
+        if self._allowance < 0:
+            raise Refusal("decode.xml", "too many tags without their closing tags", at)
+
+
+@lru_cache(maxsize=512)
+def own_tags(name: str) -> re.Pattern[str]:
+    """An element's own tags, and what hides them."""
+    own = re.escape(name)
+    return re.compile(
+        rf"(?P<skip><!\[CDATA\[)|<(?P<close>/)[ \t\r\n]*+{own}[ \t\r\n]*+>|<{own}(?:\s[^<>]*?)?(?P<empty>/?)>"
+    )
+
+
+@lru_cache(maxsize=512)
+def raw_tags(name: str, parent: str) -> re.Pattern[str]:
+    """What matters in raw text: its own tags, its parent's closing tag, and CDATA, which hides them."""
+    own = re.escape(name)
+    over = rf"|(?P<over></{re.escape(parent)}[ \t\r\n]*+>)" if parent and parent != name else "|(?P<over>(?!))"
+    return re.compile(
+        rf"(?P<skip><!\[CDATA\[)|<(?P<close>/)(?P<gap>[ \t\r\n]*+){own}[ \t\r\n]*+>"
+        rf"|<{own}(?:\s[^<>]*?)?(?P<empty>/?)>{over}"
+    )
