@@ -78,6 +78,7 @@ class StreamParser:
         self._quote = (0, 0, False)  # between these offsets nothing ends the quoted code that ends, or not, behind them
         self._fence = 0  # length of the run of backticks that opened a code fence
         self._lone = _NOT  # where we are in a code fence before which nothing was said
+        self._fence_line = False  # still on the line that opened the fence
         self._debt = 0  # characters that were shown to scanners a second time
         self._deaf = 0  # up to this offset nothing is held back for recovery
         self._started = False
@@ -198,6 +199,7 @@ class StreamParser:
                 self._word()
             if m["line"] is not None:
                 self._blank, self._ticks = True, 0
+                self._fence_line = False
                 if self._lone == _FENCE_LINE:
                     self._lone = _INSIDE
                 pos = m.end()
@@ -252,9 +254,12 @@ class StreamParser:
 
     def _backticks(self, run: int) -> None:
         """Keeps track of quoted code: fences at the beginning of a line, inline code inside one."""
-        if run >= 3 and self._blank:
+        if self._fence and self._fence_line:
+            self._fence, self._lone = 0, _NOT  # backticks on the fence's own line: it was inline code
+        elif run >= 3 and self._blank:
             if not self._fence:
                 self._fence, self._lone = run, _NOT if self._spoken else _FENCE_LINE
+                self._fence_line = True
             elif run >= self._fence:
                 self._fence, self._lone = 0, _NOT
         elif not self._fence:
@@ -416,7 +421,7 @@ class StreamParser:
         if not final:
             return False
         late = scanner.finish()
-        if late is not None and self._affordable(body.start + late.end):
+        if late is not None and self._affordable(body.start + late.end, self._base):
             return self._close_body(body, late)
         return self._truncate(body)
 
@@ -424,12 +429,15 @@ class StreamParser:
         kind = ReasoningDelta if body.opening.kind == "reasoning" else CallDelta
         self._events.append(kind(span))
 
-    def _affordable(self, back_to: int) -> bool:
-        """Whether going back to an offset keeps the whole work linear in the text read so far."""
-        cost = self._base - back_to
+    def _affordable(self, back_to: int, seen: int) -> bool:
+        """Whether going back from `seen` to an earlier offset keeps the whole work linear in the text.
+
+        Both are offsets in raw, so that the answer does not depend on the chunking.
+        """
+        cost = seen - back_to
         if cost <= 0:
             return True
-        if self._debt + cost > 4 * self._base + 4096:
+        if self._debt + cost > 4 * seen + 4096:
             return False
         self._debt += cost
         return True
@@ -439,8 +447,10 @@ class StreamParser:
         reading = self._reading(body.opening, True)
         if close.hidden and close.kind in ("closer", "implicit"):
             strict = self.protocol.codec.strict(text[: close.start], reading)
-            if not strict and self._affordable(body.start + close.hidden[1]):
+            if not strict and self._affordable(body.start + close.hidden[1], body.start + close.end):
                 close = Close(*close.hidden, "rescued")
+        elif close.seen > close.end and not self._affordable(body.start + close.end, body.start + close.seen):
+            close = Close(close.seen, close.seen, "implicit")
         if body.opening.kind == "reasoning":
             self._settle_body(body, text, close)
             self._end_reasoning(body, close)
@@ -464,7 +474,7 @@ class StreamParser:
         envelope = (body.opening.owner or self.protocol).envelope
         for head in getattr(envelope, "restarts", self._heads):
             at = inner.find(head)
-            if at >= 0 and self._affordable(body.start + at):
+            if at >= 0 and self._affordable(body.start + at, body.start + len(inner)):
                 return at
         return None
 

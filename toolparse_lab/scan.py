@@ -30,6 +30,7 @@ class Close:
     end: int
     kind: CloseKind
     hidden: tuple[int, int] | None = None
+    seen: int = 0  # how far the scanner had looked when it went back to a rescued closer
 
 
 class Scanner(Protocol):
@@ -181,7 +182,7 @@ class JsonBody:
                 if state == _DOUBLE and tok == "\n" and self._strict:
                     self._strict = False
                     if self._hidden:
-                        return Close(*self._hidden, "rescued")
+                        return Close(*self._hidden, "rescued", seen=at + m.end())
                     pos = m.end()
                     continue
                 if self._hidden and state == _DOUBLE:
@@ -191,13 +192,13 @@ class JsonBody:
                     if end >= size and not final:
                         return self._settle(tail, m.start(), size)
                     if end < size and tail[end] not in ",:}]":
-                        return Close(*self._hidden, "rescued")
+                        return Close(*self._hidden, "rescued", seen=at + m.end())
                 self._state = _OUTSIDE
                 pos = m.end()
             else:  # a raw control character: no strict JSON
                 self._strict = False
                 if self._hidden:
-                    return Close(*self._hidden, "rescued")
+                    return Close(*self._hidden, "rescued", seen=at + m.end())
                 pos = m.end()
         hold = size if final else max(pos, partial_start(tail, self._literals))
         if not final and self._state in (_OUTSIDE, _BLOCK) and tail.endswith(("/", "*")):

@@ -74,4 +74,6 @@ def serve_local(
         server = xllamacpp.Server(params)
     except RuntimeError as e:
         raise SetupError("The embedded model's endpoint did not start.", got=str(e)) from None
+    # A server that is closed before its loop runs never ends; one token shows that it runs.
+    server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
     return LocalServer(server, f"{str(server.listening_address).rstrip('/')}/v1", api_key or "")
