@@ -36,14 +36,14 @@ MUTANTS = (
     Mutant("engine.py", "self._events.append(Retract(end))", "pass", "deltas that went too far are not taken back"),
     Mutant(
         "engine.py",
-        "if isinstance(decoded, Refusal) and not body.opening.speculative:",
-        "if False:",
+        "if not body.opening.speculative:\n            cut =",
+        "if False:\n            cut =",
         "a broken call swallows the next one",
     ),
     Mutant(
         "engine.py",
-        "if self._fence:\n            return None",
-        "if False:\n            return None",
+        "if self._lone == _INSIDE else None",
+        "",
         "calls in code fences",
     ),
     Mutant("engine.py", "self._base += n", "self._base += n + (n > 40)", "offsets drift"),

@@ -459,8 +459,8 @@ class StreamParser:
         inner = text[: close.start]
         unit = self._unit(body, inner, closed, close.kind)
         decoded = self._resolver.decode(unit, self._reading(body.opening, closed))
-        if isinstance(decoded, Refusal) and not body.opening.speculative:
-            cut = self._abandoned(body, inner)
+        if not body.opening.speculative:
+            cut = self._abandoned(body, inner, decoded)
             if cut is not None:
                 close = Close(cut, cut, "implicit")
                 unit = self._unit(body, text[:cut], False, "implicit")
@@ -469,12 +469,19 @@ class StreamParser:
         self._finish_call(body, unit, body.start + close.start, body.start + close.end, decoded)
         return True
 
-    def _abandoned(self, body: _Open, inner: str) -> int | None:
-        """Where the next opener stands inside a body that cannot be read: there the model began anew."""
+    def _abandoned(self, body: _Open, inner: str, decoded: tuple[Decoded, ...] | Refusal) -> int | None:
+        """Where the model began anew: the next opener inside a body that cannot be read, or only by taking the opener
+        for text between quotes that do not match."""
+        if isinstance(decoded, Refusal):
+            after = len(inner)
+        else:
+            after = max((e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES), default=-1)
+        if after < 0:
+            return None
         envelope = (body.opening.owner or self.protocol).envelope
         for head in getattr(envelope, "restarts", self._heads):
             at = inner.find(head)
-            if at >= 0 and self._affordable(body.start + at, body.start + len(inner)):
+            if 0 <= at < after and self._affordable(body.start + at, body.start + len(inner)):
                 return at
         return None
 
@@ -558,7 +565,7 @@ class StreamParser:
             if not isinstance(found, Refusal):
                 cut, unit, decoded = wrong.start(), shorter, found
         if isinstance(decoded, Refusal):
-            again = None if body.opening.speculative else self._abandoned(body, text)
+            again = None if body.opening.speculative else self._abandoned(body, text, decoded)
             if again is not None:
                 unit = self._unit(body, text[:again], False, "implicit")
                 self._events.append(Retract(start + again))
@@ -614,6 +621,7 @@ class _Open:
         self.pieces: list[str] = []
 
 
+_GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))  # rules that a lost quote sets off
 _NOT, _FENCE_LINE, _INSIDE = range(3)
 _LAST_CALLS = 8  # calls looked at behind open reasoning
 _WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")

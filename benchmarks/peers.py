@@ -1,0 +1,269 @@
+"""CPU time beside peers, in one run: python benchmarks/peers.py [--json FILE]
+
+Peers: the npm package @ai-sdk-tool/parser under node (installed into a temporary folder, or the one that --node names),
+`json-repair` and `fast-json-repair` (compiled, without provenance). Each figure is the least of several repeats, in
+milliseconds of process CPU time. What is not installed is left out and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import toolparse_lab as tp
+
+NPM = "@ai-sdk-tool/parser@4.1.26"
+TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "put_file",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}, "body": {"type": "string"}}},
+    },
+    {
+        "name": "book",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "guests": {"type": "integer"},
+                "price": {"type": "number"},
+                "late": {"type": "boolean"},
+                "note": {"type": "string"},
+            },
+        },
+    },
+]
+LINE = 'def area(r): return 3.14 * r ** 2  # "quoted", tagged <b>, and a path C:/x & more\n'
+
+
+def best(run: Callable[[], Any], repeat: int) -> float:
+    """The least CPU milliseconds of `repeat` runs."""
+    least = float("inf")
+    for _ in range(repeat):
+        before = time.process_time()
+        run()
+        least = min(least, time.process_time() - before)
+    return least * 1000
+
+
+def long_text(size: int) -> str:
+    return (LINE * (size // len(LINE) + 1))[:size]
+
+
+def write_call(protocol: str, name: str, arguments: dict[str, Any]) -> str:
+    if protocol == "hermes":
+        return "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
+    if protocol == "morph_xml":
+        inner = "".join(f"<{k}>{_plain(v)}</{k}>" for k, v in arguments.items())
+        return f"<{name}>{inner}</{name}>"
+    inner = "".join(f"<parameter={k}>\n{_plain(v)}\n</parameter>\n" for k, v in arguments.items())
+    return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def small_calls(protocol: str, size: int) -> str:
+    """Calls of about 150 characters, up to a size."""
+    pieces: list[str] = []
+    total = 0
+    n = 0
+    while total < size:
+        n += 1
+        arguments = {"city": "Bergen", "guests": n, "price": 12.5, "late": n % 2 == 0, "note": "by the window"}
+        pieces.append(write_call(protocol, "book", arguments))
+        total += len(pieces[-1]) + 1
+    return "\n".join(pieces)
+
+
+def damaged(size: int, every: int) -> str:
+    """An array of objects in which every so many-th has a trailing comma, single quotes or a bare word."""
+    rng = random.Random(7)
+    items: list[str] = []
+    total = 0
+    while total < size:
+        item = json.dumps({"id": len(items), "name": "Bergen harbour", "tags": ["a", "b"], "ok": True, "x": 1.5})
+        if len(items) % every == 0:
+            item = rng.choice([item[:-1] + ",}", item.replace('"a"', "'a'"), item.replace("true", "True")])
+        items.append(item)
+        total += len(item) + 2
+    return "[" + ", ".join(items) + "]"
+
+
+class Node:
+    """The npm package in a process of its own; None answers where it is missing."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[str] | None = None
+        node, npm = shutil.which("node"), shutil.which("npm")
+        if node is None or npm is None:
+            return
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory()
+            folder = self._temporary.name
+            done = subprocess.run(
+                [npm, "install", "--silent", "--prefix", folder, NPM], capture_output=True, check=False
+            )
+            if done.returncode:
+                return
+        script = Path(__file__).with_name("peer.mjs")
+        command = [node, str(script), folder]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ms(self, kind: str, protocol: str, text: str, repeat: int, chunk: int = 4) -> float | None:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            return None
+        task = {"kind": kind, "protocol": protocol, "text": text, "tools": TOOLS, "repeat": repeat, "chunk": chunk}
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or '{"error": "gone"}')
+        return answer.get("ms")
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+
+@contextlib.contextmanager
+def node_peer(folder: str | None) -> Iterator[Node]:
+    node = Node(folder)
+    try:
+        yield node
+    finally:
+        node.close()
+
+
+def feed(protocol: str, text: str, chunk: int = 4) -> None:
+    parser = tp.stream(protocol, TOOLS)
+    for i in range(0, len(text), chunk):
+        parser.feed(text[i : i + chunk])
+    parser.close()
+
+
+Row = tuple[str, float, dict[str, float | None]]
+
+
+def rows(node: Node, quick: bool) -> Iterator[Row]:
+    protocols = [p for p in ("hermes", "morph_xml", "qwen3_coder_xml") if p in tp.protocols()]
+    big = 100_000 if quick else 1_000_000
+    for protocol in protocols:
+        text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(big)})
+        yield (
+            f"stream {big:,} characters by 4, {protocol}",
+            best(lambda p=protocol, t=text: feed(p, t), 1),
+            {"npm": node.ms("stream", protocol, text, 1)},
+        )
+    for protocol in protocols:
+        for size, repeat in ((2_000, 40), (200_000, 3)):
+            text = small_calls(protocol, size)
+            ours = best(lambda p=protocol, t=text: tp.parse(t, p, TOOLS), repeat)
+            yield f"batch {size:,} of small calls, {protocol}", ours, {"npm": node.ms("batch", protocol, text, repeat)}
+        text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(200_000)})
+        ours = best(lambda p=protocol, t=text: tp.parse(t, p, TOOLS), 5)
+        yield f"batch one argument of 200,000, {protocol}", ours, {"npm": node.ms("batch", protocol, text, 5)}
+    for name, every in (("dense", 1), ("sparse", 200)):
+        text = damaged(100_000, every)
+        ours = best(lambda t=text: tp.rjson.repair(t), 3)
+        peers: dict[str, float | None] = {}
+        for package, function in (("json_repair", "loads"), ("fast_json_repair", "loads")):
+            try:
+                load = getattr(importlib.import_module(package), function)
+            except ImportError:
+                peers[package.replace("_", "-")] = None
+            else:
+                peers[package.replace("_", "-")] = best(lambda f=load, t=text: f(t), 3)
+        yield f"repair 100,000 of {name} damage", ours, peers
+    yield from coercion()
+
+
+def coercion() -> Iterator[Row]:
+    """Milliseconds for 1,000 objects of seven properties, so microseconds for one."""
+    names = {
+        "a": "integer",
+        "b": "number",
+        "c": "boolean",
+        "d": "string",
+        "e": "integer",
+        "f": "string",
+        "g": "boolean",
+    }
+    schema = json.dumps({"type": "object", "properties": {k: {"type": t} for k, t in names.items()}})
+    clean = {"a": 1, "b": 2.5, "c": True, "d": "x", "e": 4, "f": "y", "g": False}
+    steps = {**clean, "a": "1", "b": "2.5", "c": "true", "e": "4"}
+    for name, value in (("clean", clean), ("four steps", steps)):
+
+        def many(v: Any = value) -> None:
+            for _ in range(1000):
+                tp.coerce(v, schema)
+
+        yield f"coerce 1,000 objects of 7, {name}", best(many, 5), {}
+
+
+HOSTILE: tuple[tuple[str, str, Callable[[int], str]], ...] = (
+    ("openers of a call", "hermes", lambda n: "<tool_call>" * (n * 5_000)),
+    ("open braces", "hermes", lambda n: "<tool_call>" + "{" * (n * 25_000)),
+    ("quotes", "hermes", lambda n: "<tool_call>" + '"' * (n * 250_000)),
+    ("backticks", "gemma", lambda n: "`" * (n * 250_000)),
+    ("white space", "hermes", lambda n: " " * (n * 250_000)),
+    ("less-than signs", "morph_xml", lambda n: "<put_file><body>" + "<" * (n * 100_000)),
+    (
+        "closers in a string",
+        "hermes",
+        lambda n: '<tool_call>{\\"</tool_call>' * (n * 200) + "x" * (n * 40_000) + '"}</tool_call>',
+    ),
+)
+
+
+def growth() -> Iterator[tuple[str, float, float]]:
+    """(what, milliseconds, milliseconds for four times the text)."""
+    for name, protocol, make in HOSTILE:
+        yield name, best(lambda p=protocol, t=make(1): feed(p, t), 1), best(lambda p=protocol, t=make(4): feed(p, t), 1)
+
+
+def main(argv: list[str]) -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--node", metavar="FOLDER", help="folder with the npm package installed")
+    options.add_argument("--quick", action="store_true", help="a tenth of the stream size, no growth figures")
+    options.add_argument("--json", metavar="FILE", help="write the figures too")
+    chosen = options.parse_args(argv)
+    print(
+        f"Python {platform.python_version()}, toolparse_lab {tp.__version__}; CPU milliseconds, least of several runs"
+    )
+    figures: list[dict[str, Any]] = []
+    with node_peer(chosen.node) as node:
+        for name, ours, peers in rows(node, chosen.quick):
+            beside = "  ".join(
+                f"{peer} {ms:.2f} ({ms / ours:.1f}x)" if ms is not None else f"{peer} not installed or failed"
+                for peer, ms in peers.items()
+            )
+            print(f"{name:48} {ours:10.2f}   {beside}", flush=True)
+            figures.append({"what": name, "ms": ours, **{f"{p}_ms": ms for p, ms in peers.items()}})
+    if not chosen.quick:
+        print("\ngrowth of CPU time for four times the text, fed 4 characters at a time")
+        for name, one, four in growth():
+            print(f"{name:48} {one:10.1f} {four:10.1f}   {four / one:.1f}x", flush=True)
+            figures.append({"what": f"growth: {name}", "ms": one, "ms_4x": four})
+    if chosen.json:
+        Path(chosen.json).write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
