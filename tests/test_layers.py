@@ -66,6 +66,7 @@ THIRD_PARTY = {
     "tqdm": ("runner",),
     "traitlets": ("widgets",),
     "xllamacpp": ("runner",),
+    "yaml": ("protocols",),
 }
 # The late names of hooks.py: what low layers may reach upward for, and nothing else.
 UPWARD = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .errors import UnwritableCall
-from .protocols.base import Decoded, NeedMore, Opening, Protocol, Reading, Tools
+from .protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .registry import protocols
 from .scan import Scanner
 from .toolspec import ToolSpec
@@ -41,7 +41,11 @@ class AnyEnvelope:
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         found: list[tuple[Protocol, Opening]] = []
         for p in self.members:
-            if not any(text.startswith(h, pos) for h in p.envelope.heads(tools)):
+            heads = p.envelope.heads(tools)
+            if not any(text.startswith(h, pos) for h in heads):
+                # One format's head may be the beginning of another's.
+                if not final and any(len(h) > len(text) - pos and h.startswith(text[pos:]) for h in heads):
+                    return NEED_MORE
                 continue
             opening = p.envelope.open(text, pos, final, tools)
             if isinstance(opening, NeedMore):

@@ -15,9 +15,10 @@ from .protocols.kimi_k2 import KIMI_K2
 from .protocols.morph_xml import MORPH_XML
 from .protocols.parameter_tags import QWEN3_CODER_XML
 from .protocols.pythonic import PYTHONIC
+from .protocols.yaml_xml import YAML_XML
 
 GROUP = "toolparse_lab.protocols"
-_SHIPPED = (HERMES, GEMMA, QWEN3_CODER_XML, MORPH_XML, KIMI_K2, HARMONY, PYTHONIC)
+_SHIPPED = (HERMES, GEMMA, QWEN3_CODER_XML, MORPH_XML, KIMI_K2, HARMONY, PYTHONIC, YAML_XML)
 
 
 @lru_cache(maxsize=1)

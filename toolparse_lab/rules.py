@@ -65,6 +65,9 @@ _RULES = (
     Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
     Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
     Rule("tags.prose", "Words before the first function of a block are dropped."),
+    # repairs of YAML text
+    Rule("yaml.fence", "A code fence around the YAML is dropped."),
+    Rule("yaml.tabs", "Tabs before every line are dropped."),
     # repairs of pythonic text
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
     # reading a value as a call
@@ -130,6 +133,7 @@ _CODES = (
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
     Code("decode.tags", "The body holds no function in tags that can be read without inventing something."),
+    Code("decode.yaml", "The body is no YAML mapping that can be read without inventing something."),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
