@@ -234,7 +234,8 @@ HOSTILE: tuple[tuple[str, str, Callable[[int], str]], ...] = (
 def growth() -> Iterator[tuple[str, float, float]]:
     """(what, milliseconds, milliseconds for four times the text)."""
     for name, protocol, make in HOSTILE:
-        yield name, best(lambda p=protocol, t=make(1): feed(p, t), 1), best(lambda p=protocol, t=make(4): feed(p, t), 1)
+        short, long = make(1), make(4)
+        yield name, best(lambda p=protocol, t=short: feed(p, t), 1), best(lambda p=protocol, t=long: feed(p, t), 1)
 
 
 def main(argv: list[str]) -> int:

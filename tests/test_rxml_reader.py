@@ -161,7 +161,7 @@ def test_distinct_unclosed_elements_stay_linear() -> None:
     [
         ("f", {}, "<f/>"),
         ("f", {"a": "x<y&z>"}, "<f><a>x&lt;y&amp;z&gt;</a></f>"),
-        ("f", {"a": [1, "b"]}, "<f><a><item>1</item><item>b</item></a></f>"),
+        ("f", {"a": [1, "b"]}, "<f><a>1</a><a>b</a></f>"),
         ("f", {"o": {"k": None, "b": True}}, "<f><o><k>null</k><b>true</b></o></f>"),
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import errors, rjson
+from . import errors, rjson, rxml
 from .api import parse, stream
 from .protocols.base import Protocol
 from .protocols.json_mix import json_mix_protocol
@@ -102,6 +102,7 @@ __all__ = [
     "parse",
     "protocols",
     "rjson",
+    "rxml",
     "stream",
     "unwrap_json_schema",
 ]

@@ -66,14 +66,17 @@ def partial_start(text: str, literals: tuple[str, ...]) -> int:
 def _json_patterns(closers: tuple[str, ...], openers: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     ends = "|".join(re.escape(c) for c in closers) or "(?!)"
     begins = "|".join(re.escape(o) for o in openers) or "(?!)"
-    outside = re.compile(rf"""(?P<close>{ends})|(?P<open>{begins})|["']|[{{\[]|[}}\]]|//|/\*""")
+    outside = re.compile(rf"""(?P<close>{ends})|(?P<open>{begins})|["']|//|/\*""")
+    # What is plainly neither string damage nor delimiter is skipped in one match, whole clean strings included.
+    firsts = re.escape("".join({lit[0] for lit in closers + openers}))
+    clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
     # Control characters matter only while the body may still be strict JSON.
     double = re.compile(rf"(?P<close>{ends})|[\"\\\x00-\x1f]")
     double_loose = re.compile(rf'(?P<close>{ends})|["\\]')
     single = re.compile(rf"(?P<close>{ends})|['\\]")
     line = re.compile(rf"(?P<close>{ends})|\n")
     block = re.compile(rf"(?P<close>{ends})|\*/")
-    return outside, double, double_loose, single, line, block
+    return outside, clean, double, double_loose, single, line, block
 
 
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
@@ -89,9 +92,9 @@ class JsonBody:
     """
 
     __slots__ = (
-        "_at", "_block", "_closers", "_depth", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals",
+        "_at", "_block", "_clean", "_closers", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals",
         "_longest", "_loose",
-        "_openers", "_outside", "_previous", "_single", "_state", "_strict", "_whole",
+        "_openers", "_outside", "_previous", "_single", "_state", "_strict",
     )  # fmt: skip
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
@@ -100,14 +103,12 @@ class JsonBody:
         self._literals = closers + openers
         self._firsts = {lit[0] for lit in self._literals}
         self._longest = max(map(len, self._literals))
-        self._outside, self._double, self._loose, self._single, self._line, self._block = _json_patterns(
+        (self._outside, self._clean, self._double, self._loose, self._single, self._line, self._block) = _json_patterns(
             closers, openers
         )
         self._follow = _Follow(openers)
         self._at = 0  # characters settled so far
         self._state = _OUTSIDE
-        self._depth = 0
-        self._whole = False  # a value was opened and closed again
         self._strict = True  # nothing yet that strict JSON forbids
         self._hidden: tuple[int, int] | None = None
         self._previous = ""  # the last character of the settled text that is no white space
@@ -123,6 +124,10 @@ class JsonBody:
         while True:
             state = self._state
             if state == _OUTSIDE:
+                if self._hidden is None:
+                    skipped = self._clean.match(tail, pos)
+                    if skipped:
+                        pos = skipped.end()
                 m = self._outside.search(tail, pos)
                 if not m:
                     break
@@ -134,12 +139,7 @@ class JsonBody:
                 if not final and self._may_begin(tail, m.start()):
                     return self._settle(tail, m.start(), size)
                 tok = m[0]
-                if tok in "{[":
-                    self._depth += 1
-                elif tok in "}]":
-                    self._depth -= 1
-                    self._whole = self._whole or self._depth <= 0
-                elif tok == '"':
+                if tok == '"':
                     self._state = _DOUBLE
                 elif tok == "'":
                     if self._before(tail, m.start()) in "{[,:(":

@@ -96,11 +96,29 @@ def write_canonical(value: Value) -> str:
 
 
 def _write(value: Value) -> str:
-    if not _has_num(value):
-        try:
-            return _ENCODE(value)
-        except RecursionError:
-            pass  # nested beyond the C writer: the loop below has no such limit
+    try:
+        return _write_shallow(value) if _has_num(value) else _ENCODE(value)
+    except RecursionError:
+        return _write_deep(value)
+
+
+def _write_shallow(value: Value) -> str:
+    """By recursion, which is quick: for what nests as people nest."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is dict:
+        return "{" + ",".join([f"{encode_basestring(k)}:{_write_shallow(v)}" for k, v in value.items()]) + "}"
+    if kind is list:
+        return "[" + ",".join([_write_shallow(v) for v in value]) + "]"
+    if kind is Num:
+        text: str = value.text
+        return text
+    return _ENCODE(value) if kind is not float else _float_text(value)
+
+
+def _write_deep(value: Value) -> str:
+    """Without recursion: nesting beyond the interpreter's limit."""
     out: list[str] = []
     stack: list[Iterator[Any]] = [iter((("", value),))]
     closers: list[str] = [""]

@@ -11,8 +11,11 @@ from typing import Any
 from ..schema.scalars import SPACE
 from ..schema.view import View
 from ..values import Value
-from .tree import Manner, holds_items, is_text, item_view, kind_of, member_view, wants_one
+from .shape import holds_items, is_text, item_view, kind_of, member_view, wants_one
+from .tree import Manner
 
+# Sections; what lxml normalises; namespaces; references, which may be white space that is not to be trimmed.
+_UNSURE = ("<!", "<?", "\r", "xmlns", "&#")
 _parser: Any = None
 
 
@@ -22,7 +25,7 @@ class _Unsure(Exception):
 
 def read_well_formed(text: str, view: View, text_key: str, manner: Manner) -> dict[str, Value] | None:
     """The members of the text under `view`, before coercion; None where the tolerant reader must read it."""
-    if "<!" in text or "<?" in text or "\r" in text or "xmlns" in text:
+    if any(mark in text for mark in _UNSURE):
         return None
     from lxml import etree
 
@@ -34,7 +37,7 @@ def read_well_formed(text: str, view: View, text_key: str, manner: Manner) -> di
         converter = _Converter(text_key, manner)
         first = root[0] if len(root) else None
         if first is not None and view.properties and view.child(first.tag) is None and len(root) == 1:
-            if root.text or first.tail or not len(first):
+            if root.text or first.tail or not len(first) or first.tag in converter.odd:
                 return None
             root = first
         return converter.members(root, view, 0, holds_items(view, 0, root[0].tag if len(root) else ""))

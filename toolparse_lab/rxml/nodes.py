@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -164,8 +165,6 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
 
 
 def _takes_place(keep: Callable[..., bool]) -> bool:
-    import inspect
-
     try:
         inspect.signature(keep).bind(None, 0, 0, "")
     except TypeError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import BadOptions, RXMLCoercionError, RXMLDuplicateStringTagError, RXMLParseError
 from ..rjson.damage import Refusal
+from ..rjson.positions import EditMap, apply_edits
 from ..schema.coerce import Coerced, coerce
 from ..schema.view import View, view_of
 from ..schema.walk import Walk
@@ -145,7 +146,7 @@ def _view(schema: Any) -> View:
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
     found = None
-    wrapper = wrapper_name(text, view)
+    wrapper = wrapper_name(text, view, options.manner.void)
     if wrapper is not None:
         found = _unwrapped(text, schema, view, options, wrapper)
     if found is None:
@@ -155,23 +156,36 @@ def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
         except Refusal as no:
             raise error_of(no, text) from no
         found = _reading(value, reader, schema, view)
+        if wrapper is not None and found.edits:
+            found = _unwrapped_after_repair(text, schema, view, options, wrapper, found) or found
     return found
+
+
+def _unwrapped_after_repair(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str, found: Reading
+) -> Reading | None:
+    """Repaired text is read as it would be if it had been written so: a wrapper that the repair closed comes off."""
+    again = _unwrapped(apply_edits(text, found.edits), schema, view, options, wrapper)
+    if again is None or again.edits:
+        return None
+    back = EditMap(found.edits)
+    places = {path: Span(*back.raw_span(span.start, span.end)) for path, span in again.places.items()}
+    return replace(again, edits=found.edits, places=places)
 
 
 def _unwrapped(text: str, schema: Any, view: View, options: _Options, wrapper: str) -> Reading | None:
     """The one element that holds everything, and is no member of the schema, is taken off."""
-    quiet = _Options(**{**_fields(options), "on_error": None})
+    quiet = replace(options, on_error=None)
     reader = _reader(text, view, quiet, wrapper)
-    value = reader.read_wrapped()
+    try:
+        value = reader.read_wrapped()
+    except Refusal as no:
+        raise error_of(no, text) from no
     if value is not None:
         if not options.throw_on_duplicate_string_tags and options.on_error is not None:
             _reader(text, view, options, wrapper).read()
         return _reading(value, reader, schema, view)
     return None
-
-
-def _fields(options: _Options) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in _Options.__slots__}
 
 
 def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:

@@ -6,28 +6,19 @@ other text is trimmed. Nothing is typed here: text stays text until it is coerce
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from ..rjson.damage import Refusal
+from ..rjson.positions import apply_edits
 from ..schema.view import View
 from ..types import Edit
 from ..values import Value, escape_token
+from .shape import is_text, item_view, kind_of, may_be_object, wants_one
 from .text import joined_text, unescape, unescape_offsets
 from .text import raw_text as raw_text_of
-from .tree import (
-    ATTRIBUTE,
-    MARK,
-    Element,
-    Manner,
-    is_text,
-    item_view,
-    kind_of,
-    may_be_object,
-    read_tree,
-    walk,
-    wants_one,
-)
+from .tree import ATTRIBUTE, MARK, Element, Manner, read_tree, walk
 
 __all__ = ["TEXT_KEY", "ElementReader", "text_params", "unescape", "unescape_offsets", "wrapper_name"]
 
@@ -80,24 +71,46 @@ class ElementReader:
         for element in reversed(elements):
             self._values[id(element)] = self.value(element)
         out = self.members(self.tree)
+        if self.edits and not self.reads_back(out):
+            raise Refusal("decode.ambiguous", "a repair would change what other text means", self.edits[0].span.start)
         self.locate(self.tree, elements)
         return out
 
+    def reads_back(self, value: dict[str, Value]) -> bool:
+        """Whether the repaired text reads strictly to the same."""
+        again = ElementReader(
+            apply_edits(self.text, self.edits), self.view, manner=replace(self.manner, repair=False, closed=True),
+            text_key=self.text_key, attributes=self.attributes, comments=self.comments, trim=self.trim,
+            first_wins=None if self.first_wins is None else lambda name, count: None, wrapper=self.wrapper,
+        )  # fmt: skip
+        try:
+            return again.read() == value
+        except Refusal:
+            return False
+
     def read_wrapped(self) -> dict[str, Value] | None:
-        """The parameters inside the one element `wrapper` that holds them all; None where that is not so."""
+        """The parameters inside the one element `wrapper` that holds them all; None where that is not so.
+
+        Raises Refusal where it is so, and they cannot be read.
+        """
         if self.wrapper is None:
             return None
         try:
             value = self.read().get(self.wrapper)
         except Refusal:
+            if self.holds_all():
+                raise
             return None
-        root = self.tree
-        if root is None or len(root.children) != 1 or self.loose_text(root)[0] or not isinstance(value, dict):
+        if not self.holds_all() or not isinstance(value, dict):
             return None
         prefix = "/" + escape_token(self.wrapper)
         self.places = {p.removeprefix(prefix): span for p, span in self.places.items() if p}
         self.repeated = [(p.removeprefix(prefix), view) for p, view in self.repeated]
         return value
+
+    def holds_all(self) -> bool:
+        """Whether there is one element, and nothing beside it."""
+        return self.tree is not None and len(self.tree.children) == 1 and not self.loose_text(self.tree)[0]
 
     def raw_text(self, start: int, end: int, path: str) -> str:
         """Text as it stands: CDATA unwrapped, entities decoded once."""
@@ -118,7 +131,8 @@ class ElementReader:
         view, listed = element.view, element.lists
         if kind_of(view) == "array" and not listed and not (element.parent and element.parent.lists):
             view = item_view(view, element.index)  # it is one item of the list that its like make
-        attributes = self.attributes_of(element) if not listed and may_be_object(view) else {}
+        wraps = element.parent is self.tree and element.name == self.wrapper
+        attributes = {} if listed or wraps or not may_be_object(view) else self.attributes_of(element)
         if element.children:
             return {**self.members(element), **attributes}
         text, place = joined_text(self.text, element.pieces, trim=self.trim, comments=self.comments)
@@ -251,14 +265,17 @@ def attribute_text(text: str) -> str:
 _TO_SPACES = {9: " ", 10: " ", 13: " "}
 
 
-def wrapper_name(text: str, view: View) -> str | None:
+def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | None:
     """The name of the first element, where the schema has parameters and does not know this one."""
     pos = 0
     while m := MARK.search(text, pos):
         if m["open"]:
-            known = not view.properties or view.child(m["open"]) is not None
+            known = not view.properties or view.child(m["open"]) is not None or m["open"] in void
             return None if known else str(m["open"])
-        if m["skip"] in (None, "<![CDATA["):
+        if m["close"]:  # it closes nothing, and is left out or refused later
+            pos = m.end()
+            continue
+        if m["skip"] == "<![CDATA[":
             return None
         end = text.find("-->" if m["skip"] == "<!--" else ">", m.end())
         if end < 0:

@@ -7,7 +7,7 @@ import re
 from ..errors import UnwritableCall
 from ..values import Value, write_canonical
 
-_NAME = re.compile(r"[^\s<>/=\"'!?&]+\Z")
+_NAME = re.compile(r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?&]+\Z")
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 _ESCAPES = str.maketrans(_SPECIAL)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..values import Value, read_plain, same, write_canonical
+from ..values import Num, Value, read_plain, same, write_canonical
 
 # Which type a value is brought to when the schema lists several.
 PREFERENCE = ("object", "array", "boolean", "number", "integer", "string", "null")
@@ -136,6 +136,8 @@ class View:
         """Types, enums, required members and branches hold, all the way down; other keywords are not looked at."""
         if depth > 150 or self.open:
             return True
+        if self.leaf is not None and type(value) in _LEAVES[self.leaf]:
+            return True
         if self.any_of and not any(b.conforms(value, depth + 1) for b in self.any_of):
             return False
         if self.enum is not None and not any(same(value, e) for e in self.enum):
@@ -145,8 +147,11 @@ class View:
         if isinstance(value, dict):
             if any(k not in value for k in self.required):
                 return False
+            properties = self.properties
             for key, member in value.items():
-                view = self.child(key)
+                view = properties.get(key) or self.child(key)
+                if view is not None and view.leaf is not None and type(member) in _LEAVES[view.leaf]:
+                    continue
                 if view is None:
                     if self._node.get("additionalProperties") is False and key not in self.properties:
                         return False
@@ -161,6 +166,10 @@ class View:
         return True
 
 
+# The Python types that plainly are a leaf's: what is not here is looked at more closely.
+_LEAVES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, Num), "boolean": (bool,), "null": (type(None),),
+}  # fmt: skip
 _SCALARS = frozenset(("string", "integer", "number", "boolean", "null"))
 
 
