@@ -52,6 +52,7 @@ THIRD_PARTY = {
     "anywidget": ("widgets",),
     "ipywidgets": ("widgets",),
     "jsonschema": ("schema",),
+    "regex": ("schema",),
     "litellm": ("litellm_bridge", "runner"),
     "lxml": ("rxml",),
     "numpy": ("evals",),

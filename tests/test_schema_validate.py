@@ -43,3 +43,13 @@ def test_many_problems_are_bounded() -> None:
 def test_a_number_out_of_range_is_the_values_fault(number: str) -> None:
     (problem,) = validate(read_strict(number), '{"type":"number","multipleOf":0.1}')
     assert (problem.code, problem.severity) == ("validate.constraint", "error")
+
+
+def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:
+    """Fails closed: what was not validated is not valid."""
+    schema = '{"type":"object","properties":{"s":{"type":"string","pattern":"^(a|aa)+$"}}}'
+    assert validate({"s": "aaaa"}, schema) == ()
+    (slow,) = validate({"s": "a" * 64 + "!"}, schema)
+    assert (slow.code, slow.severity) == ("validate.slow-pattern", "error")
+    keys = '{"type":"object","patternProperties":{"^(x|xx)+$":{"type":"integer"}}}'
+    assert [p.code for p in validate({"x" * 64 + "!": 1}, keys)] == ["validate.slow-pattern"]

@@ -146,6 +146,7 @@ _CODES = (
     Code("validate.enum", "A value is none of the values the schema lists."),
     Code("validate.additional", "An argument is not in the schema."),
     Code("validate.constraint", "A value breaks another rule of the schema."),
+    Code("validate.slow-pattern", "A pattern of the schema takes too long on a text, so nothing is validated."),
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
     Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from ..types import Problem
 from ..values import Value, escape_token
+from .patterns import TooSlow, found
 from .view import unwrap_json_schema, view_of
 
 _CODES = {
@@ -38,6 +40,8 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
                 break
     except ArithmeticError as e:  # a number so large that the library cannot reckon with it
         return (Problem("validate", "validate.constraint", "error", f"a number is out of range: {_brief(str(e))}"),)
+    except TooSlow as e:
+        return (Problem("validate", "validate.slow-pattern", "error", f"not validated: {e}"),)
     except Exception as e:  # a broken schema breaks the library in many ways; none may break a parse
         return (Problem("validate", "validate.schema", "warning", f"the tool's schema is broken: {_brief(str(e))}"),)
     # The library complains once a missing member; one complaint an object names them all.
@@ -88,8 +92,27 @@ def _validator(schema_json: str) -> Any:
     schema = unwrap_json_schema(read_plain(schema_json))
     cls = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     cls.check_schema(schema)
+    cls = jsonschema.validators.extend(cls, {"pattern": _pattern, "patternProperties": _pattern_properties})
     # A registry of its own keeps the library from ever looking a reference up on the network.
     return cls(schema, registry=Registry())
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `pattern`, with a limit on its time."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str) and not found(pattern, instance):
+        yield ValidationError(f"{_brief(instance)!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: dict[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `patternProperties`, with a limit on its time."""
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        for key, member in instance.items():
+            if found(pattern, key):
+                yield from validator.descend(member, subschema, path=key, schema_path=pattern)
 
 
 # The keywords `View.conforms` looks at, or that never make a value wrong.
