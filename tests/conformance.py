@@ -93,6 +93,32 @@ def _rjson_stringify(case: dict[str, Any]) -> dict[str, Any]:
     return {"value": tp.rjson.stringify(value)}
 
 
+def _rxml_parse(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": _value(tp.rxml.parse(case["xml"], case.get("schema"), **_snake(case.get("options"))))}
+
+
+def _rxml_stringify(case: dict[str, Any]) -> dict[str, Any]:
+    options = _snake(case.get("options"))
+    return {"value": tp.rxml.stringify(case["root"], _given(case["value"]), **options)}
+
+
+def _rxml_nodes(case: dict[str, Any]) -> dict[str, Any]:
+    options = _snake(case.get("options"))
+    if case.get("how") == "node":
+        return {"value": _node(tp.rxml.parse_node(case["xml"], **options))}
+    nodes = tp.rxml.parse_without_schema(case["xml"], **options)
+    if case.get("how") == "simplify":
+        return {"value": _value(tp.rxml.simplify(nodes))}
+    return {"value": [_node(n) for n in nodes]}
+
+
+def _node(node: Any) -> Any:
+    """A node as the cases write it."""
+    if isinstance(node, str):
+        return node
+    return {**node, "children": [_node(c) for c in node["children"]]}
+
+
 def _potential(case: dict[str, Any]) -> dict[str, Any]:
     text, search = case["text"], case["search"]
     at = text.find(search)
@@ -309,6 +335,9 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "rjson.parse": _rjson_parse,
     "rjson.transform": _rjson_transform,
     "rjson.stringify": _rjson_stringify,
+    "rxml.parse": _rxml_parse,
+    "rxml.stringify": _rxml_stringify,
+    "rxml.nodes": _rxml_nodes,
     "potential": _potential,
     "schema.type": _schema_type,
     "schema.unwrap": _schema_unwrap,

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TESTS = ["tests/test_laws.py", "tests/test_conformance.py"]
+TESTS = [
+    f"tests/test_{name}.py"
+    for name in (
+        "protocols_parse", "salvage", "scan", "rjson_repair", "provenance", "recovery", "schema_coerce", "conformance",
+        "laws",
+    )
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ def build_parser() -> argparse.ArgumentParser:
     parse.add_argument("file", help="a file with the model's text, or - for standard input")
     parse.add_argument("--protocol", default="auto", help="protocol id (default: auto)")
     parse.add_argument("--tools", metavar="FILE", help="JSON file with the tool definitions")
-    parse.add_argument("--policy", default="safe", help="coercion policy: none, safe or middleware (default: safe)")
+    parse.add_argument(
+        "--policy", default="safe", help="coercion policy: none, safe, middleware, seed-layer2 or lossy (default: safe)"
+    )
     parse.add_argument("--reasoning", default="auto", help="auto, prefilled or none (default: auto)")
     parse.add_argument("--no-repair", action="store_true", help="read strict bodies only")
     parse.add_argument("--no-recover", action="store_true", help="read no calls outside their format")
