@@ -184,8 +184,11 @@ def out_of_reach(error: Any) -> bool:
     return error.validator in ("minimum", "maximum")
 
 
+FORMS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml")
+
+
 @pytest.mark.parametrize("tool", [TRIP, *TOOLS.values()], ids=lambda t: t.name)
-@pytest.mark.parametrize("protocol_id", ["hermes", "gemma", "morph_xml"])
+@pytest.mark.parametrize("protocol_id", FORMS)
 def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str) -> None:
     grammar = grammar_for(protocol_id, [tool])
     schema = without_patterns(tool.schema)
@@ -197,15 +200,18 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
         if protocol_id == "morph_xml":
             element = ET.fromstring(raw)
             name, arguments = element.tag, read_fields(element, tool.schema, tool.schema)
+        elif protocol_id in ("qwen3_coder_xml", "yaml_xml"):
+            (call,) = tp.parse(raw, protocol_id, [tool]).calls
+            name, arguments = call.name, call.arguments
         else:
             opener, closer = {"hermes": ("<tool_call>\n", "\n</tool_call>"), "gemma": ("```tool_call\n", "\n```")}[
                 protocol_id
             ]
             assert raw.startswith(opener)
             assert raw.endswith(closer)
-            call = json.loads(raw[len(opener) : -len(closer)])
-            assert list(call) == ["name", "arguments"]
-            name, arguments = call["name"], call["arguments"]
+            written = json.loads(raw[len(opener) : -len(closer)])
+            assert list(written) == ["name", "arguments"]
+            name, arguments = written["name"], written["arguments"]
         assert name == tool.name
         (found,) = tp.parse(raw, protocol_id, [tool]).calls
         assert (found.name, found.ok, found.edits) == (tool.name, True, ())
@@ -233,7 +239,7 @@ def test_free_strings_are_bounded_and_never_padded() -> None:
 
 def test_every_tool_can_be_called() -> None:
     tools = [ToolSpec("first"), ToolSpec("second"), ToolSpec("third")]
-    for protocol_id in ("hermes", "gemma", "morph_xml"):
+    for protocol_id in FORMS:
         grammar = grammar_for(protocol_id, tools)
         drawn = {Sampler(grammar, seed).draw() for seed in range(60)}
         assert len(drawn) == 3
@@ -248,10 +254,12 @@ def test_optional_properties_come_and_go() -> None:
 
 def test_the_form_is_exactly_the_documented_one() -> None:
     tool = ToolSpec.of({"name": "f", "parameters": {"properties": {"a": {"const": 1}}, "required": ["a"]}})
-    assert {p: Sampler(grammar_for(p, [tool]), 0).draw() for p in ("hermes", "gemma", "morph_xml")} == {
+    assert {p: Sampler(grammar_for(p, [tool]), 0).draw() for p in FORMS} == {
         "hermes": '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
         "gemma": '```tool_call\n{"name": "f", "arguments": {"a": 1}}\n```',
         "morph_xml": "<f>\n<a>1</a>\n</f>",
+        "qwen3_coder_xml": "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        "yaml_xml": "<f>\na: 1\n</f>",
     }
 
 
@@ -266,7 +274,7 @@ def test_no_tools() -> None:
 
 
 def test_unknown_protocol_names_the_known_ones() -> None:
-    with pytest.raises(BadOptions, match="gemma, hermes, morph_xml"):
+    with pytest.raises(BadOptions, match=", ".join(sorted(FORMS))):
         grammar_for("kimi", [ToolSpec("f")])
 
 
@@ -293,6 +301,12 @@ def test_names_that_are_no_elements(tool: dict[str, Any]) -> None:
     with pytest.raises(UnwritableCall, match="element"):
         grammar_for("morph_xml", [tool])
     assert grammar_for("hermes", [tool])
+
+
+def test_names_that_no_tag_holds() -> None:
+    with pytest.raises(UnwritableCall, match="tag"):
+        grammar_for("qwen3_coder_xml", [{"name": "a>b"}])
+    assert grammar_for("qwen3_coder_xml", [{"name": "two words"}])
 
 
 @pytest.mark.local_model
@@ -323,7 +337,7 @@ def test_the_engine_takes_every_grammar_and_keeps_to_it() -> None:
         assert "choices" in answer, answer
         return answer["choices"][0]
 
-    for protocol_id in ("hermes", "gemma", "morph_xml"):
+    for protocol_id in FORMS:
         for tool in (TRIP, *TOOLS.values()):
             if protocol_id == "hermes" or tool is TRIP:
                 assert ask("Go", grammar_for(protocol_id, [tool]), 1)["message"]["content"]

@@ -141,15 +141,17 @@ def test_a_message_list_is_searched_too() -> None:
     assert "Lisbon" not in build(given)[0]["content"]
 
 
-@pytest.mark.parametrize("protocol_id", ["hermes", "gemma", "morph_xml", "kimi_k2"])
+@pytest.mark.parametrize("protocol_id", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "kimi_k2"])
 @pytest.mark.parametrize("wording", ["plain", "strict", "brief"])
 def test_type_rules_can_be_switched(protocol_id: str, wording: str) -> None:
     options = {"wording": wording, "write_call": write_call}
     off = render_system(protocol_id, TOOLS, **options)  # type: ignore[arg-type]
     on = render_system(protocol_id, TOOLS, type_rules=True, **options)  # type: ignore[arg-type]
     assert "WRONG" not in off
-    right, wrong = ("<lat>35.6897</lat>", '<lat>"35.6897"</lat>') if protocol_id == "morph_xml" else (
-        '"lat": 35.6897', '"lat": "35.6897"')  # fmt: skip
+    right, wrong = {
+        "morph_xml": ("<lat>35.6897</lat>", '<lat>"35.6897"</lat>'),
+        "qwen3_coder_xml": ("<parameter=lat>35.6897</parameter>", '<parameter=lat>"35.6897"</parameter>'),
+    }.get(protocol_id, ('"lat": 35.6897', '"lat": "35.6897"'))
     assert f"CORRECT: {right}  WRONG: {wrong}" in on
 
 

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from toolparse_lab.prompt import TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
+import toolparse_lab as tp
+from toolparse_lab.prompt import TAG_TYPE_RULES, TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
 
 TYPES = {"number": float, "integer": int, "boolean": bool, "string": str, "array": list, "object": dict}
 
@@ -27,6 +28,18 @@ def test_xml_examples_are_elements(rule: TypeRule) -> None:
     right = render_type_rules("xml", [rule]).split("CORRECT: ")[1].split("  WRONG")[0]
     assert ET.fromstring(f"<r>{right}</r>")[0].tag == rule.parameter
     assert rule.example != rule.anti_pattern
+
+
+def test_examples_between_tags_are_what_they_say() -> None:
+    lines = render_type_rules("tags").split("\n")
+    schema = {"properties": {r.parameter: {"type": r.json_type} for r in TAG_TYPE_RULES}}
+    tool = {"name": "f", "parameters": schema}
+    for rule, line in zip(TAG_TYPE_RULES, lines, strict=True):
+        right, wrong = line.split("CORRECT: ")[1].split("  WRONG: ")
+        calls = [tp.parse(f"<function=f>{p}</function>", "qwen3_coder_xml", [tool]).calls[0] for p in (right, wrong)]
+        assert type(calls[0].arguments[rule.parameter]) is TYPES[rule.json_type]
+        if rule.json_type != "string":  # quotes around a string are part of it
+            assert not calls[1].valid or rule.json_type in ("array", "object")
 
 
 def test_the_agreed_pairs_are_there() -> None:

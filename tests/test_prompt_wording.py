@@ -11,7 +11,7 @@ from toolparse_lab.errors import BadOptions
 from toolparse_lab.prompt import list_wordings, read_template
 from toolparse_lab.prompt.wording import PLACEHOLDERS, fill
 
-PROTOCOLS = ("hermes", "gemma", "morph_xml", "generic")
+PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic")
 ALL = [(p, w) for p in PROTOCOLS for w in ("plain", "strict", "brief")]
 
 
@@ -41,7 +41,14 @@ def test_template_is_complete(protocol_id: str, wording: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol_id", "mark"), [("hermes", "<tool_call>"), ("gemma", "```tool_call\n"), ("generic", "{{form}}")]
+    ("protocol_id", "mark"),
+    [
+        ("hermes", "<tool_call>"),
+        ("gemma", "```tool_call\n"),
+        ("generic", "{{form}}"),
+        ("yaml_xml", "PARAMETER: "),
+        ("qwen3_coder_xml", "<parameter=PARAMETER>\n"),
+    ],
 )
 def test_form_is_shown(protocol_id: str, mark: str) -> None:
     assert all(mark in read_template(protocol_id, w) for w in list_wordings(protocol_id))

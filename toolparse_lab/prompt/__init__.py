@@ -6,10 +6,11 @@ from .grammar import grammar_for
 from .messages import Message, PromptBuilder, WriteCall, build_messages, render_system
 from .shots import Shot, example_arguments, make_shots
 from .signatures import python_type, write_tools_json, write_tools_signatures, write_tools_xml
-from .type_rules import TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
+from .type_rules import TAG_TYPE_RULES, TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
 from .wording import list_wordings, read_template
 
 __all__ = [
+    "TAG_TYPE_RULES",
     "TYPE_RULES",
     "XML_TYPE_RULES",
     "Message",

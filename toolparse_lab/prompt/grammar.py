@@ -41,11 +41,14 @@ _SHARED = {
     # A blank is only allowed before something visible, so that no value is padded and none is endless blanks.
     "jchar": r'" "? ([^"\\\x00-\x20\x7F] | "\\" ["\\nt])',
     "jsafe": r'" "? ([^"\\<&\x00-\x20\x7F] | "\\" ["\\nt])',
+    # YAML takes a JSON string, but not every character of one.
+    "ychar": r'" "? ([^"\\<\x00-\x20\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF] | "\\" ["\\nt])',
     "xchar": r'[ \n]? ([^<&\x00-\x20\x7F] | "&lt;" | "&amp;")',
     "xfirst": r'[^<&\x00-\x20\x7F] | "&lt;" | "&amp;"',
     # Where a schema limits the length, a blank counts as a character of its own.
     "jany": r'[^"\\\x00-\x1F\x7F] | "\\" ["\\nt]',
     "jsafeany": r'[^"\\<&\x00-\x1F\x7F] | "\\" ["\\nt]',
+    "yany": r'[^"\\<\x00-\x1F\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF] | "\\" ["\\nt]',
     "xany": r'[^<&\x00-\x1F\x7F] | "&lt;" | "&amp;"',
     # Free keys of one object begin in different parts of the alphabet, so that no two are the same.
     "key1": "[a-f] [a-z0-9_]{0,15}",
@@ -53,19 +56,21 @@ _SHARED = {
     "key3": "[n-s] [a-z0-9_]{0,15}",
     "key4": "[t-z] [a-z0-9_]{0,15}",
 }
-_BLANKS = {"jchar": "jany", "jsafe": "jsafeany", "xchar": "xany"}
+_BLANKS = {"jchar": "jany", "jsafe": "jsafeany", "ychar": "yany", "xchar": "xany"}
+_NOT_YAML = re.compile("[<\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
 _USES = re.compile(r"(?<![\w-])([a-z]+\d*)(?![\w-])")
 
 
 def grammar_for(protocol_id: str, tools: Any) -> str:
-    """The GBNF of exactly one call of one of `tools`, in the form of `hermes`, `gemma` or `morph_xml`.
+    """The GBNF of exactly one call of one of `tools`, in the form of a protocol that `_FORMS` names.
 
     Strings have at most 80 visible characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are
     followed 6 levels deep; optional properties that lead deeper are left out.
 
     `tools` is anything `tool_specs` takes, at least one. Raises BadOptions for another protocol or no tools,
-    BadToolSpec for a schema that nothing within the depth bound satisfies, UnwritableCall for a name that is no
-    XML name where one is needed.
+    BadToolSpec for a schema that nothing within the depth bound satisfies, UnwritableCall for a name that the
+    form cannot hold.
     """
     specs = tool_specs(tools)
     if not specs:
@@ -162,7 +167,9 @@ class _Writer:
 
     def _json_text(self, value: Any, char: str) -> str:
         text = write_canonical(value)
-        return text.replace("<", "\\u003c").replace("&", "\\u0026") if char == "jsafe" else text
+        if char == "jsafe":
+            return text.replace("<", "\\u003c").replace("&", "\\u0026")
+        return _NOT_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", text) if char == "ychar" else text
 
     def _bare(self, node: Mapping[str, Any], kind: str) -> str:
         if kind == "boolean":
@@ -236,6 +243,8 @@ class _JsonCalls(_Writer):
 
 
 class _XmlCalls(_Writer):
+    nested = True  # an object is written as elements
+
     def call(self, tool: ToolSpec) -> str | None:
         children = self._children(_as_object(tool), MAX_DEPTH)
         return None if children is None else self._element(tool.name, f'"\\n" {children}'.rstrip())
@@ -288,7 +297,7 @@ class _XmlCalls(_Writer):
                 members = [m for m in members if shape.kind(m) not in ("null", "integer", "number", "boolean")]
             kept = [c for m in members if (c := self._content(m, depth)) is not None]
             return _one_of(kept) if kept else None
-        if kind == "object" and shape.properties(node):
+        if self.nested and kind == "object" and shape.properties(node):
             children = self._children(node, depth)
             return None if children is None else f'"\\n" {children}'
         if kind in ("array", "object"):
@@ -304,11 +313,49 @@ class _XmlCalls(_Writer):
         return self._bare(node, kind)
 
 
+class _TagCalls(_XmlCalls):
+    """Parameter tags: raw text, lists and objects as JSON."""
+
+    nested = False
+
+    def call(self, tool: ToolSpec) -> str | None:
+        children = self._children(_as_object(tool), MAX_DEPTH)
+        head = literal(f"<function={self._name(tool.name)}>\n")
+        return None if children is None else f"{head} {children}".rstrip()
+
+    def _name(self, name: str) -> str:
+        if not _TAG_NAME.fullmatch(name):
+            raise UnwritableCall("this name cannot stand in a tag", got=name)
+        return name
+
+    def _field(self, name: str, schema: Any, depth: int) -> str | None:
+        if depth < 0 or schema is False:
+            return None
+        content = self._content(shape.resolve(schema, self.root_schema), depth)
+        head, tail = literal(f"<parameter={self._name(name)}>\n"), literal("\n</parameter>\n")
+        return None if content is None else f"{head} {content} {tail}"
+
+
+class _YamlCalls(_XmlCalls):
+    """YAML lines whose values are JSON."""
+
+    def call(self, tool: ToolSpec) -> str | None:
+        children = self._children(_as_object(tool), MAX_DEPTH)
+        return None if children is None else self._element(tool.name, f'"\\n" {children}'.rstrip())
+
+    def _field(self, name: str, schema: Any, depth: int) -> str | None:
+        value = self.json_value(schema, depth, "ychar")
+        key = name if _XML_NAME.fullmatch(name) else self._json_text(name, "ychar")
+        return None if value is None else f"{literal(f'{key}: ')} {value} {literal(chr(10))}"
+
+
 _FORMATS = {"date": "date", "email": "email", "date-time": 'date "T" clock', "time": "clock"}
 _FORMS: dict[str, tuple[str, type[_Writer]]] = {
     "hermes": (r'"<tool_call>\n{" call "}\n</tool_call>"', _JsonCalls),
     "gemma": (r'"```tool_call\n{" call "}\n```"', _JsonCalls),
     "morph_xml": ("call", _XmlCalls),
+    "qwen3_coder_xml": (r'"<tool_call>\n" call "</function>\n</tool_call>"', _TagCalls),
+    "yaml_xml": ("call", _YamlCalls),
 }
 
 

@@ -12,14 +12,14 @@ from ..errors import BadCase, BadOptions, UnwritableCall
 from ..toolspec import ToolSpec, tool_specs
 from .shots import Shot, make_shots
 from .signatures import write_tools_json, write_tools_signatures, write_tools_xml
-from .type_rules import render_type_rules
+from .type_rules import Form, render_type_rules
 from .wording import asks_for, fill, read_template
 
 WriteCall: TypeAlias = Callable[[str, str], str]
 Placement = Literal["first", "last"]
 Message: TypeAlias = Mapping[str, Any]
 
-_XML_PROTOCOLS = frozenset({"morph_xml"})
+_FORMS: Mapping[str, Form] = {"morph_xml": "xml", "qwen3_coder_xml": "tags"}  # all others: json
 _FORM_CALL = ("TOOL_NAME", '{"PARAMETER":"VALUE"}')
 
 
@@ -144,9 +144,7 @@ def _render(
             "tools_json": lambda: write_tools_json(specs),
             "tools_signatures": lambda: write_tools_signatures(specs),
             "tools_xml": lambda: write_tools_xml(specs),
-            "type_rules": lambda: (
-                render_type_rules("xml" if protocol_id in _XML_PROTOCOLS else "json") if type_rules else ""
-            ),
+            "type_rules": lambda: render_type_rules(_FORMS.get(protocol_id, "json")) if type_rules else "",
             "examples": lambda: "\n\n".join(f"Request: {request}\nAnswer:\n{call}" for request, call in shots),
             "form": form,
         },

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Form = Literal["json", "xml"]
+Form = Literal["json", "xml", "tags"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,9 @@ XML_TYPE_RULES = (
     ),
 )  # fmt: skip
 
+# Between parameter tags scalars are bare text, as in XML, and everything else is JSON.
+TAG_TYPE_RULES = (*XML_TYPE_RULES[:4], *TYPE_RULES[4:])
+
 
 def render_type_rules(form: Form = "json", rules: Sequence[TypeRule] | None = None) -> str:
     """The rules as prompt text: one line a rule with its type, sentence, CORRECT and WRONG example.
@@ -112,7 +115,7 @@ def render_type_rules(form: Form = "json", rules: Sequence[TypeRule] | None = No
     - integer: An integer has no quotes and no decimal point. CORRECT: "count": 10  WRONG: "count": "10"
     """
     if rules is None:
-        rules = XML_TYPE_RULES if form == "xml" else TYPE_RULES
+        rules = {"json": TYPE_RULES, "xml": XML_TYPE_RULES, "tags": TAG_TYPE_RULES}[form]
     return "\n".join(
         f"- {r.json_type}: {r.description} CORRECT: {_pair(r.parameter, r.example, form)}"
         f"  WRONG: {_pair(r.parameter, r.anti_pattern, form)}"
@@ -121,6 +124,8 @@ def render_type_rules(form: Form = "json", rules: Sequence[TypeRule] | None = No
 
 
 def _pair(name: str, value: str, form: Form) -> str:
+    if form == "tags":
+        return f"<parameter={name}>{value}</parameter>"
     return f"<{name}>{value}</{name}>" if form == "xml" else f'"{name}": {value}'
 
 
