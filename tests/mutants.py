@@ -59,12 +59,7 @@ MUTANTS = (
         "return False",
         "closers cut by a chunk",
     ),
-    Mutant(
-        "scan.py",
-        'elif tok in "}]":\n                    self._depth -= 1',
-        'elif tok in "}]":\n                    pass',
-        "depth",
-    ),
+    Mutant("scan.py", "if follows and not self._strict:", "if follows:", "closers in sound strings"),
     Mutant("scan.py", "pos = m.end() + 1\n", "pos = m.end()\n", "an escaped quote ends the string"),
     Mutant(
         "scan.py", 'return tail[end : end + 1] in ("<", "")', "return True", "a closing tag inside a text parameter"
