@@ -67,7 +67,7 @@ def test_every_leaf_has_a_place(case: dict[str, Any]) -> None:
         ('<?xml version="1.0"?><!-- > --><p/>', "p"),
         ("<s>x</s>", None),
         ("so", None),
-        ("</p><q/>", None),
+        ("</p><q/>", "q"),
         ("<!-- open", None),
     ],
 )

@@ -27,7 +27,11 @@ MARK = re.compile(
     rf"|<(?P<open>{_NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
 )
 ATTRIBUTE = re.compile(r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?")
+_CLOSER = re.compile(rf"</[ \t\r\n]*+({_NAME})")
+_CLOSE_TAIL = re.compile(rf"[ \t\r\n]*+>(?=[{SPACE}]*+(?:<|\Z))")  # and a tag or the end follows
+_GAP = re.compile(r"</[ \t\r\n]")
 _DOCTYPE = re.compile(r"<![A-Za-z](?:[^<>\[\]\"']|\"[^\"]*\"|'[^']*')*+(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*')*+\]\s*+)?>")
+_MAX_DECLARATION = 16_384  # a longer one is text: looking for its end would cost too much at each of many
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _KINDS = {"<!--": "comment", "<![CDATA[": "cdata", "<?": "instruction"}
 _SPACE = re.compile(rf"[{SPACE}]*+")
@@ -109,9 +113,8 @@ class _Builder:
         self.top = self.root
         self.open_names: dict[str, int] = {}
         self.unended: set[str] = set()  # what ends a section and stands nowhere further on
-        self._last_close: dict[str, int] = {}
-        self._gaps = any("</" + space in text for space in " \t\r\n")
-        self._allowance = 64 * len(text) + 2_000_000  # characters that may be looked at twice
+        self._closers: dict[str, int] | None = None  # name -> where its last closing tag begins
+        self._allowance = 16 * len(text) + 1_000_000  # characters that may be looked at twice
         self._last_word = (-1, -1)  # a place, and where the white space before it begins
 
     def build(self) -> Element:
@@ -146,7 +149,9 @@ class _Builder:
         """Where a comment, CDATA section, instruction or declaration ends; -1 where it is text."""
         mark = _ENDS.get(skip)
         if mark is None:
-            found = _DOCTYPE.match(self.text, m.start())
+            found = _DOCTYPE.match(self.text, m.start(), m.start() + _MAX_DECLARATION) if self._allowance > 0 else None
+            if found is None:
+                self._allowance -= _MAX_DECLARATION
             return found.end() if found else -1
         end = self.find_end(mark, m.end())
         if end < 0 and self.manner.loose and mark != "?>":
@@ -242,12 +247,28 @@ class _Builder:
 
     def leaf(self, element: Element) -> int:
         """Ends an element whose inside is text; gives the position behind it."""
-        m = self.raw_close(element)
-        if m is None:
-            return self.unclosed_leaf(element)
-        self.gap(m, element.name)
-        element.end, element.after = m.start(), m.end()
-        return m.end()
+        if not self.plain_close(element):
+            m = self.raw_close(element)
+            if m is None:
+                return self.unclosed_leaf(element)
+            self.gap(m, element.name)
+            element.end, element.after = m.start(), m.end()
+        return element.after
+
+    def plain_close(self, element: Element) -> bool:
+        """Ends an element at its first closing tag where nothing else can be meant, which is nearly always so."""
+        text, start, name = self.text, element.start, element.name
+        at = text.find("</" + name, start)
+        tail = _CLOSE_TAIL.match(text, at + 2 + len(name)) if at >= 0 else None
+        if tail is None or text.find("<" + name, start, at) >= 0 or text.find("<![CDATA[", start, at) >= 0:
+            return False
+        parent = element.parent
+        if parent is not None and parent is not self.root and text.find("</" + parent.name, start, at) >= 0:
+            return False
+        if _GAP.search(text, start, at):
+            return False
+        element.end, element.after = at, tail.end()
+        return True
 
     def raw_close(self, element: Element) -> re.Match[str] | None:
         """The closing tag of raw text: its own, balanced if possible, that a tag or the end follows.
@@ -414,14 +435,10 @@ class _Builder:
         return self._last_word[1]
 
     def never_closed(self, name: str, start: int) -> bool:
-        """Whether no closing tag of this name stands behind `start`; False where that takes a search to say."""
-        if self._gaps:
-            return False
-        last = self._last_close.get(name)
-        if last is None:
-            last = self._last_close[name] = self.text.rfind("</" + name)
-            self.spend(len(self.text) // 32, start)
-        return last < start
+        """Whether no closing tag of this name stands behind `start`."""
+        if self._closers is None:
+            self._closers = {m[1]: m.start() for m in _CLOSER.finditer(self.text)}
+        return self._closers.get(name, -1) < start
 
     def spend(self, characters: int, at: int) -> None:
         """Looking ahead has a budget, so that a text of nothing but tags stays linear."""

@@ -1,0 +1,206 @@
+"""What is written: calls that read back, and values as XML that any reader of XML accepts."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+import toolparse_lab as tp
+from toolparse_lab import rxml
+from toolparse_lab.rxml.stringify import stringify
+from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.values import Num
+
+DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "<r/>"),
+        ("", "<r></r>"),
+        ("x", "<r>x</r>"),
+        ([1, 2], "<r>1</r><r>2</r>"),
+        ([], ""),
+        ({}, "<r/>"),
+        ({"a": []}, "<r></r>"),
+        ({"a": None, "b": "", "c": {}}, "<r><a/><b></b><c/></r>"),
+        ({"a": [1, None, "x", {"b": True}]}, "<r><a>1</a><a/><a>x</a><a><b>true</b></a></r>"),
+        ({"a": [[1, 2], [3]]}, "<r><a>1</a><a>2</a><a>3</a></r>"),
+        ({"t": True, "f": False}, "<r><t>true</t><f>false</f></r>"),
+        (2**70, "<r>1180591620717411303424</r>"),
+        ([0.5, Num("3.0"), Decimal("1.10")], "<r>0.5</r><r>3.0</r><r>1.10</r>"),
+        ("&<>\"'", "<r>&amp;&lt;&gt;&quot;&apos;</r>"),
+        ("&amp;", "<r>&amp;amp;</r>"),
+        ("a\r\nb", "<r>a&#13;\nb</r>"),
+        ({"@id": 1, "#text": "x"}, '<r id="1">x</r>'),
+        ({"@_id": True, "b": 1}, '<r id="true"><b>1</b></r>'),
+        ({"_attributes": {"id": "1", "on": None}, "_text": "x"}, '<r id="1" on>x</r>'),
+        ({"@t": "it's", "@u": "line\n"}, '<r t="it&apos;s" u="line&#10;"/>'),
+        ({"@t": 'a "b"'}, "<r t='a &quot;b&quot;'/>"),
+        ({"#text": "near", "lat": 1}, "<r>near<lat>1</lat></r>"),
+        ({"#text": None, "lat": 1}, "<r><lat>1</lat></r>"),
+    ],
+)  # fmt: skip
+def test_stringify(value: Any, text: str) -> None:
+    assert stringify("r", value, format=False) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "text"),
+    [
+        ({"a": None, "b": "", "c": {}, "d": [None, 0]}, {"suppress_empty_node": True}, "<r><d>0</d></r>"),
+        ({"a": None}, {"suppress_empty_node": True}, "<r></r>"),
+        ("&<>\"' ]]>", {"minimal_escaping": True}, "<r>&amp;&lt;>\"' ]]&gt;</r>"),
+        ({"@t": "say \"x\" & it's"}, {"minimal_escaping": True}, "<r t='say \"x\" &amp; it&apos;s'/>"),
+        ({"@t": "it's >"}, {"minimal_escaping": True}, "<r t=\"it's >\"/>"),
+        ({"@on": None}, {"strict_boolean_attributes": True}, '<r on="on"/>'),
+        ({"_t": "x", "@k": 1}, {"text_node_name": "_t"}, '<r k="1">x</r>'),
+    ],
+)  # fmt: skip
+def test_stringify_options(value: Any, options: dict[str, Any], text: str) -> None:
+    assert stringify("r", value, format=False, **options) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": 1}, "<r>\n  <a>1</a>\n</r>\n"),
+        ({"a": {"b": "x", "c": [1, {}]}}, "<r>\n  <a>\n    <b>x</b>\n    <c>1</c>\n    <c/>\n  </a>\n</r>\n"),
+        ({"#text": "near", "lat": 1}, "<r>\n  near\n  <lat>1</lat>\n</r>\n"),
+        ({"@k": 1, "#text": "x"}, '<r k="1">x</r>\n'),
+        (None, "<r/>\n"),
+        ([], ""),
+    ],
+)
+def test_formatted(value: Any, text: str) -> None:
+    assert stringify("r", value) == DECLARATION + text
+
+
+SELF: dict[str, Any] = {}
+SELF["again"] = SELF
+DEEP: Any = 1
+for _ in range(5000):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("root", "value"),
+    [
+        ("", 1), ("a b", 1), ("1a", 1), ("a<", 1), ("r\n", 1), ("r", {"a b": 1}), ("r", {"": 1}), ("r", {"0": "x"}),
+        ("r", {"@": 1}),
+        ("r", {"@a b": 1}), ("r", {1: 2}), ("r", "\x00"), ("r", "\ud800"), ("r", {"@a": "\x1b"}), ("r", "\uffff"),
+        ("r", float("nan")), ("r", float("inf")), ("r", b"x"), ("r", {1, 2}), ("r", {"@a": [1]}), ("r", {"#text": {}}),
+        ("r", {"#text": ["x"]}), ("r", SELF), ("r", DEEP), ("r", object()),
+    ],
+)  # fmt: skip
+def test_what_xml_cannot_carry(root: str, value: Any) -> None:
+    with pytest.raises(rxml.RXMLStringifyError):
+        stringify(root, value)
+
+
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\t\r&<>\"' ]"), max_size=6
+).filter(lambda t: "\ufffe" not in t and "\uffff" not in t)
+NAMES = st.sampled_from(["a", "b", "item", "x.y", "_z", "é"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(NAMES, inner, max_size=3)
+        | st.builds(lambda v, t: {**v, "@k": t}, st.dictionaries(NAMES, inner, max_size=2), TEXT)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+@given(VALUES, st.booleans(), st.booleans())
+def test_what_is_written_is_well_formed(value: Any, format: bool, minimal: bool) -> None:
+    if isinstance(value, list):
+        value = {"a": value}  # several roots are no document
+    text = stringify("r", value, format=format, minimal_escaping=minimal)
+    root = etree.fromstring(text.encode())
+    assert root.tag == "r"
+    if isinstance(value, str):
+        assert (root.text or "") == value
+    if isinstance(value, dict) and "@k" in value:
+        assert root.attrib["k"] == value["@k"]
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c"]), TEXT | st.dictionaries(NAMES, TEXT, min_size=1, max_size=2), min_size=1
+    )
+)
+def test_what_is_written_is_parsed_back(value: dict[str, Any]) -> None:
+    text: dict[str, Any] = {"type": "string"}
+    inner = {"type": "object", "additionalProperties": text}
+    schema = {"properties": {k: text if isinstance(v, str) else inner for k, v in value.items()}}
+    for options in ({"format": False}, {"format": True}, {"minimal_escaping": True}):
+        assert rxml.parse(stringify("root", value, **options), schema) == value  # type: ignore[arg-type]
+
+
+# calls
+
+TOOL = tool_specs(
+    [
+        {
+            "name": "t",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "s": {"type": "string"},
+                    "a": {"type": "array", "items": {"type": "string"}},
+                    "n": {"type": "array", "items": {"type": "integer"}},
+                    "u": {"type": "array", "items": {"type": "object", "properties": {"k": {"type": "string"}}}},
+                    "m": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+                    "o": {"type": "object", "properties": {"k": {"type": "string"}}},
+                    "z": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+                },
+            },
+        }
+    ]
+)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({}, "<t/>"),
+        ({"n": [1, 2]}, "<t><n>1</n><n>2</n></t>"),
+        ({"n": [1]}, "<t><n><item>1</item></n></t>"),
+        ({"n": []}, "<t><n></n></t>"),
+        ({"a": ["", ""]}, "<t><a></a><a></a></t>"),
+        ({"a": ["a, b"]}, "<t><a><item>a, b</item></a></t>"),
+        ({"a": ["<item>x</item>", "b"]}, "<t><a>&lt;item&gt;x&lt;/item&gt;</a><a>b</a></t>"),
+        ({"u": [{"k": "x"}, {}]}, "<t><u><k>x</k></u><u/></t>"),
+        ({"m": [[1, 2], []]}, "<t><m><item><item>1</item><item>2</item></item><item></item></m></t>"),
+        ({"m": [[]]}, "<t><m><item></item></m></t>"),
+        ({"o": {}}, "<t><o/></t>"),
+        ({"z": ["a", "b"]}, "<t><z>a</z><z>b</z></t>"),
+        ({"s": 'it\'s <b>"x"</b> & so'}, "<t><s>it&apos;s &lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; so</s></t>"),
+        ({"s": " \n"}, "<t><s> \n</s></t>"),
+    ],
+)
+def test_calls_are_written_and_read_back(arguments: dict[str, Any], text: str) -> None:
+    assert tp.protocols()["morph_xml"].write_call("t", json.dumps(arguments), TOOL) == text
+    assert tp.parse(text, "morph_xml", [TOOL]).calls[0].arguments == arguments
+
+
+@pytest.mark.parametrize("arguments", [{"unknown": [1]}, {"a b": 1}, {"z": None, "s": None}, {"-": 1}])
+def test_what_would_read_differently_is_not_written(arguments: dict[str, Any]) -> None:
+    with pytest.raises(tp.errors.UnwritableCall):
+        tp.protocols()["morph_xml"].write_call("t", json.dumps(arguments), TOOL)
+
+
+def test_a_call_of_a_tool_that_is_not_known() -> None:
+    assert tp.protocols()["morph_xml"].write_call("ping", "{}") == "<ping/>"
+    assert tp.protocols()["morph_xml"].write_call("t", '{"a":[1,2]}') == "<t><a>1</a><a>2</a></t>"
