@@ -39,6 +39,13 @@ PIECES = [
     "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
     "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
     "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
+    "<function=f>", "<function=put>\n", '<invoke name="f">', "<function>f</function>", "<parameter=a>",
+    "<parameter=s>\n",
+    "<param name='path'>", "</parameter>", "\n</parameter>\n", "</param>", "</function>", "</function>\n</tool_call>",
+    "</invoke>", "<parameter=", "</par", "\r\n", "&amp;",
+    "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n", "tags:\n  - a\n", "tags: [a, b]\n",
+    "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a", "---\n", "|-\n", "007", "~", "\x85", "\u2028",
+    "```yaml\n",
     '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
     '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":", "1", "true", "None",
     " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&", "<", ">", "</", "\x00", "“", "”",
@@ -49,7 +56,10 @@ PROTOCOLS = [*tp.protocols(), "auto"]
 def raw_texts() -> list[tuple[str, str, str, Any]]:
     """(id, protocol, raw, tools) of every case whose format is here."""
     known = tp.protocols()
-    spelt = {"morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma"}
+    spelt = {
+        "morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma", "qwen3coder": "qwen3_coder_xml",
+        "yaml-xml": "yaml_xml",
+    }  # fmt: skip
     out: list[tuple[str, str, str, Any]] = []
     for file in ("formats.jsonl", "damaged_calls.jsonl"):
         for line in (CASES / file).read_text("utf-8").splitlines():

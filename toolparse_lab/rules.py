@@ -82,6 +82,7 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
+    Rule("read.element-parameters", "The parameters were written as elements named after them."),
     Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept once."),
     Rule("read.kimi-id", "The tool's name was taken out of a damaged call id."),
     # coercion by schema

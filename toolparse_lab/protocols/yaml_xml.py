@@ -33,7 +33,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?
 _FLOAT = re.compile(r"([-+]?)(0|[1-9][0-9]*)?(?:(\.)([0-9]*))?([eE][-+]?[0-9]+)?")
 _ZEROS = re.compile(r"([-+]?)0+([0-9]+)")
 _RADIX = {"0x": (16, re.compile(r"0x[0-9a-fA-F]+")), "0o": (8, re.compile(r"0o[0-7]+"))}
-_DEEP = re.compile(rf"(?:[\[{{]\s*){{{_MAX_DEPTH + 1}}}")
+_BRACKETS = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)")
 _FENCE = re.compile(r"\s*(?P<open>```[ \t]*(?:ya?ml)?[ \t]*\r?\n)(?:.*\n)?(?P<close>[ \t]*```[ \t]*)\s*\Z", re.DOTALL)
 _LINE = re.compile(r"^([ \t]*)\S", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -195,9 +195,7 @@ class _Reader:
         import yaml
 
         text = self.text
-        deep = _DEEP.search(text)
-        if deep:
-            raise Refusal("decode.too-deep", f"lists and mappings nest deeper than {_MAX_DEPTH}", deep.start())
+        self._check_brackets()
         if any(ch in text for ch in _BREAKS):
             stand_ins = _unused(text, len(_BREAKS))
             self._back = str.maketrans("".join(stand_ins), _BREAKS)
@@ -218,6 +216,19 @@ class _Reader:
             raise Refusal("decode.yaml", "a character that YAML does not allow", min(e.position, len(text))) from None
         except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as e:
             raise Refusal("decode.yaml", f"no YAML: {type(e).__name__}", 0) from None
+
+    def _check_brackets(self) -> None:
+        """On one line PyYAML looks ahead through all brackets that are open, at a cost for each."""
+        depth = 0
+        for m in _BRACKETS.finditer(self.text):
+            if m["open"]:
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    raise Refusal("decode.too-deep", f"brackets nest deeper than {_MAX_DEPTH}", m.start())
+            elif m["line"]:
+                depth = 0
+            elif m["close"]:
+                depth = max(0, depth - 1)
 
     def _begin(self, box: Value, start: int, root: View) -> None:
         frames = self._frames

@@ -1,0 +1,200 @@
+"""Parameters as tags around raw text: a table of texts, what is written, and other formats as constants."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.errors import UnwritableCall
+from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.protocols.parameter_scan import TagForm
+from toolparse_lab.protocols.parameter_tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
+from toolparse_lab.toolspec import ToolSpec, tool_specs
+
+from .core_cases import CORE, SHIPPED, load, rows
+from .laws import check_all
+
+TOOLS = json.loads((CORE / "tag_tools.json").read_text("utf-8"))
+SPECS = {t.name: t for t in tool_specs(TOOLS)}
+
+
+def told(result: tp.ParseResult) -> dict[str, Any]:
+    """A result in the shape of the tables."""
+    calls = []
+    for c in result.calls:
+        call: dict[str, Any] = {"status": c.status, "name": c.name}
+        if c.readable:
+            call["arguments_json"] = c.arguments_json
+        found = {
+            "edits": sorted({e.rule for e in c.edits}),
+            "reads": [s.rule for s in c.steps if s.stage == "read"],
+            "codes": [p.code for p in c.problems],
+        }
+        calls.append(call | {k: v for k, v in found.items() if v})
+    return {"calls": calls} | ({"text": result.text} if result.text.strip() else {})
+
+
+@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+def test_each_text_is_read_as_the_table_says(row: dict[str, Any]) -> None:
+    expected = {k: row[k] for k in ("calls", "text") if k in row}
+    assert told(check_all(row["raw"], "qwen3_coder_xml", TOOLS)) == expected
+
+
+@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+def test_auto_reads_the_same_calls(row: dict[str, Any]) -> None:
+    result = check_all(row["raw"], "auto", TOOLS)
+    readable = [(c["name"], c["arguments_json"]) for c in row["calls"] if "arguments_json" in c]
+    assert [(c.name, c.arguments_json) for c in result.calls if c.readable] == readable
+
+
+@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+def test_without_repair_nothing_is_edited(row: dict[str, Any]) -> None:
+    result = check_all(row["raw"], "qwen3_coder_xml", TOOLS, {"repair": False}, every_split=False)
+    assert not any(c.edits for c in result.calls)
+    whole = [c["arguments_json"] for c in row["calls"] if "arguments_json" in c and "edits" not in c]
+    assert [c.arguments_json for c in result.calls if c.readable] == whole
+
+
+def test_every_value_has_its_place() -> None:
+    raw = "<tool_call>\n<function=tag>\n<parameter=tags>\na &lt; b\n</parameter>\n<parameter=tags>\nc\n</parameter>\n"
+    raw += "<parameter=limit>\n 3\n</parameter>\n</function>\n</tool_call>"
+    (call,) = tp.parse(raw, "qwen3_coder_xml", TOOLS).calls
+    assert call.name_span is not None
+    assert call.name_span.of(raw) == "tag"
+    places = {p: call.origin(p).span.of(raw) for p in ("/tags/0", "/tags/1", "/limit")}
+    assert places == {"/tags/0": "a &lt; b", "/tags/1": "c", "/limit": " 3"}
+
+
+@pytest.mark.parametrize("row", [r for r in load("parameter_tags.jsonl") if "edits" in str(r["calls"])])
+def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
+    for call in tp.parse(row["raw"], "qwen3_coder_xml", TOOLS).calls:
+        if not call.readable or call.segment.body is None:
+            continue
+        text = row["raw"]
+        for e in reversed(call.edits):
+            text = text[: e.span.start] + e.text + text[e.span.end :]
+        again = [c for c in tp.parse(text, "qwen3_coder_xml", TOOLS).calls if c.readable]
+        assert call.arguments_json in [c.arguments_json for c in again if not c.edits]
+
+
+WRITTEN = [
+    {"city": "Bergen", "days": 3, "lat": 59.9, "on": True},
+    {"body": "two\nlines\n"}, {"body": "\n"}, {"body": "\r\n"}, {"body": ""}, {"body": "  x  "}, {"body": "\n\nx\n\n"},
+    {"body": "a &lt; b & c &amp;lt; &#65;"}, {"body": "</parameter>"}, {"body": "a </parameter> b"},
+    {"body": "x\n</parameter>\n</function>\n</tool_call>"}, {"body": "<parameter=city>\nq\n</parameter>"},
+    {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"}, {"body": "<tool_call>\n<function=ping>"},
+    {"body": "\n</function>\n</tool_call>\n"}, {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
+    {"body": "</par"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", WRITTEN, ids=repr)
+def test_what_is_written_reads_back(arguments: dict[str, Any]) -> None:
+    text = QWEN3_CODER_XML.write_call("w", json.dumps(arguments), SPECS["w"])
+    (call,) = check_all(text, "qwen3_coder_xml", TOOLS, every_split=False).calls
+    assert (call.ok, call.edits, call.arguments) == (True, (), arguments)
+
+
+def test_the_written_form() -> None:
+    text = QWEN3_CODER_XML.write_call("tag", '{"tags":["a"],"limit":3}')
+    assert text == (
+        '<tool_call>\n<function=tag>\n<parameter=tags>\n["a"]\n</parameter>\n'
+        "<parameter=limit>\n3\n</parameter>\n</function>\n</tool_call>"
+    )
+    assert QWEN3_CODER_XML.write_call("ping", "{}") == "<tool_call>\n<function=ping>\n</function>\n</tool_call>"
+    # Only what would not read back is escaped.
+    assert "<p> & </p>" in QWEN3_CODER_XML.write_call("w", '{"body":"<p> & </p>"}', SPECS["w"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments_json"),
+    [("w", "[1]"), ("w", '{"a>b":"x"}'), ("w", '{"body":7}'), ('"', "{}"), ("w", '{"":"x"}')],
+)
+def test_what_would_not_read_back_is_refused(name: str, arguments_json: str) -> None:
+    with pytest.raises(UnwritableCall):
+        QWEN3_CODER_XML.write_call(name, arguments_json, SPECS["w"])
+
+
+# Formats of the same family that are constants: id -> form.
+KIN = {
+    "mimo_compact": TagForm(trim=False, lines=False),
+    "seed_oss": TagForm("<seed:tool_call>", "</seed:tool_call>"),
+    "anthropic_legacy": TagForm("<function_calls>", "</function_calls>", "invoke", "parameter", True, False),
+    "minimax_m2": TagForm("<minimax:tool_call>", "</minimax:tool_call>", "invoke", "parameter", True, False),
+    "minicpm5": TagForm("", "", "function", "param", True, False, False),
+    "llama31_function_tag": TagForm("", ""),
+}
+
+
+def kin(format_id: str) -> Protocol:
+    form = KIN[format_id]
+    tags = frozenset(("schema-typed",))
+    return Protocol(id=format_id, envelope=ParameterTags(form), codec=ParameterCall(form), tags=tags)
+
+
+@pytest.mark.parametrize("format_id", KIN)
+def test_other_formats_of_the_family_are_constants(format_id: str) -> None:
+    case = next(c for c in load("formats.jsonl", SHIPPED) if c["format"] == format_id)
+    result = check_all(case["raw"], kin(format_id), case["tools"])
+    assert [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok] == case["calls"]
+    assert not any(c.edits or c.problems for c in result.calls)
+
+
+@pytest.mark.parametrize("format_id", KIN)
+@pytest.mark.parametrize("arguments", [{"city": "A", "days": 3}, {"body": "x\n</param>\n</parameter> </invoke>"}, {}])
+def test_other_formats_write_what_they_read(format_id: str, arguments: dict[str, Any]) -> None:
+    text = kin(format_id).write_call("w", json.dumps(arguments), SPECS["w"])
+    result = check_all(text, kin(format_id), TOOLS)
+    assert [(c.name, c.arguments, c.edits) for c in result.calls] == [("w", arguments, ())]
+
+
+def test_verbatim_values_keep_their_line_breaks() -> None:
+    raw = "<tool_call>\n<function=w><parameter=body>\nx\n</parameter></function>\n</tool_call>"
+    assert tp.parse(raw, kin("mimo_compact"), TOOLS).calls[0].arguments == {"body": "\nx\n"}
+
+
+OPEN = "<tool_call>\n<function=w>\n<parameter=body>\n"
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "openers": lambda n: "<tool_call>" * n,
+    "values that stay open": lambda n: OPEN * n,
+    "closers in a value": lambda n: OPEN + "</parameter>\n x " * n,
+    "ends in a value": lambda n: OPEN + "</function>\n</tool_call>\nx " * n,
+    "white space behind closers": lambda n: OPEN + ("</parameter>" + " " * 50 + "x") * n,
+    "parameters that stay open": lambda n: OPEN + "<parameter=city>\n" * n,
+    "calls in a value": lambda n: OPEN + "<tool_call><function=w><parameter=city>" * n,
+    "calls without a block": lambda n: "<function=w>\n<parameter=city>\nA\n" * n,
+    "brackets": lambda n: OPEN + "<" * 9 * n,
+    "a long name": lambda n: "<function=" + "a" * 9 * n,
+}
+
+
+def grows_linearly(work: Callable[[int], Any]) -> bool:
+    """Whether four times as much takes at most six times the CPU time; the best of three runs."""
+
+    def seconds(n: int) -> float:
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            work(n)
+            best = min(best, time.process_time() - start)
+        return best
+
+    return seconds(4000) <= 6 * max(seconds(1000), 0.02)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("protocol", ["qwen3_coder_xml", "auto"])
+def test_hostile_text_takes_linear_time(kind: str, protocol: str) -> None:
+    assert grows_linearly(lambda n: tp.parse(HOSTILE[kind](n), protocol, TOOLS))
+
+
+def test_a_repeated_text_keeps_the_first_place() -> None:
+    tool = ToolSpec.of(TOOLS[0])
+    raw = "<function=w><parameter=city>A</parameter><parameter=city>A</parameter></function>"
+    (call,) = check_all(raw, "qwen3_coder_xml", [tool]).calls
+    assert call.origin("/city").span.start == raw.index("A")
