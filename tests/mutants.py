@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant("protocols/python_call.py", "if key in arguments:", "if False:", "an argument given twice"),
     Mutant(
-        "rxml/reader.py", "return _NAMED[m[3]]", 'return _NAMED[m[3]] if m[3] != "amp" else unescape("&")', "entities"
+        "rxml/text.py", "return _NAMED[m[3]]", 'return _NAMED[m[3]] if m[3] != "amp" else unescape("&")', "entities"
     ),
     Mutant("schema/walk.py", "if self.safe and not view.conforms(new):", "if False:", "safe wraps what stays illegal"),
     Mutant("schema/scalars.py", "if not _NUMBER.fullmatch(text):", "if not _NUMBER.match(text):", "5 km becomes 5"),
