@@ -89,7 +89,7 @@ WRITTEN = [
     {"body": "x\n</parameter>\n</function>\n</tool_call>"}, {"body": "<parameter=city>\nq\n</parameter>"},
     {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"}, {"body": "<tool_call>\n<function=ping>"},
     {"body": "\n</function>\n</tool_call>\n"}, {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
-    {"body": "</par"},
+    {"body": "</par"}, {"body": '[<function=ping>{"s": "x'}, {"body": "<tool_call>\n<function=nope><parameter=a>"},
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from ..values import read_strict
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .json_call import unescape_offsets as json_offsets
 
-_ATTRIBUTES = re.compile(r"(?:\s(?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
+_ATTRIBUTES = re.compile(r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
 _MAX_OPENER = 2048
 _MAX_COMMENT = 4096  # a longer comment is text: waiting for its end would cost too much at each of many openers
 

@@ -160,7 +160,8 @@ class ParameterCall:
             raise UnwritableCall("arguments are written as tags, so they must be an object", got=arguments_json)
         tools = {tool.name: tool} if tool is not None else {}
         texts = {key: _text_of(value) for key, value in arguments.items()}
-        for escape in (False, True):
+        quoting = any(_holds_call(self.form, t) for t in texts.values())
+        for escape in (True,) if quoting else (False, True):
             text = self._written(name, texts, escape)
             inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
             try:
@@ -187,6 +188,12 @@ class ParameterCall:
 
 
 _NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|quot|apos);)")
+
+
+def _holds_call(form: TagForm, text: str) -> bool:
+    """Whether a value quotes a call of whatever tool: a reader that knows the tool would look for its end."""
+    tags = (m for m in tag_pattern(form).finditer(text) if m["f"] or m["opener"])
+    return any(text[m.end() :].lstrip()[:1] in ("<", "{") for m in tags)
 
 
 def _text_of(value: Value) -> str:
