@@ -12,7 +12,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.errors import UnwritableCall
 from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.protocols.parameter_scan import TagForm
+from toolparse_lab.protocols.parameter_form import TagForm
 from toolparse_lab.protocols.parameter_tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 

@@ -15,7 +15,8 @@ from ..types import Edit, Problem, Span, Step
 from ..values import Value, escape_token
 from .base import Decoded, Reading
 from .json_call import unescape_offsets as json_offsets
-from .parameter_scan import Mark, ParameterScan, TagForm
+from .parameter_form import TagForm
+from .parameter_scan import Mark, ParameterScan
 
 
 class FunctionReader:

@@ -19,8 +19,9 @@ from ..types import Step
 from ..values import Value, read_strict, same, write_canonical
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .json_call import JsonCall
+from .parameter_form import TagForm, tag_pattern
 from .parameter_reader import FunctionReader
-from .parameter_scan import ParameterScan, TagForm, tag_pattern
+from .parameter_scan import ParameterScan
 
 _LOOK = 256  # white space behind an opener that is looked past
 

@@ -1,0 +1,74 @@
+"""The constants of a format of parameter tags, and the pattern of all its tags."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+FUNCTION_WORDS = ("function", "call", "tool", "invoke")
+PARAMETER_WORDS = ("parameter", "param", "argument", "arg")
+_NAME = r"[^\s<>\"'=][^<>\"'\r\n]{0,255}?"
+_TEXT_NAME = r"[\w.:/-]{1,128}"
+
+
+@dataclass(frozen=True, slots=True)
+class TagForm:
+    """The constants of one format.
+
+    opener, closer: around a block of functions; empty where there is none. attribute: names are written `name="…"`,
+    else `=…`. trim: a value loses one line break at each end. lines: tags are written on lines of their own.
+    """
+
+    opener: str = "<tool_call>"
+    closer: str = "</tool_call>"
+    function: str = "function"
+    parameter: str = "parameter"
+    attribute: bool = False
+    trim: bool = True
+    lines: bool = True
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Every word that may stand for the format's own function tag."""
+        return tuple(dict.fromkeys((self.function, *FUNCTION_WORDS)))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.parameter, *PARAMETER_WORDS)))
+
+    def tag(self, word: str, name: str) -> str:
+        return f'<{word} name="{name}">' if self.attribute else f"<{word}={name}>"
+
+
+def _named(group: str) -> str:
+    """A tag's name in any of its spellings, and the tag's end."""
+    return (
+        rf"(?:[ \t]{{0,8}}=|\s{{1,8}}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
+        rf"(?P<{group}q>[\"']?)(?P<{group}n>{_NAME})(?P={group}q)[ \t]{{0,8}}>"
+    )
+
+
+@lru_cache(maxsize=64)
+def tag_pattern(form: TagForm) -> re.Pattern[str]:
+    """Every tag of a format; 'cut' is what may become one when more text comes."""
+    functions, parameters = "|".join(form.functions), "|".join(form.parameters)
+    return re.compile(
+        rf"(?P<opener>{re.escape(form.opener) or '(?!)'})|(?P<closer>{re.escape(form.closer) or '(?!)'})"
+        rf"|<(?P<f>{functions})(?:{_named('f')}"
+        rf"|>\s{{0,64}}(?P<ft>{_TEXT_NAME})(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>]))"
+        rf"|<(?P<p>{parameters}){_named('p')}"
+        rf"|</[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
+        rf"|(?P<cut><[^<>]{{0,400}}\Z"
+        rf"|<(?:{functions})>\s{{0,64}}(?:[\w.:/-]{{1,128}}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z)",
+        re.IGNORECASE | re.ASCII,
+    )
+
+
+_KINDS = {"opener": "opener", "closer": "closer", "cf": "/function", "cp": "/parameter", "cut": "cut"}
+
+
+def kind_of(m: re.Match[str]) -> str:
+    if m["f"]:
+        return "function"
+    return "parameter" if m["p"] else _KINDS[str(m.lastgroup)]
