@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ class Node:
         process.stdin.write(json.dumps(task) + "\n")
         process.stdin.flush()
         answer = json.loads(process.stdout.readline() or '{"error": "gone"}')
-        return answer.get("ms")
+        ms: float | None = answer.get("ms")
+        return ms
 
     def close(self) -> None:
         if self._process is not None:
@@ -167,20 +169,20 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
         text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(big)})
         yield (
             f"stream {big:,} characters by 4, {protocol}",
-            best(lambda p=protocol, t=text: feed(p, t), 1),
+            best(partial(feed, protocol, text), 1),
             {"npm": node.ms("stream", protocol, text, 1)},
         )
     for protocol in protocols:
         for size, repeat in ((2_000, 40), (200_000, 3)):
             text = small_calls(protocol, size)
-            ours = best(lambda p=protocol, t=text: tp.parse(t, p, TOOLS), repeat)
+            ours = best(partial(tp.parse, text, protocol, TOOLS), repeat)
             yield f"batch {size:,} of small calls, {protocol}", ours, {"npm": node.ms("batch", protocol, text, repeat)}
         text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(200_000)})
-        ours = best(lambda p=protocol, t=text: tp.parse(t, p, TOOLS), 5)
+        ours = best(partial(tp.parse, text, protocol, TOOLS), 5)
         yield f"batch one argument of 200,000, {protocol}", ours, {"npm": node.ms("batch", protocol, text, 5)}
     for name, every in (("dense", 1), ("sparse", 200)):
         text = damaged(100_000, every)
-        ours = best(lambda t=text: tp.rjson.repair(t), 3)
+        ours = best(partial(tp.rjson.repair, text), 3)
         peers: dict[str, float | None] = {}
         for package, function in (("json_repair", "loads"), ("fast_json_repair", "loads")):
             try:
@@ -188,7 +190,7 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
             except ImportError:
                 peers[package.replace("_", "-")] = None
             else:
-                peers[package.replace("_", "-")] = best(lambda f=load, t=text: f(t), 3)
+                peers[package.replace("_", "-")] = best(partial(load, text), 3)
         yield f"repair 100,000 of {name} damage", ours, peers
     yield from coercion()
 
@@ -235,7 +237,7 @@ def growth() -> Iterator[tuple[str, float, float]]:
     """(what, milliseconds, milliseconds for four times the text)."""
     for name, protocol, make in HOSTILE:
         short, long = make(1), make(4)
-        yield name, best(lambda p=protocol, t=short: feed(p, t), 1), best(lambda p=protocol, t=long: feed(p, t), 1)
+        yield name, best(partial(feed, protocol, short), 1), best(partial(feed, protocol, long), 1)
 
 
 def main(argv: list[str]) -> int:

@@ -70,7 +70,7 @@ def test_the_demo_is_small(tmp_path: Path) -> None:
 @live
 @pytest.mark.local_model
 def test_the_demo_live_stops_at_its_budget_and_states_its_n(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = run_demo(tmp_path, budget=12, color=False)
+    run = run_demo(tmp_path, budget=45, color=False)
     out = capsys.readouterr().out
     assert run.summary is not None
     assert run.summary.done > 0

@@ -208,6 +208,7 @@ def test_an_unknown_model_is_named(lab: tp.Lab, model: Any, says: str) -> None:
 
 def test_a_run_inside_a_running_loop(lab: tp.Lab) -> None:
     """As in a notebook, where a loop is running already."""
+
     async def cell() -> int:
         run = lab.run(lab.plan(CASES, MODELS, ["hermes"]), progress=False)
         other = await lab.arun(lab.plan(CASES, MODELS, ["morph_xml"]), progress=False)
