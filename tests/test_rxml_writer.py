@@ -13,7 +13,7 @@ from lxml import etree
 
 import toolparse_lab as tp
 from toolparse_lab import rxml
-from toolparse_lab.rxml.stringify import stringify
+from toolparse_lab.rxml.stringifier import stringify
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.values import Num
 

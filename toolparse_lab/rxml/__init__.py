@@ -4,6 +4,10 @@
 stands; `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes; `stringify` writes.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ..errors import (
     RXMLCoercionError,
     RXMLDuplicateStringTagError,
@@ -12,11 +16,45 @@ from ..errors import (
     RXMLStreamError,
     RXMLStringifyError,
 )
-from .nodes import filter, parse_node, parse_nodes, parse_without_schema, simplify, stringify_nodes, to_content_string
-from .parsing import VOID, Reading, parse, read
 from .reader import ElementReader, unescape
-from .stringify import stringify
 from .writer import write_element
+
+if TYPE_CHECKING:
+    from .nodes import (
+        filter,
+        parse_node,
+        parse_nodes,
+        parse_without_schema,
+        simplify,
+        stringify_nodes,
+        to_content_string,
+    )
+    from .parsing import VOID, Reading, parse, read
+    from .stringifier import stringify
+
+_PARSING = frozenset(("VOID", "Reading", "parse", "read"))
+_NODES = frozenset(
+    (
+        "filter", "parse_node", "parse_nodes", "parse_without_schema", "simplify", "stringify_nodes",
+        "to_content_string",
+    )
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """What reading calls never needs is imported when it is first asked for."""
+    module: Any
+    if name in _PARSING:
+        from . import parsing as module
+    elif name in _NODES:
+        from . import nodes as module
+    elif name == "stringify":
+        from . import stringifier as module
+    else:
+        raise AttributeError(f"module 'toolparse_lab.rxml' has no attribute {name!r}")
+    value = globals()[name] = getattr(module, name)
+    return value
+
 
 __all__ = [
     "VOID",

@@ -10,7 +10,7 @@ from ..errors import BadOptions, RXMLParseError
 from ..rjson.damage import Refusal
 from ..schema.scalars import SPACE
 from .parsing import MAX_DEPTH, VOID, error_of
-from .stringify import write_attributes, write_text
+from .stringifier import write_attributes, write_text
 from .text import unescape
 from .tree import ATTRIBUTE, Element, Manner, read_tree, walk
 
