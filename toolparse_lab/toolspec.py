@@ -140,7 +140,7 @@ def _schema_text(name: str, schema: Any) -> str:
         raise BadToolSpec(f"the parameters of tool {name!r} cannot be written as JSON", got=str(e)) from None
 
 
-# The type words of capability lists (seed 003), as JSON Schema types.
+# The type words of capability lists, as JSON Schema types.
 _HINTS = {
     "string": "string", "str": "string",
     "number": "number", "float": "number", "float64": "number", "double": "number",

@@ -13,6 +13,7 @@ v1 ::= "{" ("\"lit\": " ("true" | "false")) "}"
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,7 +109,7 @@ def _one_of(options: Sequence[str]) -> str:
     return unique[0] if len(unique) == 1 else f"({' | '.join(unique)})"
 
 
-class _Writer:
+class _Writer(ABC):
     """Collects rules; an expression that nothing can satisfy within the depth bound is None."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
@@ -134,8 +135,9 @@ class _Writer:
             )
         return found
 
+    @abstractmethod
     def call(self, tool: ToolSpec) -> str | None:
-        raise NotImplementedError
+        """The rule of one tool's call; None where no value within the depth limit satisfies its schema."""
 
     def rule(self, body: str) -> str:
         """The name of a rule of that body, shared between equal bodies."""
