@@ -17,7 +17,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs bench-import clean distclean
+.PHONY: help demo test lint types pytest nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint          ruff: rules and format"
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
+	@echo "make nightly       the laws on 100,000 random texts, and planted bugs"
 	@echo "make docs          write the pages of docs/ that are made from code"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
@@ -85,6 +86,11 @@ pytest: $(VENV)/.dev-ready
 	echo "== pytest, browser"; \
 	$(BIN)/pytest -m browser $(ARGS) || [ $$? = 5 ] || status=1; \
 	exit $$status
+
+# About 100,000 random texts for each law, over night.
+nightly: $(VENV)/.dev-ready
+	@TOOLPARSE_EXAMPLES=12500 $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
+	@$(BIN)/python tests/mutants.py
 
 docs: $(VENV)/.dev-ready
 	@$(BIN)/python docs/generate.py

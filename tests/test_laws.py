@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ PIECES = [
     " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&", "<", ">", "</", "\x00", "“", "”",
 ]  # fmt: skip
 PROTOCOLS = [*tp.protocols(), "auto"]
+EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))  # a protocol; `make nightly` asks for many more
 
 
 def raw_texts() -> list[tuple[str, str, str, Any]]:
@@ -90,7 +92,7 @@ def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_laws_hold_for_random_text(protocol: str) -> None:
-    @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.sampled_from(["safe", "middleware", "none"]))
     def laws(raw: str, policy: str) -> None:
         check_all(raw, protocol, TOOLS, {"coerce": policy})
@@ -110,7 +112,7 @@ def test_what_is_written_reads_back(protocol: str) -> None:
     """Law 7: parse(write_call(c)) has the same name and arguments, or write_call raises UnwritableCall."""
     writer = tp.protocols()[protocol]
 
-    @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(
         st.fixed_dictionaries(
             {},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 from typing import Protocol as Interface
 
 from ..errors import UnwritableCall
@@ -142,7 +142,6 @@ class Protocol:
     aliases: tuple[str, ...] = ()
     title: str = ""
     tags: frozenset[str] = frozenset()
-    result: Callable[[str, Any], str] = field(default=lambda name, content: "", compare=False)
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """The call as this format writes it; raises UnwritableCall if it would not read back the same.
