@@ -212,3 +212,11 @@ def test_problems_say_where() -> None:
     assert (problem.code, problem.path) == ("validate.type", "/o/n")
     assert problem.span is not None
     assert problem.span.of(raw) == "x"
+
+
+def test_a_trimmed_value_has_the_place_of_what_is_left() -> None:
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"u": {"enum": ["celsius", "kelvin"]}}}}]
+    raw = '<tool_call>{"name": "f", "arguments": {"u": "  celsius "}}</tool_call>'
+    (call,) = tp.parse(raw, "hermes", tools).calls
+    assert [s.rule for s in call.steps] == ["coerce.trim"]
+    assert call.origin("/u").span.of(raw) == "celsius"
