@@ -162,11 +162,3 @@ def rule_of(rule_id: str) -> Rule:
         return RULES[rule_id]
     except KeyError:
         raise UnknownRule("no rule of this id", got=rule_id, hint="see toolparse_lab.rules.RULES") from None
-
-
-def code_of(code: str) -> Code:
-    """The problem code of that id; raises UnknownRule."""
-    try:
-        return CODES[code]
-    except KeyError:
-        raise UnknownRule("no problem code of this id", got=code, hint="see toolparse_lab.rules.CODES") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from .plan import Plan
 from .registry import protocol_of
 from .runner.pool import Summary
 from .runner.store import Store
+from .runner.types import Completion
 from .types import ParseOptions, Policy
 
 if TYPE_CHECKING:
@@ -96,15 +97,17 @@ class Run:
 
         What is not recorded yet is there too, without a result. Reading is done once and kept.
         """
-        return Trials(t for policy in policies for t in self._read(protocol, policy))
+        recorded = {(i.case_id, i.model, i.trial, i.arm["arm"]): c for i, c in self.store.completions(self.run_id)}
+        return Trials(t for policy in policies for t in self._read(recorded, protocol, policy))
 
-    def _read(self, protocol: str | None, policy: Policy) -> Iterator[Trial]:
+    def _read(
+        self, recorded: Mapping[tuple[Any, ...], Completion], protocol: str | None, policy: Policy
+    ) -> Iterator[Trial]:
         cases = {c.id: c for c in self.plan.cases}
         arms = {a.name: n for n, a in enumerate(self.plan.arms)}
         models = {alias: n for n, alias in enumerate(self.plan.models)}
         # Asked in random order, shown in the plan's.
         ordered = sorted(self.plan.items, key=lambda i: (models[i.model], arms[str(i.arm["arm"])]))
-        recorded = {(i.case_id, i.model, i.trial, i.arm["arm"]): c for i, c in self.store.completions(self.run_id)}
         for item in ordered:
             completion = recorded.get((item.case_id, item.model, item.trial, item.arm["arm"]))
             identity = completion.created if completion else ""

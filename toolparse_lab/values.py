@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -65,10 +64,25 @@ def _reject_constant(name: str) -> Value:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_float=Num, parse_int=number, parse_constant=_reject_constant)
-# int() in C is three times as fast as a hook, so the hook is kept for texts that need it.
-_FAST_DECODER = json.JSONDecoder(parse_float=Num, parse_constant=_reject_constant)
+Decoders: TypeAlias = tuple[json.JSONDecoder, json.JSONDecoder]
 _NEEDS_INT_HOOK = re.compile(r"-0(?![.\d])|\d{4000}")
+
+
+def decoders(**hooks: Any) -> Decoders:
+    """Two C-backed readers of strict JSON with lexemes kept: for texts whose integers need care, and for all others.
+
+    int() in C is three times as fast as a hook, so the hook is kept for texts that need it.
+    """
+    common: dict[str, Any] = {"parse_float": Num, "parse_constant": _reject_constant, **hooks}
+    return json.JSONDecoder(parse_int=number, **common), json.JSONDecoder(**common)
+
+
+def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
+    """The one of two readers that `text` needs."""
+    return pair[0] if _NEEDS_INT_HOOK.search(text) else pair[1]
+
+
+_STRICT = decoders()
 
 
 def read_strict(text: str) -> Value:
@@ -77,8 +91,7 @@ def read_strict(text: str) -> Value:
     Raises ValueError for anything that is not JSON (NaN and Infinity included) and RecursionError for nesting
     the C reader cannot take. Duplicate keys are *not* noticed here: the last one wins, as in `json.loads`.
     """
-    decoder = _DECODER if _NEEDS_INT_HOOK.search(text) else _FAST_DECODER
-    return decoder.decode(text)
+    return decoder_for(text, _STRICT).decode(text)
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -351,8 +364,3 @@ def _exact(x: int | float) -> int | float | Decimal:
         return Decimal(x.text if isinstance(x, Num) else float.__repr__(x))  # a float means the digits it prints
     except ArithmeticError:  # an exponent beyond Decimal's own range
         return float(x)
-
-
-def print_limit() -> int:
-    """The number of digits above which this process refuses to turn an int into text (0 = no limit)."""
-    return sys.get_int_max_str_digits()

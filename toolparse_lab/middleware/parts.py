@@ -102,14 +102,6 @@ def _kind(protocol: str) -> str:
     return "json" if protocol in ("hermes", "gemma") or protocol.startswith("json_mix") else "other"
 
 
-def report_failures(result: ParseResult, on_error: OnError | None) -> None:
-    """Calls `on_error` once a failed segment; what it raises never breaks a parse."""
-    if on_error is None:
-        return
-    for message, metadata in failures_of(result):
-        call_safely(on_error, message, metadata)
-
-
 def call_safely(on_error: OnError, message: str, metadata: Mapping[str, Any]) -> None:
     with contextlib.suppress(Exception):  # a reporter that fails must not take the answer with it
         on_error(message, metadata)

@@ -32,7 +32,6 @@ class JsonCall:
     closer: str
     name_key: str = "name"
     arguments_key: str = "arguments"
-    inner: tuple[str, str] = ("", "")  # written around the JSON, inside the delimiters
 
     def strict(self, body: str, reading: Reading) -> bool:
         values = read_if_strict(body, reading.max_depth)
@@ -160,10 +159,8 @@ class JsonCall:
         return text, None, []
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        before, after = self.inner
         text = f"{{{_quote(self.name_key)}:{_quote(name)},{_quote(self.arguments_key)}:{arguments_json}}}"
-        body = before + text + after
-        return self.opener + body + self.closer
+        return self.opener + text + self.closer
 
 
 def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:

@@ -10,15 +10,6 @@ from .base import NEED_MORE, NeedMore, Opening, Tools
 THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<|thinking|>": "<|/thinking|>"}
 
 
-def open_literal(text: str, pos: int, final: bool, literal: str) -> bool | None:
-    """Whether `literal` stands at `pos`; None while the text is too short to say."""
-    if text.startswith(literal, pos):
-        return True
-    if not final and literal.startswith(text[pos:]):
-        return None
-    return False
-
-
 def open_reasoning(text: str, pos: int) -> Opening | None:
     for tag in THINK_TAGS:
         if text.startswith(tag, pos):

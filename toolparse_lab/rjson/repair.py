@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
 from ..types import Edit, Problem, Span
-from ..values import Num, Value, number, same
+from ..values import Value, decoder_for, decoders, same
 from .damage import Damage, Found, Refusal
 from .positions import Doubled, EditMap, apply_edits, find_places
 
@@ -31,26 +30,18 @@ def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     return out
 
 
-def _reject_constant(name: str) -> Value:
-    raise ValueError(f"{name} is not JSON")
-
-
-_UNIQUE = json.JSONDecoder(
-    parse_float=Num, parse_int=number, parse_constant=_reject_constant, object_pairs_hook=_unique
-)
-_UNIQUE_FAST = json.JSONDecoder(parse_float=Num, parse_constant=_reject_constant, object_pairs_hook=_unique)
-_NEEDS_INT_HOOK = re.compile(r"-0(?![.\d])|\d{4000}")
+_UNIQUE = decoders(object_pairs_hook=_unique)
 _JSON_SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 def read_unique(text: str) -> Value:
     """Strict JSON in which no key stands twice, by the C-backed reader; ValueError or RecursionError otherwise."""
-    return (_UNIQUE if _NEEDS_INT_HOOK.search(text) else _UNIQUE_FAST).decode(text)
+    return decoder_for(text, _UNIQUE).decode(text)
 
 
 def read_sequence(text: str) -> list[Value]:
     """The strict JSON values that stand one behind the other in `text`."""
-    decoder = _UNIQUE if _NEEDS_INT_HOOK.search(text) else _UNIQUE_FAST
+    decoder = decoder_for(text, _UNIQUE)
     values: list[Value] = []
     pos = _JSON_SPACE.match(text).end()  # type: ignore[union-attr]  # the pattern matches everywhere
     while pos < len(text):

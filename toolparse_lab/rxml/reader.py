@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
 
 from ..rjson.damage import Refusal
 from ..rjson.positions import apply_edits
@@ -23,7 +22,6 @@ from .tree import ATTRIBUTE, MARK, Element, Manner, read_tree, walk
 __all__ = ["TEXT_KEY", "ElementReader", "text_params", "unescape", "unescape_offsets", "wrapper_name"]
 
 TEXT_KEY = "#text"
-_MISSING: Any = object()
 
 
 class ElementReader:
