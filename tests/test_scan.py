@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.scan import Balanced, Close, ElementBody, JsonBody, LiteralBody, Scanner, partial_start
+from toolparse_lab.protocols.element_scan import ElementBody
+from toolparse_lab.scan import Balanced, Close, JsonBody, LiteralBody, Scanner, partial_start
 
 from .core_cases import rows
 

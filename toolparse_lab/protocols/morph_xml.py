@@ -10,12 +10,13 @@ from ..rjson.positions import EditMap, apply_edits, find_places
 from ..rjson.repair import read_damaged
 from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
 from ..rxml.writer import write_element
-from ..scan import ElementBody, Scanner
+from ..scan import Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
 from ..types import Span, Step
 from ..values import read_strict
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
+from .element_scan import ElementBody
 from .json_call import unescape_offsets as json_offsets
 
 _ATTRIBUTES = re.compile(r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
