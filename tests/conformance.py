@@ -14,7 +14,6 @@ from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.errors import RJSONParseError, ToolparseError
-from toolparse_lab.middleware import PartStream, failures_of, parts_of
 from toolparse_lab.protocols.base import Protocol
 from toolparse_lab.registry import protocol_of
 from toolparse_lab.scan import partial_start
@@ -144,8 +143,11 @@ def _protocol(case: dict[str, Any]) -> Protocol:
     name = case["protocol"]
     if options.get("toolCallStart") or options.get("toolCallEnd"):
         base = protocol_of(PROTOCOLS.get(name, name)).envelope
-        start = options.get("toolCallStart", getattr(base, "openers", ("",))[0])
-        return tp.json_mix_protocol(start, options.get("toolCallEnd", getattr(base, "closers", ("",))[-1]))
+        given = {
+            "tool_call_start": getattr(base, "openers", ("",))[0],
+            "tool_call_end": getattr(base, "closers", ("",))[-1],
+        }
+        return tp.json_mix_protocol(**{**given, **_snake(options)})
     return protocol_of(PROTOCOLS.get(name, name))
 
 
@@ -153,9 +155,9 @@ def _tools(case: dict[str, Any]) -> tuple[ToolSpec, ...]:
     return tool_specs([t for t in case.get("tools") or [] if t.get("type", "function") == "function"])
 
 
-def _options(case: dict[str, Any]) -> tp.ParseOptions:
+def _options(case: dict[str, Any]) -> dict[str, Any]:
     seed = case.get("compat") == "seed"
-    return tp.ParseOptions(repair=not (seed and case.get("protocol") == "morph-xml"), coerce="middleware")
+    return {"repair": not (seed and case.get("protocol") == "morph-xml")}
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
@@ -170,11 +172,14 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(case: dict[str, Any]) -> dict[str, Any]:
-    result = tp.parse(case["text"], _protocol(case), _tools(case), _options(case))
+    errors: list[dict[str, str]] = []
+    options = {**_options(case), "on_error": lambda message, _: errors.append({"message": message})}
+    parts = _protocol(case).parse_generated_text(case["text"], _tools(case), options)
+    called = any(p["type"] == "tool-call" for p in parts)
     return {
-        "parts": [_part(p) for p in parts_of(result)],
-        "onError": [{"message": message} for message, _ in failures_of(result)],
-        "finishReason": "tool-calls" if any(c.ok for c in result.calls) else "stop",
+        "parts": [_part(p) for p in parts],
+        "onError": errors,
+        "finishReason": "tool-calls" if called else "stop",
     }
 
 
@@ -185,12 +190,12 @@ def _stream(case: dict[str, Any]) -> dict[str, Any]:
 
 def _streamed(case: dict[str, Any], chunks: list[str]) -> dict[str, Any]:
     errors: list[dict[str, str]] = []
-    seed = case.get("compat") == "seed"
-    stream = PartStream(
-        tp.stream(_protocol(case), _tools(case), _options(case)),
-        lambda message, _: errors.append({"message": message}),
-        input_events=not seed,
-    )
+    options = {
+        **_options(case),
+        "input_events": case.get("compat") != "seed",
+        "on_error": lambda message, _: errors.append({"message": message}),
+    }
+    stream = _protocol(case).create_stream_parser(_tools(case), options)
     events = [part for chunk in chunks for part in stream.feed(chunk)]
     events += stream.close()
     called = any(e["type"] == "tool-call" for e in events)
@@ -295,26 +300,18 @@ def _merged(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _segments(case: dict[str, Any]) -> dict[str, Any]:
-    result = tp.parse(case["text"], _protocol(case), _tools(case), _options(case))
-    return {"segments": [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]}
+    return {"segments": _protocol(case).extract_tool_call_segments(case["text"], _tools(case))}
 
 
 def _format(case: dict[str, Any]) -> dict[str, Any]:
     protocol, tools = _protocol(case), {t.name: t for t in _tools(case)}
-    out: dict[str, Any] = {}
+    out: dict[str, Any] = {"tools": protocol.format_tools(tools.values(), lambda text: text)}
     if "toolCall" in case:
-        call = case["toolCall"]
-        arguments = call.get("input", call.get("arguments", {}))
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        name = call.get("toolName") or call.get("name")
-        out["toolCall"] = protocol.codec.write(name, _canonical(text), tools.get(name))
+        name = case["toolCall"].get("toolName") or case["toolCall"].get("name")
+        out["toolCall"] = protocol.format_tool_call(case["toolCall"], tools.get(name))
+    if "toolResult" in case:
+        out["toolResponse"] = protocol.format_tool_response(case["toolResult"], compat=case.get("compat"))
     return out
-
-
-def _canonical(text: str) -> str:
-    from toolparse_lab.values import read_strict, write_canonical
-
-    return write_canonical(read_strict(text))
 
 
 # files without `op`

@@ -1,6 +1,7 @@
-"""The one place where a low layer reaches upward: rich display, `.debug()` and `.frame()`.
+"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, a protocol's reading methods.
 
-The modules named here belong to L6 and are imported when first asked for, never at import time.
+The modules named here belong to L6 or, where a protocol asks the engine, to L3. They are imported when first asked
+for, never at import time.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import importlib
 from typing import Any
 
 _PROVIDERS = {
+    "create_stream_parser": ("toolparse_lab.parts", "create_stream_parser"),
     "debug": ("toolparse_lab.notebook", "debug"),
+    "extract_tool_call_segments": ("toolparse_lab.parts", "extract_tool_call_segments"),
     "frame": ("toolparse_lab.notebook", "frame"),
     "html": ("toolparse_lab.notebook", "html"),
+    "parse_generated_text": ("toolparse_lab.parts", "parse_generated_text"),
     "text": ("toolparse_lab.notebook", "text"),
 }
 
 
 def call(name: str, subject: Any, **options: Any) -> Any:
-    """The L6 function of that name applied to `subject`; raises MissingExtra where its libraries are missing."""
+    """The function of that name applied to `subject`; raises MissingExtra where its libraries are missing."""
     module, function = _PROVIDERS[name]
     return getattr(importlib.import_module(module), function)(subject, **options)
 

@@ -53,6 +53,12 @@ def render_system(
     return _render(protocol_id, template, specs, shots, write_call, type_rules) if specs else ""
 
 
+def fill_template(protocol_id: str, template: str, tools: Any, *, write_call: WriteCall | None = None) -> str:
+    """A template of the caller's own, filled as the built-in ones are: `{{tools_json}}`, `{{tools_signatures}}`,
+    `{{tools_xml}}`, `{{type_rules}}` and `{{form}}`. Raises BadOptions for another placeholder."""
+    return _render(protocol_id, template, tool_specs(tools), (), write_call, True)
+
+
 def build_messages(
     case_input: str | Sequence[Message],
     tools: Any,

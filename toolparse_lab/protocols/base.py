@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 from typing import Protocol as Interface
 
+from .. import hooks
 from ..errors import UnwritableCall
 from ..rjson.damage import Refusal
 from ..scan import Close, Scanner
@@ -18,6 +19,7 @@ from ..schema.coerce import coerce
 from ..toolspec import ToolSpec
 from ..types import Edit, Problem, Span, Step
 from ..values import Value, read_strict, same
+from .results import TOOL_RESPONSE, ResultForm
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
 """name -> tool"""
@@ -134,7 +136,13 @@ class Codec(Interface):
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A wire format. `tags` say what it is: 'delimited', 'schema-typed' (right only with the schema), …"""
+    """A wire format. `tags` say what it is: 'delimited', 'schema-typed' (right only with the schema), …
+
+    `results` is the form in which tool results are written. The six methods from `format_tools` to
+    `extract_tool_call_segments` are what a tool-call protocol of an AI SDK has. Three of them write, and need only what
+    is below this module; the three that read are the engine's work, of which a protocol knows nothing: they reach it
+    through `hooks`, so that a protocol stays data and a codec, and there is still one object to hand around.
+    """
 
     id: str
     envelope: Envelope
@@ -142,6 +150,7 @@ class Protocol:
     aliases: tuple[str, ...] = ()
     title: str = ""
     tags: frozenset[str] = frozenset()
+    results: ResultForm = TOOL_RESPONSE
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """The call as this format writes it; raises UnwritableCall if it would not read back the same.
@@ -158,6 +167,61 @@ class Protocol:
                 hint="write it in a format that carries JSON, such as hermes",
             )
         return text
+
+    def format_tools(self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None) -> str:
+        """The system prompt that explains the tools: `tools` in any shape `ToolSpec.of` takes, "" for none.
+
+        A template of your own is a function, called with the tools as the text of a JSON array of {name, description,
+        parameters}, or text with the placeholders of the built-in ones, such as `{{tools_json}}`.
+        Raises BadOptions for a template that is neither or has an unknown placeholder.
+        """
+        from .surface import format_tools
+
+        return format_tools(self, tools, tool_system_prompt_template)
+
+    def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
+        """A call of the conversation so far as the model would have written it.
+
+        call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall; the arguments as a mapping or
+        JSON text. Text that is no JSON is shown as it is. Raises BadOptions for a call without a name, and
+        UnwritableCall as `write_call` does.
+        """
+        from .surface import format_tool_call
+
+        return format_tool_call(self, call, tool)
+
+    def format_tool_response(self, result: Any, *, compat: Literal["seed"] | None = None) -> str:
+        """The result of a tool in the shape the format's models know; `compat="seed"`: as the oldest version wrote it.
+
+        result: {toolName, output} with an output of type text, json, error-text, error-json, execution-denied or
+        content; {toolName, result}; or {name, content}. Errors are written `[Error: …]`; images and files leave a
+        placeholder, and `protocols.results.media_of` gives them for the message. Delimiters of the format inside the
+        result are escaped where it has escapes (see `protocols.results`); only delimiters that consist of JSON's own
+        punctuation cannot be. Raises BadOptions for what is no result.
+        """
+        from .surface import format_tool_response
+
+        return format_tool_response(self, result, compat)
+
+    def parse_generated_text(self, text: str, tools: Any = None, options: Any = None) -> list[dict[str, Any]]:
+        """The parts of a whole answer: `{type: "text", text}` and `{type: "tool-call", toolCallId, toolName, input}`.
+
+        `input` is JSON text. options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
+        called as on_error(message, metadata) for each call that could not be read, whose part is its text. Unless
+        said otherwise coercion has the policy 'middleware'.
+        """
+        return list(hooks.call("parse_generated_text", self, text=text, tools=tools, options=options))
+
+    def create_stream_parser(self, tools: Any = None, options: Any = None) -> Any:
+        """A `PartStream`: `.feed(chunk)` and `.close()` return the parts of a stream.
+
+        options: as above; with `input_events=False` the parts tool-input-start, -delta and -end are left out.
+        """
+        return hooks.call("create_stream_parser", self, tools=tools, options=options)
+
+    def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
+        """The pieces of `text` that are read as calls, delimiters included, those that cannot be read as well."""
+        return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
         tools = {tool.name: tool} if tool is not None else {}

@@ -9,6 +9,7 @@ from ..scan import JsonBody, LiteralBody, Scanner
 from ..types import Span
 from .base import NEED_MORE, NeedMore, Opening, Protocol, Tools
 from .named_json import NamedJson
+from .results import TextResult
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
@@ -57,10 +58,15 @@ def _frame(name: str, arguments_json: str) -> str:
     )
 
 
+def _result(name: str, call_id: str, content: str) -> str:
+    return f"{_START}functions.{name} to=assistant{_CHANNEL}commentary{_MESSAGE}{content}{_END}"
+
+
 HARMONY = Protocol(
     id="harmony_channel",
     title="messages in channels",
     envelope=Channels(),
     codec=NamedJson(_frame),
     tags=frozenset(("delimited", "channels")),
+    results=TextResult(_result, (_MESSAGE, "<|constrain|>")),
 )

@@ -9,6 +9,7 @@ from ..scan import JsonBody, Scanner
 from ..types import Span
 from .base import NEED_MORE, NeedMore, Opening, Protocol, Tools
 from .named_json import NamedJson
+from .results import TextResult
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _BEGIN = "<|tool_call_begin|>"
@@ -61,10 +62,15 @@ def _frame(name: str, arguments_json: str) -> str:
     return f"{_SECTION[0]}{_BEGIN}functions.{name}:0{_ARGUMENTS}{arguments_json}{_END}{_SECTION[1]}"
 
 
+def _result(name: str, call_id: str, content: str) -> str:
+    return f"## Return of {call_id if call_id.startswith('functions.') else f'functions.{name}:0'}\n{content}"
+
+
 KIMI_K2 = Protocol(
     id="kimi_k2",
     title="a section of calls with ids",
     envelope=KimiSection(),
     codec=NamedJson(_frame),
     tags=frozenset(("delimited", "section")),
+    results=TextResult(_result, ("## Return of", _ARGUMENTS, "<|im_")),
 )

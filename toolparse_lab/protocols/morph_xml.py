@@ -18,6 +18,7 @@ from ..values import read_strict
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .element_scan import ElementBody
 from .json_call import unescape_offsets as json_offsets
+from .results import ElementResult
 
 _ATTRIBUTES = re.compile(r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
 _MAX_OPENER = 2048
@@ -173,4 +174,5 @@ MORPH_XML = Protocol(
     envelope=ToolElements(),
     codec=ElementCall(),
     tags=frozenset(("delimited", "schema-typed")),
+    results=ElementResult(),
 )

@@ -20,6 +20,7 @@ from ..types import Edit, Span, Step
 from ..values import Num, Value, escape_token, number, read_strict, same
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .morph_xml import ToolElements
+from .results import YamlResult
 from .yaml_scan import YamlBody
 from .yaml_write import write_element
 
@@ -380,4 +381,5 @@ YAML_XML = Protocol(
     envelope=YamlElements(),
     codec=YamlCall(),
     tags=frozenset(("delimited", "schema-typed")),
+    results=YamlResult(),
 )

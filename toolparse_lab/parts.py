@@ -9,9 +9,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from typing import Protocol as Interface
 
-from ..engine import StreamParser
-from ..types import CallEnd, Event, ParseResult, Problem, ReasoningDelta, Recovered, Segment, Span, TextDelta, ToolCall
+from .api import parse, stream
+from .errors import BadOptions
+from .protocols.base import Protocol
+from .types import (
+    CallEnd,
+    Event,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Segment,
+    Span,
+    TextDelta,
+    ToolCall,
+)
 
 Part = dict[str, Any]
 OnError = Callable[[str, Mapping[str, Any]], None]
@@ -107,6 +122,18 @@ def call_safely(on_error: OnError, message: str, metadata: Mapping[str, Any]) ->
         on_error(message, metadata)
 
 
+class PushParser(Interface):
+    """What `tp.stream` returns, as far as parts need it."""
+
+    def feed(self, chunk: str) -> tuple[Event, ...]: ...
+
+    def close(self) -> ParseResult: ...
+
+    def last_events(self) -> tuple[Event, ...]: ...
+
+    def text_of(self, span: Span) -> str: ...
+
+
 class PartStream:
     """Stream parts out of a push parser: text-start, text-delta, text-end, tool-input-start, -delta, -end, tool-call.
 
@@ -114,7 +141,7 @@ class PartStream:
     calls. `input_events=False` leaves the tool-input parts out.
     """
 
-    def __init__(self, parser: StreamParser, on_error: OnError | None = None, *, input_events: bool = True) -> None:
+    def __init__(self, parser: PushParser, on_error: OnError | None = None, *, input_events: bool = True) -> None:
         self.parser = parser
         self.on_error = on_error
         self.input_events = input_events
@@ -181,3 +208,43 @@ class PartStream:
             failure = _failure(self.parser.text_of, calls)
             if failure is not None:
                 call_safely(self.on_error, *failure)
+
+
+def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:
+    """The parts of a whole answer; see `Protocol.parse_generated_text`."""
+    chosen, on_error = read_options(options)
+    result = parse(text, protocol, tools, chosen)
+    if on_error is not None:
+        for message, metadata in failures_of(result):
+            call_safely(on_error, message, metadata)
+    return parts_of(result)
+
+
+def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> PartStream:
+    """The parts of a stream; see `Protocol.create_stream_parser`."""
+    input_events = True
+    if isinstance(options, Mapping) and "input_events" in options:
+        options = dict(options)
+        input_events = bool(options.pop("input_events"))
+    chosen, on_error = read_options(options)
+    return PartStream(stream(protocol, tools, chosen), on_error, input_events=input_events)
+
+
+def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> list[str]:
+    """The pieces of a text that are read as calls; see `Protocol.extract_tool_call_segments`."""
+    result = parse(text, protocol, tools)
+    return [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]
+
+
+def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
+    """What a parse may do and who is told of failures, from the options of the reading methods; raises BadOptions."""
+    if isinstance(options, ParseOptions):
+        return options, None
+    if options is not None and not isinstance(options, Mapping):
+        raise BadOptions("options are ParseOptions or a mapping", got=type(options).__name__)
+    rest = dict(options or {})
+    told = [rest.pop(key) for key in ("on_error", "onError") if key in rest]
+    on_error: OnError | None = next((f for f in told if f is not None), None)
+    if on_error is not None and not callable(on_error):
+        raise BadOptions("on_error is called as on_error(message, metadata)", got=type(on_error).__name__)
+    return ParseOptions.of({"coerce": "middleware", **rest}), on_error
