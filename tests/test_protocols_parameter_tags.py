@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +13,14 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.protocols import parameter_scan, parameter_tags
+from toolparse_lab.protocols.base import Opening, Protocol, Reading
 from toolparse_lab.protocols.parameter_form import TagForm
+from toolparse_lab.protocols.parameter_scan import ParameterScan
+from toolparse_lab.protocols.parameter_strict import StrictForm, read_functions
 from toolparse_lab.protocols.parameter_tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
+from toolparse_lab.rjson.damage import Refusal
+from toolparse_lab.scan import Close
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 
 from .core_cases import CORE, SHIPPED, load, rows
@@ -198,3 +205,84 @@ def test_a_repeated_text_keeps_the_first_place() -> None:
     raw = "<function=w><parameter=city>A</parameter><parameter=city>A</parameter></function>"
     (call,) = check_all(raw, "qwen3_coder_xml", [tool]).calls
     assert call.origin("/city").span.start == raw.index("A")
+
+
+NEVER = StrictForm(*[re.compile("(?!)")] * 3)
+SPACES = ["", "\n", "\r\n", "\n\n", " ", "\t\n", "\x0c", "\xa0"]
+NAMES = ["w", "city", "tags", "a.b", "ärger", "a b", "a=b", "x" * 300, "n'", ""]
+
+
+def pieces_of(form: TagForm, r: random.Random) -> str:
+    """A body and what follows it: well formed for the most part."""
+
+    def odd(usual: str, *others: str) -> str:
+        return r.choice(others) if r.random() < 0.04 else usual
+
+    def name() -> str:
+        return odd(r.choice(NAMES[:3]), *NAMES)
+
+    tags = [
+        form.tag(form.parameter, "city"),
+        f"</{form.parameter}>",
+        f"</{form.function}>",
+        f"</ {form.parameter.upper()} >",
+    ]
+    tags += [form.opener, form.closer + form.opener, "</call>"]
+
+    def value() -> str:
+        inner = r.choices(["x", "a\nb", "&lt;", "<b>", "</p>", "<", "\r", "", "\n"], k=r.randrange(4))
+        return "".join([r.choice(SPACES[:3]), *inner, odd("", *tags), r.choice(SPACES[:3])])
+
+    def one() -> str:
+        out = [
+            r.choice(SPACES[:5]),
+            odd(form.tag(form.function, name()), f"<CALL={name()}>", f"<tool>{name()}"),
+            odd("", "x"),
+        ]
+        for _ in range(r.randrange(4)):
+            out += [odd(r.choice(SPACES[:5]), *SPACES), odd(form.tag(form.parameter, name()), f"<arg={name()}>")]
+            out += [value(), odd(f"</{form.parameter}>", "", "</arg>", f"</{form.parameter.upper()}>")]
+        return "".join([*out, odd(r.choice(SPACES[:5]), *SPACES), odd(f"</{form.function}>", "", "</invoke>")])
+
+    body = "".join(one() for _ in range(r.choice((1, 1, 1, 2))))
+    return body + r.choice(SPACES[:3]) + odd(form.closer, "") + r.choice(["", "\n", "end", form.opener, "</tool_call>"])
+
+
+@pytest.mark.parametrize("format_id", ["qwen3_coder_xml", *KIN])
+def test_the_short_way_finds_and_reads_what_the_long_way_does(format_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = KIN.get(format_id, TagForm())
+    r = random.Random(format_id)
+    texts = [pieces_of(form, r) for _ in range(1500)]
+    codec = ParameterCall(form)
+
+    def scanned(text: str, cut: int, wrapped: bool) -> tuple[Any, ...]:
+        scan = ParameterScan(form, SPECS, wrapped=wrapped)
+        first = scan.scan(text[:cut], cut == len(text))
+        if isinstance(first, Close) or cut == len(text):
+            return first, first if isinstance(first, Close) else scan.finish()
+        second = scan.scan(text[first:], True)
+        return first, second, None if isinstance(second, Close) else scan.finish()
+
+    def read(text: str, closed: bool) -> Any:
+        try:
+            found = codec.read(text, Reading(Opening(1), closed, False, 1000, SPECS))
+        except Refusal as no:
+            return str(no)
+        return found, [d.places() for d in found]
+
+    def all_of() -> list[Any]:
+        cuts = random.Random(1)
+        return [
+            [scanned(t, cuts.choice((len(t), cuts.randrange(len(t) + 1))), bool(form.opener) and cuts.random() < 0.8)
+             for t in texts],
+            [read(t.removesuffix("end").removesuffix(form.closer), cuts.random() < 0.8) for t in texts],
+        ]  # fmt: skip
+
+    short = all_of()
+    monkeypatch.setattr(parameter_scan, "strict_form", lambda form: NEVER)
+    monkeypatch.setattr(parameter_tags, "read_functions", lambda form, body: None)
+    for a, b in zip(short, all_of(), strict=True):
+        for text, x, y in zip(texts, a, b, strict=True):
+            assert x == y, text
+    taken = [read_functions(form, t.removesuffix("end").removesuffix(form.closer)) for t in texts]
+    assert sum(t is not None for t in taken) > 150

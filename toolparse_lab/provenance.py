@@ -42,6 +42,15 @@ def trace_origins(d: Decoded, steps: tuple[Step, ...], start: int, body: str) ->
     return root.table(), tuple(spans)
 
 
+def find_step_spans(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> tuple[Span | None, ...]:
+    """The spans of `trace_origins` alone; much cheaper where no step moves a value."""
+    if any(step.rule in _MOVES for step in steps):
+        return trace_origins(d, steps, start, body)[1]
+    places = d.places()
+    found = (places.get(step.path) for step in steps)
+    return tuple(Span(start + place[0], start + place[1]) if place else None for place in found)
+
+
 class _Place:
     """One value's origin and those below it: a tree, so that a step costs no more than what it moves."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .protocols.base import Decoded, Protocol, Reading, Tools
-from .provenance import trace_origins
+from .provenance import find_step_spans, trace_origins
 from .rjson.damage import Refusal
 from .schema.coerce import coerce
 from .schema.validate import validate
@@ -136,10 +136,9 @@ class Resolver:
                     coerced = ()
                     message = "coercion gave a number that is not finite, so the arguments stay as they were"
                     problems.append(Problem("coerce", "coerce.not-finite", "error", message))
-        origins = OriginTable(lambda: trace_origins(d, (), body.start, body.text)[0])
+        origins = OriginTable(lambda: trace_origins(d, coerced, body.start, body.text)[0])
         if coerced:
-            table, spans = trace_origins(d, coerced, body.start, body.text)
-            origins = OriginTable(lambda: table)
+            spans = find_step_spans(d, coerced, body.start, body.text)
             steps += tuple(
                 Step(s.stage, s.rule, s.path, span, s.before, s.after) for s, span in zip(coerced, spans, strict=True)
             )

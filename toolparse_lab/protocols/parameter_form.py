@@ -16,8 +16,9 @@ _TEXT_NAME = r"[\w.:/-]{1,128}"
 class TagForm:
     """The constants of one format.
 
-    opener, closer: around a block of functions; empty where there is none. attribute: names are written `name="…"`,
-    else `=…`. trim: a value loses one line break at each end. lines: tags are written on lines of their own.
+    opener, closer: around a block of functions, both begin with `<`; empty where there is none. attribute: names are
+    written `name="…"`, else `=…`. trim: a value loses one line break at each end. lines: tags are written on lines of
+    their own.
     """
 
     opener: str = "<tool_call>"
@@ -27,6 +28,10 @@ class TagForm:
     attribute: bool = False
     trim: bool = True
     lines: bool = True
+
+    def __post_init__(self) -> None:
+        if not all(tag.startswith("<") for tag in (self.opener, self.closer) if tag):
+            raise ValueError("a block's opener and closer begin with '<'")
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -53,14 +58,16 @@ def _named(group: str) -> str:
 def tag_pattern(form: TagForm) -> re.Pattern[str]:
     """Every tag of a format; 'cut' is what may become one when more text comes."""
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
+    opener, closer = (re.escape(tag.removeprefix("<")) or "(?!)" for tag in (form.opener, form.closer))
+    # The common first character stands alone in front, so that a search skips ordinary text at once.
     return re.compile(
-        rf"(?P<opener>{re.escape(form.opener) or '(?!)'})|(?P<closer>{re.escape(form.closer) or '(?!)'})"
-        rf"|<(?P<f>{functions})(?:{_named('f')}"
+        rf"<(?:(?P<opener>{opener})|(?P<closer>{closer})"
+        rf"|(?P<f>{functions})(?:{_named('f')}"
         rf"|>\s{{0,64}}(?P<ft>{_TEXT_NAME})(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>]))"
-        rf"|<(?P<p>{parameters}){_named('p')}"
-        rf"|</[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
-        rf"|(?P<cut><[^<>]{{0,400}}\Z"
-        rf"|<(?:{functions})>\s{{0,64}}(?:[\w.:/-]{{1,128}}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z)",
+        rf"|(?P<p>{parameters}){_named('p')}"
+        rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
+        rf"|(?P<cut>[^<>]{{0,400}}\Z"
+        rf"|(?:{functions})>\s{{0,64}}(?:[\w.:/-]{{1,128}}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z))",
         re.IGNORECASE | re.ASCII,
     )
 

@@ -17,6 +17,7 @@ from .base import Decoded, Reading
 from .json_call import unescape_offsets as json_offsets
 from .parameter_form import TagForm
 from .parameter_scan import Mark, ParameterScan
+from .parameter_strict import trimmed
 
 
 class FunctionReader:
@@ -145,12 +146,7 @@ class FunctionReader:
         """The value behind a parameter's tag: verbatim but for one line break at each end."""
         start = mark.end
         if self.form.trim:
-            if self.body.startswith("\n", start, end):
-                start += 1
-            elif self.body.startswith("\r\n", start, end):
-                start += 2
-            if end > start and self.body[end - 1] == "\n":
-                end -= 2 if self.body[end - 2 : end - 1] == "\r" and end - 2 >= start else 1
+            start, end = trimmed(self.body, start, end)
         self.values.setdefault(mark.name, []).append((unescape(self.body[start:end]), start, end))
 
     def _unclosed(self, mark: Mark, i: int, following: Mark | None) -> int:

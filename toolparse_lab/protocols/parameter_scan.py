@@ -19,6 +19,7 @@ from ..scan import Close, CloseKind, JsonBody
 from ..schema.view import View, view_of
 from ..toolspec import ToolSpec
 from .parameter_form import TagForm, kind_of, tag_pattern
+from .parameter_strict import strict_form
 
 _SPACE = re.compile(r"\s*")
 _CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
@@ -61,7 +62,7 @@ class ParameterScan:
     """
 
     __slots__ = (
-        "_at", "_form", "_from", "_fword", "_hidden", "_indent", "_jump", "_lined", "_look", "_nest", "_pattern",
+        "_at", "_begun", "_form", "_from", "_fword", "_hidden", "_indent", "_lined", "_look", "_nest", "_pattern",
         "_pword", "_state", "_sub", "_tools", "_view", "_whole", "_wrapped", "marks", "quoting",
     )  # fmt: skip
 
@@ -72,6 +73,7 @@ class ParameterScan:
         self._whole = whole
         self._pattern = tag_pattern(form)
         self._state = _START if wrapped and not whole else _TOP
+        self._begun = whole  # a body may begin with what needs no closer look
         self._at = 0
         self._look = 0  # up to this offset white space was looked at already
         self._hidden: tuple[int, int, CloseKind] | None = None
@@ -98,6 +100,14 @@ class ParameterScan:
 
     def scan(self, tail: str, final: bool) -> Close | int:
         pos = 0
+        if not self._begun:
+            self._begun = True
+            strict = strict_form(self._form)
+            m = (strict.block if self._wrapped else strict.function).match(tail)
+            if m is not None:
+                if self._wrapped:
+                    return Close(*m.span(1), "closer")
+                self._state, pos = _ENDED, m.end()
         while True:
             found = self._step(tail, pos, final)
             if isinstance(found, Close):

@@ -22,6 +22,7 @@ from .json_call import JsonCall
 from .parameter_form import TagForm, tag_pattern
 from .parameter_reader import FunctionReader
 from .parameter_scan import ParameterScan
+from .parameter_strict import read_functions
 from .results import TextResult
 
 _LOOK = 256  # white space behind an opener that is looked past
@@ -115,6 +116,9 @@ class ParameterCall:
         return all(d.readable for d in found)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        return read_functions(self.form, body) or self._damaged(body, reading)
+
+    def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if body.lstrip()[:1] in ("{", "["):
             return self._json(body, reading)
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
