@@ -28,6 +28,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _INT_DIGITS = 4000  # below CPython's default int/str conversion limit of 4,300 digits
 
 
+_new_float = float.__new__
+
+
 class Num(float):
     """A JSON number that is no plain integer, with its lexeme in `text`.
 
@@ -39,7 +42,7 @@ class Num(float):
 
     def __new__(cls, text: str) -> Num:
         try:
-            self = super().__new__(cls, text)
+            self = _new_float(cls, text)
         except (ValueError, OverflowError):  # pragma: no cover - lexemes come from number grammars
             raise ValueError(f"not a JSON number: {text[:40]!r}") from None
         self.text = text
@@ -65,7 +68,7 @@ def _reject_constant(name: str) -> Value:
 
 
 Decoders: TypeAlias = tuple[json.JSONDecoder, json.JSONDecoder]
-_NEEDS_INT_HOOK = re.compile(r"-0(?![.\d])|\d{4000}")
+_MINUS_ZERO = re.compile(r"-0(?![.\d])")
 
 
 def decoders(**hooks: Any) -> Decoders:
@@ -79,7 +82,15 @@ def decoders(**hooks: Any) -> Decoders:
 
 def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
     """The one of two readers that `text` needs."""
-    return pair[0] if _NEEDS_INT_HOOK.search(text) else pair[1]
+    if "-0" in text and _MINUS_ZERO.search(text):
+        return pair[0]
+    return pair[0] if len(text) >= _INT_DIGITS and _has_long_number(text) else pair[1]
+
+
+def _has_long_number(text: str) -> bool:
+    """Whether there may be a run of `_INT_DIGITS` digits: one that long covers a whole stride somewhere."""
+    stride = _INT_DIGITS // 2
+    return any(text[i : i + 16].isdigit() and text[i : i + stride].isdigit() for i in range(0, len(text), stride))
 
 
 _STRICT = decoders()

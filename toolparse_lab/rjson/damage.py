@@ -11,13 +11,16 @@ import re
 from dataclasses import dataclass
 
 from ..types import Edit, Span
+from .strict import CleanParts
 
 _WS = r"[ \t\n\r]*+"
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![\w.+\-])"
 _SCALAR = rf"(?:{_STRING}|{_NUMBER}|(?:true|false|null)(?![\w.\-]))"
 # A run of whole members or items, each with its comma; stops before anything that is not plainly clean.
-_OBJECT_RUN = re.compile(rf'(?:{_WS}{_STRING}{_WS}:{_WS}{_SCALAR}{_WS},(?={_WS}"))*+')
+_PLAIN_RUN = re.compile(rf'(?:{_WS}{_STRING}{_WS}:{_WS}{_SCALAR}{_WS},(?={_WS}"))*+')
+_FLAT_ARRAY = rf"\[{_WS}(?:{_SCALAR}{_WS}(?:,{_WS}{_SCALAR}{_WS})*+)?\]"
+_OBJECT_RUN = re.compile(rf'(?:{_WS}{_STRING}{_WS}:{_WS}(?:{_SCALAR}|{_FLAT_ARRAY}){_WS},(?={_WS}"))*+')
 _ARRAY_RUN = re.compile(rf"(?:{_WS}{_SCALAR}{_WS},(?={_WS}[^\],\s]))*+")
 _PAIR_HEAD = re.compile(rf"{_STRING}{_WS}:")
 _STRICT_SCALAR = re.compile(_SCALAR)
@@ -37,6 +40,7 @@ _OPEN_TO_CLOSE = {
 _IN_STRING = re.compile(r'["\\\x00-\x1f]')
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _VALUE, _MEMBER, _AFTER = range(3)  # what may come next: a value, a member or its bracket, a comma or bracket
+_SIGNS = frozenset('{}[],:"')
 _PLUS_STRING = re.compile(r'"\s*\+\s*"')
 _SMART_STOP = re.compile(r'["\\\x00-\x1f“”‘’]')
 _SINGLE_STOP = re.compile(r"['\"\\\x00-\x1f]")
@@ -77,6 +81,7 @@ class Damage:
         self.numbers_end = numbers_end  # a number at the very end is known to be whole too
         self.max_depth = max_depth
         self.edits: list[Edit] = []
+        self.clean = CleanParts(text, max_depth)
 
     def edit(self, start: int, end: int, text: str, rule: str) -> None:
         self.edits.append(Edit(Span(start, end), text, rule))
@@ -86,6 +91,9 @@ class Damage:
     def skip(self, pos: int) -> int:
         """The next offset that is neither white space nor comment; those JSON does not know become edits."""
         text = self.text
+        ch = text[pos : pos + 1]
+        if " " < ch <= "~" and ch != "/" and ch != "#":
+            return pos  # what nearly always stands there
         while True:
             m = _SPACE.match(text, pos)
             pos = m.end() if m else pos
@@ -140,14 +148,21 @@ class Damage:
                     continue
                 if len(stack) >= self.max_depth:
                     raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", pos)
+                end = self.clean.end(pos, len(stack), items=bool(stack) and stack[-1] == "[")
+                if end >= 0:
+                    pos = end
+                    state = _AFTER
+                    continue
                 stack.append(ch)
-                comma, pos = self.clean_run(-1, pos + 1, ch)
+                comma, pos = self.clean_run(-1, pos + 1, stack)
                 state = _MEMBER
                 continue
             if not stack:
                 return pos
-            pos = self.skip(pos)
             ch = text[pos : pos + 1]
+            if ch not in _SIGNS:
+                pos = self.skip(pos)
+                ch = text[pos : pos + 1]
             if ch == "}" or ch == "]":
                 pos = self.close(pos, ch, stack, comma)
                 comma = -1
@@ -163,7 +178,7 @@ class Damage:
                     pos = self.key(pos)
                 state = _VALUE
             elif ch == ",":
-                comma, pos = self.clean_run(pos, pos + 1, stack[-1])
+                comma, pos = self.clean_run(pos, pos + 1, stack)
                 state = _MEMBER
             elif ch == "":
                 self.missing_end(stack)
@@ -172,9 +187,10 @@ class Damage:
                 self.missing_comma(pos, stack[-1])
                 state = _MEMBER
 
-    def clean_run(self, comma: int, pos: int, top: str) -> tuple[int, int]:
+    def clean_run(self, comma: int, pos: int, stack: list[str]) -> tuple[int, int]:
         """Skips whole clean members at once; returns the last comma and the offset behind it."""
-        run = (_OBJECT_RUN if top == "{" else _ARRAY_RUN).match(self.text, pos)
+        pattern = _ARRAY_RUN if stack[-1] == "[" else _OBJECT_RUN if len(stack) < self.max_depth else _PLAIN_RUN
+        run = pattern.match(self.text, pos)
         if run and run.end() > pos:
             return run.end() - 1, run.end()
         return comma, pos

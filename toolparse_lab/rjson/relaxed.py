@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..errors import BadOptions, RJSONParseError
 from ..values import Num, Value, number, plain_number, read_plain, write_canonical
-from .repair import read_unique
+from .strict import read_unique
 
 _SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _TOKEN = re.compile(

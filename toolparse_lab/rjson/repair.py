@@ -8,47 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import Edit, Problem, Span
-from ..values import Value, decoder_for, decoders, same
+from ..values import Value, same
 from .damage import Damage, Found, Refusal
 from .positions import Doubled, EditMap, apply_edits, find_places
+from .strict import Duplicate, Kept, read_around, read_sequence, read_unique
 
 _MAX_TRIES = 16  # starts tried in prose before the text is said to hold no JSON
 _FENCE_OPEN = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
 _FENCE_CLOSE = re.compile(r"\s*```")
 _START = re.compile(r"[{\[]")
 _HEADLESS = re.compile(r"""\s*(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')\s*:""")
-
-
-class _Duplicate(ValueError):
-    pass
-
-
-def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        raise _Duplicate
-    return out
-
-
-_UNIQUE = decoders(object_pairs_hook=_unique)
-_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
-
-
-def read_unique(text: str) -> Value:
-    """Strict JSON in which no key stands twice, by the C-backed reader; ValueError or RecursionError otherwise."""
-    return decoder_for(text, _UNIQUE).decode(text)
-
-
-def read_sequence(text: str) -> list[Value]:
-    """The strict JSON values that stand one behind the other in `text`."""
-    decoder = decoder_for(text, _UNIQUE)
-    values: list[Value] = []
-    pos = _JSON_SPACE.match(text).end()  # type: ignore[union-attr]  # the pattern matches everywhere
-    while pos < len(text):
-        value, pos = decoder.raw_decode(text, pos)
-        values.append(value)
-        pos = _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # as above
-    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +72,7 @@ def read_damaged(
     if not found:
         raise Refusal("decode.json", "there is no JSON in this text", 0)
     edits = sorted(damage.edits, key=lambda e: (e.span.start, e.span.end))
-    return _load(text, edits, max_depth)
+    return _load(text, edits, damage.clean.kept)
 
 
 def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
@@ -130,12 +99,17 @@ def depth(value: Value) -> int:
     return deepest - 1 if isinstance(value, list) and deepest else deepest
 
 
-def _load(text: str, edits: list[Edit], max_depth: int) -> tuple[list[Value], list[Edit]]:
+def _load(text: str, edits: list[Edit], whole: list[Kept]) -> tuple[list[Value], list[Edit]]:
     """The values of the edited text. Doubled keys with equal values become edits, others a Refusal."""
+    if whole:
+        try:
+            return read_around(text, edits, whole), edits
+        except (ValueError, RecursionError):
+            pass  # read whole, so that what is said of the text does not depend on what was kept
     edited = apply_edits(text, edits)
     try:
         return read_sequence(edited), edits
-    except _Duplicate:
+    except Duplicate:
         pass
     except RecursionError:
         raise Refusal("decode.too-deep", "nested deeper than this interpreter can read", 0) from None
@@ -242,6 +216,7 @@ def _find_all(damage: Damage, *, prose: bool) -> list[Found]:
             if nxt < 0:
                 raise
             del damage.edits[mark:]
+            damage.clean.forget(pos)
             damage.edit(pos, nxt, "", "rjson.prose")
             pos = nxt
             continue
