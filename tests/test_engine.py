@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
+
+from .core_cases import CORE, rows
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
@@ -215,3 +218,37 @@ def test_hard_texts_never_raise(protocol: str, arguments: str) -> None:
             assert isinstance(call.arguments, dict)
         assert tp.ParseResult.from_dict(json.loads(result.to_json())) == result
         assert pickle.loads(pickle.dumps(result)) == result
+
+
+FILLER = "A line of the answer that says nothing of calls.\n" * 110
+CASE_TOOLS = json.loads((CORE / "parse_tools.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", rows("parse.jsonl")[::3])
+def test_chunks_longer_than_a_block_read_as_single_characters_do(case: dict[str, Any]) -> None:
+    raw = case["raw"] + "\n" + FILLER + case["raw"] + "\n" + FILLER
+    parser = tp.stream(case["protocol"], CASE_TOOLS, case.get("options"))
+    for character in raw:
+        parser.feed(character)
+    assert tp.parse(raw, case["protocol"], CASE_TOOLS, case.get("options")) == parser.close()
+
+
+def test_a_body_longer_than_a_block_that_hides_its_closer() -> None:
+    body = '{"name": "put", "arguments": {"path": "' + "x" * 5000 + "</tool_call>" + "y" * 5000 + '"}}'
+    raw = f"<tool_call>{body}</tool_call>{CALL}"
+    result = tp.parse(raw, "hermes", TOOLS)
+    assert [c.name for c in result.calls] == ["put", "f"]
+    assert result.calls[0].arguments["path"].endswith("y")
+
+
+def test_text_that_only_looked_like_a_call_is_read_again_as_it_stands() -> None:
+    """What is taken back must be the characters of its own place, though a later part of the chunk was fed already."""
+    attempt = '<tool_call>{"name": "nobody", "arguments": {"why": "' + "w" * 300 + '"}}</tool_call>'
+    lead = "```\n" + attempt + "\n```\n"
+    raw = lead + "z" * (4096 + 700 - len(lead)) + f"\n```\n{CALL}\n```\n" * 80
+    parser = tp.stream("hermes", TOOLS)
+    for character in raw:
+        parser.feed(character)
+    result = tp.parse(raw, "hermes", TOOLS)
+    assert result == parser.close()
+    assert not result.calls

@@ -12,8 +12,9 @@ import re
 from functools import lru_cache
 
 from .errors import ParserClosed
-from .protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
+from .protocols.base import NEED_MORE, Decoded, Envelope, NeedMore, Opening, Protocol, Reading
 from .protocols.tags import THINK_TAGS, open_reasoning, reasoning_scanner
+from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
 from .resolve import Body, Resolver
 from .rjson.damage import Refusal
@@ -38,7 +39,6 @@ from .types import (
 )
 
 _BLOCK = 4096  # a longer chunk is read in blocks, so that taking the settled part off the tail stays cheap
-_LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _HIGH = re.compile("[\ud800-\udbff]\\Z")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -53,13 +53,18 @@ class StreamParser:
         self.options = options
         self._resolver = Resolver(protocol, self.tools, options)
         heads = protocol.envelope.heads(self.tools)
-        thinks = tuple(THINK_TAGS) if options.reasoning != "none" else ()
+        self._reads_reasoning = options.reasoning != "none"
+        thinks = tuple(THINK_TAGS) if self._reads_reasoning else ()
         self._heads = heads
         self._longest = max(map(len, heads), default=0)
         self._literals = heads + thinks
         self._tokens = _text_tokens(self._literals)
         self._recovery = Recovery(protocol, self._resolver, heads) if options.recover else None
         self._pieces: list[str] = []
+        self._fed = 0  # characters in the pieces
+        self._chunk = ""  # the chunk that is being read
+        self._read_to = 0  # how much of it was read
+        self._closers: dict[str, int] = {}  # literal closer -> where in the chunk it stands next
         self._tail = ""
         self._late: list[str] = []  # chunks that wait because the tail that is held back is long
         self._late_size = 0
@@ -72,13 +77,7 @@ class StreamParser:
         self._open: _Open | None = None
         self._text_start = 0
         self._fresh = True  # only white space since the last segment that is no text
-        self._spoken = False  # something visible was said, be it text or a call
-        self._blank = True  # only white space on this line
-        self._ticks = 0  # length of the run of backticks that opened inline code on this line
-        self._quote = (0, 0, False)  # between these offsets nothing ends the quoted code that ends, or not, behind them
-        self._fence = 0  # length of the run of backticks that opened a code fence
-        self._lone = _NOT  # where we are in a code fence before which nothing was said
-        self._fence_line = False  # still on the line that opened the fence
+        self._quoting = Quoting()
         self._debt = 0  # characters that were shown to scanners a second time
         self._deaf = 0  # up to this offset nothing is held back for recovery
         self._started = False
@@ -98,8 +97,14 @@ class StreamParser:
                 chunk, self._high = chunk[:-1], chunk[-1]
         if chunk:
             self._pieces.append(chunk)
-            for start in range(0, len(chunk), _BLOCK):
-                self._read(chunk[start : start + _BLOCK])
+            self._fed += len(chunk)
+            self._chunk, self._read_to = chunk, 0
+            while self._read_to < len(chunk):
+                start = self._read_to
+                self._read_to = start + _BLOCK
+                self._read(chunk[start : self._read_to])
+            self._chunk = ""
+            self._closers.clear()
         return self._flush()
 
     def _read(self, block: str) -> None:
@@ -123,6 +128,7 @@ class StreamParser:
         self._closed = True
         if self._high:
             self._pieces.append(self._high)
+            self._fed += 1
             self._late.append(self._high)
             self._high = ""
         self._join_late()
@@ -142,7 +148,7 @@ class StreamParser:
 
     def text_of(self, span: Span) -> str:
         """The characters of a span of what was fed, whatever the number of chunks before it."""
-        size = self._base + len(self._tail) + self._late_size
+        size = self._fed
         pieces: list[str] = []
         for piece in reversed(self._pieces):
             size_before = size - len(piece)
@@ -198,20 +204,18 @@ class StreamParser:
             if at > pos and not tail[pos:at].isspace():
                 self._word()
             if m["line"] is not None:
-                self._blank, self._ticks = True, 0
-                self._fence_line = False
-                if self._lone == _FENCE_LINE:
-                    self._lone = _INSIDE
+                self._quoting.line()
                 pos = m.end()
                 continue
             if m["ticks"] is not None:
                 run = len(m["ticks"])
-                if not final and ((m.end() == len(tail) and run < _LONG_RUN) or self._head_begins(tail, at)):
+                if not final and ((m.end() == len(tail) and run < LONG_RUN) or self._head_begins(tail, at)):
                     return self._text(at)
                 held = self._fence_recovery(tail, at, run, final)
                 if held is not None:
                     return held
-                self._backticks(run)
+                self._quoting.backticks(run)
+                self._fresh = False
                 pos = m.end()
                 continue
             opening = self._opening(tail, at, final)
@@ -221,8 +225,8 @@ class StreamParser:
                 self._word()
                 pos = at + 1
                 if tail[at] == "`":  # a head of backticks that opened nothing is still a run of backticks
-                    run = min(_run_length(tail, at), _LONG_RUN)
-                    self._backticks(run)
+                    run = min(run_length(tail, at), LONG_RUN)
+                    self._quoting.backticks(run)
                     pos = at + run
                 continue
             self._text(at)
@@ -240,10 +244,8 @@ class StreamParser:
 
     def _word(self) -> None:
         """Something that is no white space was read as text."""
-        self._blank = self._fresh = False
-        self._spoken = True
-        if self._lone == _INSIDE:
-            self._lone = _NOT
+        self._fresh = False
+        self._quoting.word()
 
     def _text(self, n: int) -> bool:
         """Settles `n` characters of text; always False, so that the loop waits for more."""
@@ -252,49 +254,32 @@ class StreamParser:
             self._take(n)
         return False
 
-    def _backticks(self, run: int) -> None:
-        """Keeps track of quoted code: fences at the beginning of a line, inline code inside one."""
-        if self._fence and self._fence_line:
-            self._fence, self._lone = 0, _NOT  # backticks on the fence's own line: it was inline code
-        elif run >= 3 and self._blank:
-            if not self._fence:
-                self._fence, self._lone = run, _NOT if self._spoken else _FENCE_LINE
-                self._fence_line = True
-            elif run >= self._fence:
-                self._fence, self._lone = 0, _NOT
-        elif not self._fence:
-            self._ticks = 0 if self._ticks == run else self._ticks or run
-        self._word()
-
     def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
-        if not self._fence and self._blank and self.options.reasoning != "none":
+        quoting = self._quoting
+        if quoting.blank and not quoting.fence and self._reads_reasoning:
             think = open_reasoning(tail, at)
             if think:
                 return think
-            if not final and any(t.startswith(tail[at:]) for t in THINK_TAGS):
+            if not final and len(tail) - at < _LONGEST_THINK and any(t.startswith(tail[at:]) for t in THINK_TAGS):
                 return NEED_MORE
         opening = self.protocol.envelope.open(tail, at, final, self.tools)
         if opening is None or isinstance(opening, NeedMore) or opening.kind != "call":
             return opening
-        if self._fence:
+        if quoting.fence:
             # An example in a code fence is no call; but a fence may be all that the model says.
-            return dataclasses.replace(opening, speculative=True) if self._lone == _INSIDE else None
-        if self._ticks:
+            return dataclasses.replace(opening, speculative=True) if quoting.lone_fence else None
+        if quoting.inline:
             return self._quoted(tail, at, opening, final)
         return opening
 
     def _quoted(self, tail: str, at: int, opening: Opening, final: bool) -> Opening | NeedMore | None:
         """Inside inline code that is closed again on the same line, an opener is an example."""
-        here = self._base + at
-        begin, end, closed = self._quote
-        if not begin <= here < end:
-            found = self._quote_end(tail, at, final)
-            if found is None:
-                return NEED_MORE
-            end, closed = found
-            self._quote = (here, end, closed)
+        closed = self._quoting.closes(tail, at, self._base, final)
+        if closed is None:
+            return NEED_MORE
         if not closed:
             return opening
+        here = self._base + at
         self._problems.append(
             Problem(
                 "scan", "call.quoted-example", "info", "a call inside quoted code is an example", "",
@@ -302,17 +287,6 @@ class StreamParser:
             )
         )  # fmt: skip
         return None
-
-    def _quote_end(self, tail: str, at: int, final: bool) -> tuple[int, bool] | None:
-        """Where the line or its quoted code ends, and whether the code is closed there; None = not known yet."""
-        for m in _LINE_OR_TICKS.finditer(tail, at):
-            if m[0] == "\n":
-                return self._base + m.start(), False
-            if m.end() == len(tail) and not final and len(m[0]) < _LONG_RUN:
-                return None
-            if len(m[0]) == self._ticks:
-                return self._base + m.start(), True
-        return (self._base + len(tail), False) if final else None
 
     # calls outside their format
 
@@ -322,7 +296,7 @@ class StreamParser:
         if not stripped:
             return None
         lead = len(tail) - len(stripped)
-        if not self._spoken:
+        if not self._quoting.spoken:
             speculative = self.protocol.envelope.speculates(stripped)
             if isinstance(speculative, NeedMore):
                 return None if final else False
@@ -337,7 +311,8 @@ class StreamParser:
 
     def _fence_recovery(self, tail: str, at: int, run: int, final: bool) -> bool | None:
         """A code fence that holds nothing but a known tool's call."""
-        if self._recovery is None or run < 3 or not self._blank or self._fence or self._base + at < self._deaf:
+        quoting = self._quoting
+        if self._recovery is None or run < 3 or not quoting.blank or quoting.fence or self._base + at < self._deaf:
             return None
         held = self._recovery.fenced(tail[at:], run, final, self._base + at)
         if held is None:
@@ -362,7 +337,7 @@ class StreamParser:
         self._events.append(Recovered(Span(start, end), calls))
         self._take(held.end)
         self._restart_text()
-        self._spoken = True
+        self._quoting.spoken = True
         return True
 
     def _restart_text(self) -> None:
@@ -399,6 +374,24 @@ class StreamParser:
             self._finish_call(whole, self._unit(whole, "", True, "closer"), end, end)
             return
         self._open = _Open(opening, start, end, self.protocol.envelope.scanner(opening, self.tools))
+        if self._read_to < len(self._chunk):
+            self._reach_closer((opening.owner or self.protocol).envelope, opening)
+
+    def _reach_closer(self, envelope: Envelope, opening: Opening) -> None:
+        """Brings a whole body into the tail where its closer was fed already, so that it is scanned in one go."""
+        closer_of = getattr(envelope, "closer_of", None)
+        if closer_of is None:
+            return
+        chunk, closer = self._chunk, closer_of(opening)
+        begin = max(0, self._read_to - len(self._tail))
+        at = self._closers.get(closer, -1)
+        if at < begin:
+            at = chunk.find(closer, begin)
+            self._closers[closer] = at = at if at >= 0 else len(chunk)
+        end = at + len(closer)
+        if self._read_to < end <= len(chunk):
+            self._tail += chunk[self._read_to : end]
+            self._read_to = end
 
     def _reasoning(self, opening: Opening, literal: str) -> Scanner:
         if literal in THINK_TAGS:
@@ -521,8 +514,7 @@ class StreamParser:
         self._calls.extend(calls)
         self._events.append(CallEnd(Span(end, after), calls))
         self._restart_text()
-        self._blank = False
-        self._spoken = True
+        self._quoting.call()
 
     def _unspeculate(self, body: _Open, end: int) -> None:
         """What only looked like a call is text after all, up to `end`."""
@@ -530,8 +522,7 @@ class StreamParser:
         self._base = body.opener
         self._events.append(Retract(body.opener))
         self._text_start = body.opener
-        self._spoken = True
-        self._lone = _NOT
+        self._quoting.no_call()
         self._deaf = self._base + 1
         self._open = None
 
@@ -622,24 +613,16 @@ class _Open:
 
 
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))  # rules that a lost quote sets off
-_NOT, _FENCE_LINE, _INSIDE = range(3)
 _LAST_CALLS = 8  # calls looked at behind open reasoning
 _WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")
-_LINE_OR_TICKS = re.compile(rf"\n|`{{1,{_LONG_RUN}}}")
-
-
-def _run_length(text: str, at: int) -> int:
-    end = at
-    while end < len(text) and text[end] == "`":
-        end += 1
-    return end - at
+_LONGEST_THINK = max(map(len, THINK_TAGS))
 
 
 @lru_cache(maxsize=512)
 def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
     """What means anything in text: heads of openers, line breaks, backticks."""
     heads = "|".join(re.escape(h) for h in sorted(literals, key=len, reverse=True)) or "(?!)"
-    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{_LONG_RUN}}})")
+    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})")
 
 
 def _partial_closer(text: str, closers: tuple[str, ...]) -> int:

@@ -19,8 +19,8 @@ from .types import Problem, Segment, Span, ToolCall
 _KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
 _HEAD = re.compile(rf"(?:\[\s*)?\{{\s*[\"'](?:{_KEYS})[\"']\s*:")
 _HEAD_SO_FAR = re.compile(r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z")
-_FENCE = re.compile(r"`{3,}[ \t]*(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]*\r?\n\s*", re.IGNORECASE)
-_FENCE_SO_FAR = re.compile(r"`{3,}[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
+_FENCE = re.compile(r"`{3,}+[ \t]*(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]*\r?\n\s*", re.IGNORECASE)
+_FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _SPACE = re.compile(r"\s*")
 _CODEC = JsonCall("", "")
 CONFIDENCE = 0.8

@@ -9,6 +9,7 @@ Offsets in a `Close` count from the beginning of the body.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -81,6 +82,8 @@ def _json_patterns(closers: tuple[str, ...], openers: tuple[str, ...]) -> tuple[
 
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
 _SPACE = re.compile(r"\s*")
+_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
+_read_value = json.JSONDecoder().scan_once  # C, and quicker than any pattern
 
 
 class JsonBody:
@@ -118,6 +121,10 @@ class JsonBody:
 
     def scan(self, tail: str, final: bool) -> Close | int:
         """One pass over the tail. See the class."""
+        if self._at == 0:
+            whole = self._whole_body(tail)
+            if whole is not None:
+                return whole
         pos = 0
         size = len(tail)
         at = self._at
@@ -204,6 +211,21 @@ class JsonBody:
         if not final and self._state in (_OUTSIDE, _BLOCK) and tail.endswith(("/", "*")):
             hold = min(hold, max(pos, size - 1))
         return self._settle(tail, hold, size)
+
+    def _whole_body(self, tail: str) -> Close | None:
+        """The closer behind one strict value that stands in the tail from its beginning, and holds no delimiter."""
+        begin = _JSON_SPACE.match(tail).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        try:
+            end = _read_value(tail, begin)[1]
+        except (StopIteration, ValueError, RecursionError):
+            return None
+        end = _JSON_SPACE.match(tail, end).end()  # type: ignore[union-attr]  # as above
+        for closer in self._closers:
+            if tail.startswith(closer, end):
+                if any(tail.find(lit, 0, end + len(lit) - 1) >= 0 for lit in self._literals):
+                    return None
+                return Close(end, end + len(closer), "closer")
+        return None
 
     def _settle(self, tail: str, settled: int, size: int) -> int:
         """Remembers how far the tail is settled, and its last character that is no white space."""

@@ -54,5 +54,8 @@ class JsonTags:
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         return JsonBody(self.closers, () if self.line else self.openers)
 
+    def closer_of(self, opening: Opening) -> str:
+        return min(self.closers, key=len)
+
     def speculates(self, text: str) -> Opening | NeedMore | None:
         return None
