@@ -62,7 +62,10 @@ MUTANTS = (
     Mutant("scan.py", "if follows and not self._strict:", "if follows:", "closers in sound strings"),
     Mutant("scan.py", "pos = m.end() + 1\n", "pos = m.end()\n", "an escaped quote ends the string"),
     Mutant(
-        "scan.py", 'return tail[end : end + 1] in ("<", "")', "return True", "a closing tag inside a text parameter"
+        "protocols/element_scan.py",
+        'return tail[end : end + 1] in ("<", "")',
+        "return True",
+        "a closing tag inside a text parameter",
     ),
     Mutant(
         "scan.py",

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
 from ..rjson.repair import read_damaged
+from ..rxml.flat import read_flat
 from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
 from ..rxml.writer import write_element
 from ..scan import Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
-from ..types import Span, Step
-from ..values import read_strict
-from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
+from ..types import Edit, Span, Step
+from ..values import Value, read_strict
+from .base import NEED_MORE, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
 from .element_scan import ElementBody
 from .json_call import unescape_offsets as json_offsets
 from .results import ElementResult
 
 _ATTRIBUTES = re.compile(r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>")
+_PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
 _MAX_OPENER = 2048
 _MAX_COMMENT = 4096  # a longer comment is text: waiting for its end would cost too much at each of many openers
 
@@ -30,12 +34,37 @@ def _view(tools: Tools, name: str) -> View:
     return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
 
 
+@lru_cache(maxsize=2048)
+def _texts(view: View) -> frozenset[str]:
+    return text_params(view)
+
+
+@lru_cache(maxsize=512)
+def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple("<" + name for name in names)
+
+
+@lru_cache(maxsize=512)
+def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """What an opener begins with, up to the character behind the name; None where a name holds such a character, and
+    so one opener may begin with several names."""
+    if not all(_PLAIN_NAME.fullmatch(name) for name in names):
+        return None
+    return re.compile(rf"<({_PLAIN_NAME.pattern[:-1]}{{1,{max(map(len, names))}}}+)([ \t\r\n>/])")
+
+
+@lru_cache(maxsize=2048)
+def _opening(name: str) -> Opening:
+    """`<name>`, as nearly every opener is."""
+    return Opening(len(name) + 2, name=name, name_span=Span(1, 1 + len(name)))
+
+
 @dataclass(frozen=True, slots=True)
 class ToolElements:
     """Envelope: `<tool …>` … `</tool>` for every known tool; comments hold no calls."""
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        return ("<!--", *("<" + name for name in tools)) if tools else ()
+        return ("<!--", *_tags(tuple(tools))) if tools else ()
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         if text.startswith("<!--", pos):
@@ -43,6 +72,13 @@ class ToolElements:
             if end < 0:
                 return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
             return Opening(end + 3 - pos, "markup")
+        plain = _plain_opener(tuple(tools))
+        m = plain.match(text, pos) if plain else None
+        if m:
+            name = m[1]
+            if name not in tools:
+                return None
+            return _opening(name) if m[2] == ">" else self._tag(text, pos, m.end(1), name, final)
         best: Opening | NeedMore | None = None
         for name in tools:
             if text.startswith("<" + name, pos):
@@ -64,7 +100,10 @@ class ToolElements:
         return None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        return ElementBody(opening.name, text_params(_view(tools, opening.name)), tuple("<" + n for n in tools))
+        return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(tuple(tools)))
+
+    def closer_of(self, opening: Opening) -> str:
+        return f"</{opening.name}>"
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
         return None
@@ -86,6 +125,9 @@ class ElementCall:
         view = _view(reading.tools, opening.name)
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
+        flat = read_flat(body, view, TEXT_KEY)
+        if flat is not None:
+            return (_decoded(opening, flat.value, flat.places, (), ()),)
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             found = self._json(body, reading)
@@ -95,16 +137,6 @@ class ElementCall:
             return (self._text(body, view, reading),)
         return (self._elements(body, view, reading),)
 
-    def _decoded(
-        self, body: str, reading: Reading, reader: ElementReader, value: object, steps: tuple[Step, ...]
-    ) -> Decoded:
-        opening = reading.opening
-        places = reader.places
-        return Decoded(
-            opening.name, value, name_span=_before(opening), edits=tuple(reader.edits), steps=steps,
-            places=lambda: places, unescape=unescape_offsets, untyped=True,
-        )  # fmt: skip
-
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         repair, closed = reading.repair, reading.closed
         root = wrapper_name(body, view)
@@ -113,12 +145,12 @@ class ElementCall:
             unwrapped = below.read_wrapped()
             if unwrapped is not None and any(k in view.properties for k in unwrapped):
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
-                return self._decoded(body, reading, below, unwrapped, (step,))
+                return _read_by(below, reading, unwrapped, (step,))
         reader = ElementReader(body, view, repair=repair, closed=closed)
         value = reader.read()
         if list(value) == [TEXT_KEY]:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
-        return self._decoded(body, reading, reader, value, ())
+        return _read_by(reader, reading, value, ())
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
         """The body is one JSON object: the parameters, in the other dialect."""
@@ -156,10 +188,24 @@ class ElementCall:
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
         reader.places[""] = (0, len(body))
         step = Step("read", "read.text-body", "", Span(0, len(body)), None, value)
-        return self._decoded(body, reading, reader, value, (step,))
+        return _read_by(reader, reading, value, (step,))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
+
+
+def _read_by(reader: ElementReader, reading: Reading, value: Value, steps: tuple[Step, ...]) -> Decoded:
+    places = reader.places
+    return _decoded(reading.opening, value, lambda: places, tuple(reader.edits), steps)
+
+
+def _decoded(
+    opening: Opening, value: Value, places: Callable[[], Places], edits: tuple[Edit, ...], steps: tuple[Step, ...]
+) -> Decoded:
+    return Decoded(
+        opening.name, value, name_span=_before(opening), edits=edits, steps=steps, places=places,
+        unescape=unescape_offsets, untyped=True,
+    )  # fmt: skip
 
 
 def _before(opening: Opening) -> Span | None:

@@ -17,17 +17,17 @@ from ..schema.view import View
 from ..types import Edit, Span
 from .shape import holds_items, item_view, kind_of, member_view, narrow
 
-_NAME = r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?]++"
+NAME = r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?]++"
 _ATTRIBUTE = (
     r"[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"  # quoted or bare
 )
 MARK = re.compile(
     rf"(?P<skip><!\[CDATA\[|<!--|<\?|<![A-Za-z])"
-    rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{_NAME})[ \t\r\n]*+>"
-    rf"|<(?P<open>{_NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
+    rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{NAME})[ \t\r\n]*+>"
+    rf"|<(?P<open>{NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
 )
 ATTRIBUTE = re.compile(r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?")
-_CLOSER = re.compile(rf"</[ \t\r\n]*+({_NAME})")
+_CLOSER = re.compile(rf"</[ \t\r\n]*+({NAME})")
 _CLOSE_TAIL = re.compile(rf"[ \t\r\n]*+>(?=[{SPACE}]*+(?:<|\Z))")  # and a tag or the end follows
 _GAP = re.compile(r"</[ \t\r\n]")
 _DOCTYPE = re.compile(r"<![A-Za-z](?:[^<>\[\]\"']|\"[^\"]*\"|'[^']*')*+(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*')*+\]\s*+)?>")

@@ -1,0 +1,44 @@
+"""The scanner of elements: what it does with a whole body at once is what it does piece by piece."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolparse_lab.protocols.element_scan import ElementBody
+from toolparse_lab.scan import Close
+
+PIECES = [
+    "<s>", "</s>", "</s >", "</ s>", "<s/>", "<s a='1'>", "<n>", "</n>", "<n>1</n>", "<s>x</s>", "<f>", "</f>", "</f >",
+    "</ f>", "</f", "<g>", "<![CDATA[", "]]>", "<!--", "-->", "<", "</", "x", " ", "\n", "\u00a0", ">", "&lt;",
+    "<ff>1</ff>", "<f>1</f>",
+]  # fmt: skip
+
+
+def scanner(*, whole: bool) -> ElementBody:
+    made = ElementBody("f", frozenset(("s", "f")), ("<f", "<g"))
+    if not whole:
+        assert made.scan("", False) == 0
+    return made
+
+
+@settings(deadline=None, max_examples=1500, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.booleans())
+def test_a_whole_body_ends_where_its_pieces_end(text: str, final: bool) -> None:
+    assert scanner(whole=True).scan(text, final) == scanner(whole=False).scan(text, final)
+
+
+def test_a_flat_body_ends_at_once() -> None:
+    assert scanner(whole=True).scan("<s>x</s>\n<n>1</n></f> so", False) == Close(17, 21, "closer")
+
+
+@pytest.mark.parametrize("piece", ["<s>", "<s>x</s>", "<", " ", "<s", "<n>1</n>", "</s>", "<" + "s" * 300, "<s>x</s> "])
+def test_hostile_text_stays_linear(piece: str) -> None:
+    """Half a second is a hundred times what 400 KB need; a square would take minutes."""
+    text = piece * (400_000 // len(piece))
+    start = time.process_time()
+    scanner(whole=True).scan(text, True)
+    assert time.process_time() - start < 3
