@@ -9,6 +9,7 @@
     │   ├── UnknownRule                no rule, policy or problem code of that id
     │   ├── BadToolSpec                a tool definition that cannot be read
     │   ├── BadOptions                 an option of a wrong name, type or value
+    │   ├── BadSpec                    a protocol's data; names the field
     │   ├── BadCase                    a dataset row that cannot be read; names file and line
     │   ├── BadPlan                    an experiment that cannot be planned
     │   ├── UnreadableInput            a file or response object that cannot be read
@@ -89,6 +90,16 @@ class BadToolSpec(UsageError):
 
 class BadOptions(UsageError):
     """Raised for an option of a wrong name, type or value."""
+
+
+class BadSpec(UsageError):
+    """Raised by `Protocol.from_spec`; `field` names what is wrong."""
+
+    def __init__(
+        self, field: str, message: str, *, got: object = None, expected: object = None, hint: str | None = None
+    ) -> None:
+        self.field = field
+        super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
 
 
 class BadCase(UsageError):

@@ -152,6 +152,26 @@ class Protocol:
     tags: frozenset[str] = frozenset()
     results: ResultForm = TOOL_RESPONSE
 
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any] | None = None, **fields: Any) -> Protocol:
+        """A protocol from data, for a format of a family that is here. Fields may be given as a mapping or by name.
+
+        id; title and aliases may be there. body is the family. "json" (unless said otherwise): opener, closer,
+        name_key, arguments_key, own_line (the opener is a line of its own, as a code fence is), response_name_key and
+        response_content_key. "tags" (a tag for the function and one for each parameter): opener and closer around a
+        block of functions, or neither; function and parameter, the tags' words; attribute (`name="…"` instead of
+        `=…`); trim (a value loses one line break at each end); lines (tags stand on lines of their own). "xml" and
+        "yaml": one element a call. response_opener and response_closer stand around results of json and tags.
+
+        Raises BadSpec, which names the field, what was got and what was expected.
+
+        >>> Protocol.from_spec(id="bracketed", opener="[CALL]", closer="[/CALL]", name_key="tool").write_call("f", "{}")
+        '[CALL]{"tool":"f","arguments":{}}[/CALL]'
+        """
+        from .spec import from_spec
+
+        return from_spec(spec, fields)
+
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """The call as this format writes it; raises UnwritableCall if it would not read back the same.
 

@@ -23,8 +23,9 @@ from .parameter_form import TagForm, tag_pattern
 from .parameter_reader import FunctionReader
 from .parameter_scan import ParameterScan
 from .parameter_strict import read_functions
-from .results import TextResult
+from .results import Between, TextResult
 
+_RESPONSE = ("<tool_response>", "</tool_response>")
 _LOOK = 256  # white space behind an opener that is looked past
 
 
@@ -206,15 +207,11 @@ def _text_of(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
 
 
-def _result(name: str, call_id: str, content: str) -> str:
-    return f"<tool_response>\n{content}\n</tool_response>"
-
-
 def _protocol(form: TagForm, id: str, title: str, aliases: tuple[str, ...] = ()) -> Protocol:
     return Protocol(
         id=id, aliases=aliases, title=title, envelope=ParameterTags(form), codec=ParameterCall(form),
         tags=frozenset(("delimited", "schema-typed")),
-        results=TextResult(_result, ("<tool_response>", "</tool_response>")),
+        results=TextResult(Between(*_RESPONSE), _RESPONSE),
     )  # fmt: skip
 
 

@@ -241,6 +241,17 @@ class TextResult:
         return self.frame(_ODD_NAME.sub("_", result.name), _ODD_NAME.sub("_", result.call_id), text)
 
 
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A frame for `TextResult` that is the same for every tool."""
+
+    opener: str
+    closer: str
+
+    def __call__(self, name: str, call_id: str, content: str) -> str:
+        return f"{self.opener}\n{content}\n{self.closer}"
+
+
 def guarded(text: str, literals: Iterable[str]) -> str:
     """JSON text that says the same, with no literal inside a string: one character of each is written as an escape.
 
