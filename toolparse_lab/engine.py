@@ -436,10 +436,9 @@ class StreamParser:
         return True
 
     def _close_body(self, body: _Open, close: Close) -> bool:
-        text = "".join(body.pieces) + self._tail
-        reading = self._reading(body.opening, True)
+        text = "".join(body.pieces) + self._tail if body.pieces else self._tail
         if close.hidden and close.kind in ("closer", "implicit"):
-            strict = self.protocol.codec.strict(text[: close.start], reading)
+            strict = self.protocol.codec.strict(text[: close.start], self._reading(body.opening, True))
             if not strict and self._affordable(body.start + close.hidden[1], body.start + close.end):
                 close = Close(*close.hidden, "rescued")
         elif close.seen > close.end and not self._affordable(body.start + close.end, body.start + close.seen):

@@ -64,6 +64,8 @@ class Resolver:
         if not decoded:
             no = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._unread(no, body, segment, segment_index, index),)
+        if len(decoded) == 1:
+            return (self._call(decoded[0], body, segment, segment_index, index),)
         return tuple(self._call(d, body, segment, segment_index, index + i) for i, d in enumerate(decoded))
 
     def _unread(self, no: Refusal, body: Body, segment: Segment, segment_index: int, index: int) -> ToolCall:
@@ -84,7 +86,7 @@ class Resolver:
         )  # fmt: skip
 
     def _call(self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int) -> ToolCall:
-        problems = [_shifted(p, body.start) for p in d.problems]
+        problems = [_shifted(p, body.start) for p in d.problems] if d.problems else []
         if not d.readable:
             return ToolCall(
                 index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
@@ -93,26 +95,9 @@ class Resolver:
                 confidence=1.0, source_json="", arguments_json="",
                 edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
             )  # fmt: skip
-        if body.kind == "rescued":
-            problems.append(
-                Problem(
-                    "scan", "call.rescued-closer", "warning", "the closer stood inside an open string", "", segment.span
-                )
-            )
-        if body.kind == "wrong":
-            message = "the body is whole, but another format's closer stands behind it"
-            problems.append(Problem("scan", "call.wrong-closer", "warning", message, "", segment.span))
-        elif not body.closed or body.kind == "implicit":
-            problems.append(
-                Problem(
-                    "scan",
-                    "call.missing-closer",
-                    "warning",
-                    "the body is whole, its closer is missing",
-                    "",
-                    segment.span,
-                )
-            )
+        note = _closer_note(body, segment)
+        if note is not None:
+            problems.append(note)
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
         if self.tools and tool is None:
@@ -123,7 +108,7 @@ class Resolver:
                         _shift(d.name_span, body.start))
             )  # fmt: skip
         source_json = write_canonical(d.arguments)
-        steps: tuple[Step, ...] = tuple(_placed(s, body) for s in d.steps)
+        steps = tuple(_placed(s, body) for s in d.steps) if d.steps else ()
         arguments_json, value = source_json, d.arguments
         coerced: tuple[Step, ...] = ()
         if tool is not None and self.options.coerce != "none":
@@ -151,11 +136,24 @@ class Resolver:
                     for p in found
                 )
         return ToolCall(
-            index=index, segment_index=segment_index, name=d.name, name_span=_shift(d.name_span, body.start),
-            wire_id=d.wire_id, protocol=body.protocol or self.protocol.id, status=status,
-            confidence=1.0, source_json=source_json, arguments_json=arguments_json,
-            edits=_edits(d.edits, body.start), steps=steps, problems=tuple(problems), segment=segment, origins=origins,
+            index, segment_index, d.name, _shift(d.name_span, body.start), d.wire_id, body.protocol or self.protocol.id,
+            status, 1.0, source_json, arguments_json, _edits(d.edits, body.start) if d.edits else (), steps,
+            tuple(problems), segment, origins,
         )  # fmt: skip
+
+
+def _closer_note(body: Body, segment: Segment) -> Problem | None:
+    """What is to be said of how the body was closed; nothing where its own closer did it."""
+    if body.kind == "rescued":
+        message = "the closer stood inside an open string"
+        return Problem("scan", "call.rescued-closer", "warning", message, "", segment.span)
+    if body.kind == "wrong":
+        message = "the body is whole, but another format's closer stands behind it"
+        return Problem("scan", "call.wrong-closer", "warning", message, "", segment.span)
+    if not body.closed or body.kind == "implicit":
+        message = "the body is whole, its closer is missing"
+        return Problem("scan", "call.missing-closer", "warning", message, "", segment.span)
+    return None
 
 
 def _span_at(table: Mapping[str, Origin], path: str) -> Span | None:

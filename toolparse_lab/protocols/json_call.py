@@ -43,6 +43,10 @@ class JsonCall:
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         values, edits = read_body_values(body, reading)
+        if not edits and len(values) == 1:
+            plain = self._plain(values[0], body)
+            if plain is not None:
+                return (plain,)
         source = _Source(body, tuple(edits), _units(values))
         found: list[Decoded] = []
         for i, value in enumerate(values):
@@ -55,6 +59,25 @@ class JsonCall:
             else:
                 raise Refusal("call.not-an-object", f"the body is no object but {write_canonical(value)[:40]}", 0)
         return tuple(found)
+
+    def _plain(self, value: Value, body: str) -> Decoded | None:
+        """The call as the format has it, name and arguments and nothing else; None for all others."""
+        if type(value) is not dict or len(value) != 2:
+            return None
+        name, args = value.get(self.name_key), value.get(self.arguments_key)
+        if type(name) is not str or not name or type(args) is not dict:
+            return None
+        span = None
+        m = _NAME_FIRST.match(body)
+        if m and m[1] == name and self.name_key == "name":
+            span = Span(m.start(1), m.end(1))
+        else:
+            span = _Source(body, (), _ONE).span_of(0, f"/{escape_token(self.name_key)}")
+
+        def places() -> Places:
+            return _Source(body, (), _ONE).places_of(0, f"/{escape_token(self.arguments_key)}", "")()
+
+        return Decoded(name, args, span, places=places, unescape=unescape_offsets)
 
     def _call(self, value: dict[str, Value], source: _Source, index: int, at: str, reading: Reading) -> Decoded:
         edits = source.edits_of(index, at)
@@ -165,7 +188,7 @@ class JsonCall:
 
 def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
     """The JSON values of a body and the edits they took; raises Refusal."""
-    if not body.strip():
+    if not body or body.isspace():
         raise Refusal("decode.empty", "there is nothing between opener and closer", 0)
     if reading.repair:
         closed = reading.closed
@@ -187,6 +210,9 @@ def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
     if values is None:
         raise Refusal("decode.json", "no strict JSON", 0)
     return values, []
+
+
+_ONE = [(0, "")]
 
 
 def _units(values: list[Value]) -> list[tuple[int, str]]:
