@@ -38,7 +38,7 @@ def _raw_param(param: str, element: str) -> re.Pattern[str]:
     names = f"{re.escape(param)}|{re.escape(element)}"
     longest = max(len(param), len(element))
     return re.compile(
-        rf"<(?:(?P<skip>!\[CDATA\[)|(?P<slash>/)[ \t\r\n]{{0,16}}(?P<name>{names})(?P<rest>)[ \t\r\n]{{0,16}}>"
+        rf"<(?![^/!])(?:(?P<skip>!\[CDATA\[)|(?P<slash>/)[ \t\r\n]{{0,16}}(?P<name>{names})(?P<rest>)[ \t\r\n]{{0,16}}>"
         rf"|(?P<cut>(?:/[^<>]{{0,{longest + 32}}}|!\[?[A-Z]{{0,5}})?\Z))"
     )
 

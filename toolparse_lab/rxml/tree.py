@@ -29,7 +29,7 @@ MARK = re.compile(
 ATTRIBUTE = re.compile(r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?")
 _CLOSER = re.compile(rf"</[ \t\r\n]*+({NAME})")
 _CLOSE_TAIL = re.compile(rf"[ \t\r\n]*+>(?=[{SPACE}]*+(?:<|\Z))")  # and a tag or the end follows
-_GAP = re.compile(r"</[ \t\r\n]")
+_DOUBT = re.compile(r"<(?:/[ \t\r\n]|!\[CDATA\[)")  # before a closing tag: it may not be the one that is meant
 _DOCTYPE = re.compile(r"<![A-Za-z](?:[^<>\[\]\"']|\"[^\"]*\"|'[^']*')*+(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*')*+\]\s*+)?>")
 _MAX_DECLARATION = 16_384  # a longer one is text: looking for its end would cost too much at each of many
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
@@ -260,13 +260,14 @@ class _Builder:
         text, start, name = self.text, element.start, element.name
         at = text.find("</" + name, start)
         tail = _CLOSE_TAIL.match(text, at + 2 + len(name)) if at >= 0 else None
-        if tail is None or text.find("<" + name, start, at) >= 0 or text.find("<![CDATA[", start, at) >= 0:
+        if tail is None:
             return False
-        parent = element.parent
-        if parent is not None and parent is not self.root and text.find("</" + parent.name, start, at) >= 0:
-            return False
-        if _GAP.search(text, start, at):
-            return False
+        if text.find("<", start, at) >= 0:
+            parent = element.parent
+            if text.find("<" + name, start, at) >= 0 or _DOUBT.search(text, start, at):
+                return False
+            if parent is not None and parent is not self.root and text.find("</" + parent.name, start, at) >= 0:
+                return False
         element.end, element.after = at, tail.end()
         return True
 
