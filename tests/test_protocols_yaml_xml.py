@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.protocols.base import Reading
+from toolparse_lab.protocols import yaml_xml
+from toolparse_lab.protocols.base import Opening, Reading
+from toolparse_lab.protocols.yaml_flat import read_flat
+from toolparse_lab.protocols.yaml_scalar import resolve_plain
 from toolparse_lab.protocols.yaml_write import write_element
-from toolparse_lab.protocols.yaml_xml import YAML_XML, resolve_plain
+from toolparse_lab.protocols.yaml_xml import YAML_XML
 from toolparse_lab.schema.view import view_of
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.values import read_strict, same, write_canonical
@@ -205,3 +209,105 @@ def test_strict_says_what_read_does() -> None:
 def test_yaml_is_loaded_only_when_it_is_read() -> None:
     code = "import sys, toolparse_lab as tp\ntp.parse('x', 'yaml_xml', [{'name': 'f'}])\nprint('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def yaml_text(r: random.Random) -> str:
+    """Lines as bodies have them, with what is odd in YAML strewn in."""
+    words = [
+        "a",
+        "a b",
+        "3",
+        "1.50",
+        "true",
+        "null",
+        "~",
+        "007",
+        "it's",
+        'x "y" z',
+        "a#b",
+        "a:b",
+        "-5",
+        "--",
+        "---",
+        "<b>",
+    ]
+    odd = [
+        "a: b",
+        "a #b",
+        "- a",
+        "[1]",
+        "{a: 1}",
+        "'it''s'",
+        '"a\\tb"',
+        '"\\x41"',
+        "&a",
+        "!!str",
+        "|+",
+        ">",
+        "\tx",
+        "é",
+        "\xa0",
+    ]
+    odd += [
+        "a ",
+        "?",
+        "\x1b",
+        ",",
+        "%",
+        "@",
+        "`",
+        "a:",
+        '"a" b',
+        "'",
+        "\ufeff",
+        "\u2028",
+        "=",
+        "<<",
+        "'a\tb'",
+        '"\\/\\b\\f\\u0041"',
+        "*a",
+    ]
+    lead = r.choice(["", "", "", "  ", " "])
+    out: list[str] = [r.choice(["\n", "\n", "", " \n\n"])]
+    for _ in range(r.randrange(1, 5)):
+        key = r.choice(["a", "b", "c", "d_e", "k.l", "$x" if r.random() < 0.1 else "z"])
+        kind = r.random()
+        if kind < 0.6:
+            value = r.choice(odd if r.random() < 0.12 else words)
+            out.append(f"{lead}{key}: {r.choice(['', ' '] if kind < 0.1 else [''])}{value}{' ' * (kind < 0.05)}\n")
+        elif kind < 0.7:
+            out.append(f'{lead}{key}: "{r.choice(words[:4])}"\n')
+        elif kind < 0.75:
+            out.append(f"{lead}{key}:{r.choice(['', ' ', '  # x'])}\n")
+        else:
+            deeper = lead + r.choice(["  ", " ", "    "])
+            lines = [
+                r.choice(["x", "", "  y", "# z", "a: b", "- c", "\tt", "e  ", "f\x85g" if r.random() < 0.05 else ""])
+                for _ in range(r.randrange(1, 5))
+            ]
+            out.append(f"{lead}{key}: {r.choice(['|', '|-', '|', '|+', '>'] if r.random() < 0.2 else ['|', '|-'])}\n")
+            out.extend((deeper if line or r.random() < 0.2 else "") + line + "\n" for line in lines)
+        out.append(r.choice(["", "", "", "\n", "  \n", f"{lead}# c\n"] if r.random() < 0.2 else [""]))
+    text = "".join(out)
+    return r.choice(
+        [text, text[:-1], text + lead, text + "  ", text.replace("\n", "\r\n")] if r.random() < 0.3 else [text]
+    )
+
+
+def test_the_short_way_reads_what_the_long_way_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    r = random.Random(5)
+    view = view_of({"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}})
+    opening = Opening(3, name="any")
+    reading = Reading(opening, True, False, 1000, SPECS)
+    taken = 0
+    texts = [yaml_text(r) for _ in range(6000)]
+    short = [read_flat(text, view) for text in texts]
+    monkeypatch.setattr(yaml_xml, "read_flat", lambda text, view: None)
+    monkeypatch.setattr(yaml_xml, "view_of", lambda schema: view)
+    for text, found in zip(texts, short, strict=True):
+        if found is None:
+            continue
+        taken += 1
+        (long,) = YAML_XML.codec.read(text, reading)
+        assert (found[0], found[1], long.steps) == (long.arguments, long.places(), ()), repr(text)
+    assert taken > 2000

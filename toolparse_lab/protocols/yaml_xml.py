@@ -17,23 +17,18 @@ from ..scan import Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
 from ..types import Edit, Span, Step
-from ..values import Num, Value, escape_token, number, read_strict, same
+from ..values import Value, escape_token, read_strict, same
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .morph_xml import ToolElements
 from .results import YamlResult
+from .yaml_flat import read_flat
+from .yaml_scalar import resolve_plain
 from .yaml_scan import YamlBody
 from .yaml_write import write_element
 
 _MAX_DEPTH = 100
-_MAX_DIGITS = 3000  # of a hexadecimal or octal integer, so that it can still be written in decimal
 _LOOK = 256  # white space before the first key that is looked past
 
-_NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_BOOLEAN = {w: w[0] in "tT" for w in ("true", "True", "TRUE", "false", "False", "FALSE")}
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_FLOAT = re.compile(r"([-+]?)(0|[1-9][0-9]*)?(?:(\.)([0-9]*))?([eE][-+]?[0-9]+)?")
-_ZEROS = re.compile(r"([-+]?)0+([0-9]+)")
-_RADIX = {"0x": (16, re.compile(r"0x[0-9a-fA-F]+")), "0o": (8, re.compile(r"0o[0-7]+"))}
 _BRACKETS = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)")
 _FENCE = re.compile(r"\s*(?P<open>```[ \t]*(?:ya?ml)?[ \t]*\r?\n)(?:.*\n)?(?P<close>[ \t]*```[ \t]*)\s*\Z", re.DOTALL)
 _LINE = re.compile(r"^([ \t]*)\S", re.MULTILINE)
@@ -91,6 +86,13 @@ class YamlCall:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
         tool = reading.tools.get(opening.name)
         view = view_of(tool.schema_json if tool else EMPTY_SCHEMA)
+        name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
+        flat = read_flat(body, view) if reading.max_depth > 0 else None
+        if flat is not None:
+            value, where = flat
+            return (
+                Decoded(opening.name, value, name_span=name_span, places=lambda: where, unescape=_unescape_offsets),
+            )
         edits: tuple[Edit, ...] = ()
         found = _Reader(body, min(reading.max_depth, _MAX_DEPTH))
         try:
@@ -107,7 +109,6 @@ class YamlCall:
             back = EditMap(edits)
             return {p: back.raw_span(a, b) for p, (a, b) in places.items()}
 
-        name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
         return (
             Decoded(
                 opening.name, value, name_span=name_span, edits=edits, steps=tuple(found.steps), places=find,
@@ -322,56 +323,6 @@ def _unused(text: str, count: int) -> list[str]:
             if len(found) == count:
                 return found
     raise Refusal("decode.yaml", "the body uses every private character there is", 0)
-
-
-def resolve_plain(text: str, view: View | None = None) -> Value:
-    """What an unquoted scalar means in YAML 1.2's core schema. No yes and no, no dates, no base 60.
-
-    Where the schema wants text and another spelling would lose characters (`007`, `0x1F`, `+5`), it stays text;
-    leading zeros are a number only where the schema wants one. Not-a-number and infinity are text: JSON has neither.
-
-    >>> [resolve_plain(t) for t in ("3", "1.50", "True", "~", "no", "2024-01-15", "007", "0x1F", "1_000")]
-    [3, 1.5, True, None, 'no', '2024-01-15', '007', 31, '1_000']
-    """
-    if view is not None and view.enum and text in [m for m in view.enum if isinstance(m, str)]:
-        return text
-    if text in _NULL:
-        return None
-    if text in _BOOLEAN:
-        return text if text not in ("true", "false") and _wants_text(view, "boolean") else _BOOLEAN[text]
-    if _JSON_NUMBER.fullmatch(text):
-        return number(text)
-    if not text[0].isascii() or text[0] not in "+-.0123456789":
-        return text
-    zeros = _ZEROS.fullmatch(text)
-    if zeros:
-        wanted = view is not None and view.types is not None and bool({"integer", "number"} & set(view.types))
-        return number(zeros[1].replace("+", "") + zeros[2]) if wanted and not _wants_text(view, "") else text
-    value = _odd_number(text)
-    if value is None or _wants_text(view, "integer" if isinstance(value, int) else "number"):
-        return text
-    return value
-
-
-def _odd_number(text: str) -> int | Num | None:
-    """A number as YAML writes it and JSON does not."""
-    radix = _RADIX.get(text[:2])
-    if radix:
-        base, pattern = radix
-        return int(text[2:], base) if len(text) <= _MAX_DIGITS and pattern.fullmatch(text) else None
-    m = _FLOAT.fullmatch(text)
-    if m is None or not (m[2] or m[4]):
-        return None
-    sign = "-" if m[1] == "-" else ""
-    fraction = f".{m[4] or '0'}" if m[3] else ""
-    return number(f"{sign}{m[2] or '0'}{fraction}{m[5] or ''}")
-
-
-def _wants_text(view: View | None, kind: str) -> bool:
-    """The schema admits text here, and not this kind of value."""
-    if view is None or view.types is None or "string" not in view.types:
-        return False
-    return kind not in view.types and not (kind == "integer" and "number" in view.types)
 
 
 YAML_XML = Protocol(
