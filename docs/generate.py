@@ -31,6 +31,7 @@ STAGES = {
     "decode": "The body of a call",
     "coerce": "Arguments that are brought to their schema",
     "validate": "Arguments against their schema",
+    "foreign": "A protocol object of somebody else's",
     "parser": "The parser itself",
 }
 

@@ -27,7 +27,7 @@ LAYER_OF = {
     **dict.fromkeys(("prompt", "rjson", "rxml", "scan", "schema"), "L1"),
     "protocols": "L2",
     **dict.fromkeys(
-        ("api", "auto", "detect", "engine", "parts", "provenance", "quoting", "recovery", "registry", "resolve"), "L3"
+        ("api", "auto", "detect", "engine", "foreign", "foreign_parse", "laws", "law_texts", "parts"), "L3"
     ),
     "runner": "RUN",
     "render": "VIEW",

@@ -7,6 +7,8 @@ from typing import Any
 
 from .engine import StreamParser
 from .errors import UnreadableInput
+from .foreign import ForeignProtocol, adapt
+from .foreign_parse import ForeignParser
 from .protocols.base import Protocol
 from .registry import protocol_of
 from .toolspec import tool_specs
@@ -15,14 +17,15 @@ from .types import ParseOptions, ParseResult
 
 def parse(
     raw: Any,
-    protocol: str | Protocol = "auto",
+    protocol: Any = "auto",
     tools: Any = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> ParseResult:
     """Reads one answer. Never raises on account of what it says.
 
-    raw: the text as the model wrote it. protocol: an id of `protocols()`, 'auto', or a Protocol. tools: what the
-    model was told of, in any shape `ToolSpec.of` takes. options: ParseOptions or a mapping.
+    raw: the text as the model wrote it. protocol: an id of `protocols()`, 'auto', a Protocol, or a protocol object of
+    your own with the methods of an AI SDK's (see `foreign`), or a function that makes one. tools: what the model was
+    told of, in any shape `ToolSpec.of` takes. options: ParseOptions or a mapping.
 
     Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for what is wrong with the call itself.
 
@@ -37,12 +40,15 @@ def parse(
 
 
 def stream(
-    protocol: str | Protocol, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
-) -> StreamParser:
-    """A push parser: `.feed(chunk)` returns events, `.close()` the result."""
+    protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
+) -> StreamParser | ForeignParser:
+    """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools, options: as for `parse`."""
     specs = tool_specs(tools)
     if protocol == "auto":
         from .auto import AUTO
 
         protocol = AUTO
-    return StreamParser(protocol_of(protocol), specs, ParseOptions.of(options))
+    known = None if isinstance(protocol, (str, Protocol)) else adapt(protocol)
+    if isinstance(known, ForeignProtocol):
+        return ForeignParser(known, specs, ParseOptions.of(options))
+    return StreamParser(protocol_of(known or protocol), specs, ParseOptions.of(options))

@@ -149,6 +149,12 @@ _CODES = (
     Code("validate.constraint", "A value breaks another rule of the schema."),
     Code("validate.slow-pattern", "A pattern of the schema takes too long on a text, so nothing is validated."),
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
+    Code("foreign.text-not-in-raw", "A text that somebody else's parser says does not stand in the raw text."),
+    Code("foreign.ambiguous-place", "A text that somebody else's parser says stands in more than one place."),
+    Code("foreign.dropped-text", "Somebody else's parser accounts for these characters in none of its parts."),
+    Code("foreign.no-place", "Somebody else's parser says a call that no characters of the text stand for."),
+    Code("foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."),
+    Code("foreign.reported", "Somebody else's parser reported an error of its own."),
     Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,7 +169,7 @@ def _tags(of: _Fields) -> dict[str, Any]:
 
 
 _ELEMENTS = frozenset(("delimited", "schema-typed"))
-_MAKE = {
+_MAKE: Mapping[str, Callable[[_Fields], dict[str, Any]]] = {
     "json": _json,
     "tags": _tags,
     "xml": lambda of: {
