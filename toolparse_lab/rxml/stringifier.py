@@ -11,17 +11,19 @@ from typing import Any
 from ..errors import RXMLStringifyError
 from ..values import Num
 from .reader import TEXT_KEY
+from .writer import SPECIAL, escape
 
 _START = r":A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
 _START += r"\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 _NAME = re.compile(rf"[{_START}][{_START}\-.0-9\xb7\u0300-\u036f\u203f\u2040]*\Z")
 _UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # A carriage return would come back as a line feed.
-_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", "\r": "&#13;"})
-_TEXT_MINIMAL = str.maketrans({"&": "&amp;", "<": "&lt;", "\r": "&#13;"})
-_IN_ATTRIBUTE = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}  # they would come back as spaces
-_ATTRIBUTE = _TEXT | str.maketrans(_IN_ATTRIBUTE)
-_ATTRIBUTE_MINIMAL = str.maketrans({"&": "&amp;", "<": "&lt;", **_IN_ATTRIBUTE})
+_RETURN = (("\r", "&#13;"),)
+_TEXT = SPECIAL + _RETURN
+_TEXT_MINIMAL = (("&", "&amp;"), ("<", "&lt;"), *_RETURN)
+_IN_ATTRIBUTE = (("\n", "&#10;"), ("\t", "&#9;"))  # they would come back as spaces
+_ATTRIBUTE = _TEXT + _IN_ATTRIBUTE
+_ATTRIBUTE_MINIMAL = _TEXT_MINIMAL + _IN_ATTRIBUTE
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _MAX_DEPTH = 1000
 
@@ -136,9 +138,9 @@ def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool)
         quote = "'" if '"' in text else '"'
         if minimal:
             entity = "&apos;" if quote == "'" else "&quot;"
-            escaped = text.translate(_ATTRIBUTE_MINIMAL).replace(quote, entity)
+            escaped = escape(text, _ATTRIBUTE_MINIMAL).replace(quote, entity)
         else:
-            escaped = text.translate(_ATTRIBUTE)
+            escaped = escape(text, _ATTRIBUTE)
         out.append(f" {name}={quote}{escaped}{quote}")
     return "".join(out)
 
@@ -147,8 +149,8 @@ def write_text(text: str, minimal: bool) -> str:
     """Text between tags. Raises RXMLStringifyError for characters that XML cannot carry."""
     _carried(text)
     if minimal:
-        return text.translate(_TEXT_MINIMAL).replace("]]>", "]]&gt;")
-    return text.translate(_TEXT)
+        return escape(text, _TEXT_MINIMAL).replace("]]>", "]]&gt;")
+    return escape(text, _TEXT)
 
 
 def _name(name: Any) -> str:
@@ -171,8 +173,8 @@ def _scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Num):
         return value.text
-    if isinstance(value, int):
-        return int.__repr__(value) if abs(value) < 10**4000 else format(Decimal(value), "f")
+    if isinstance(value, int):  # more than 4,300 digits are refused by int itself
+        return int.__repr__(value) if value.bit_length() < 13_000 else format(Decimal(value), "f")
     if isinstance(value, float) and math.isfinite(value):
         return float.__repr__(value)
     if isinstance(value, Decimal) and value.is_finite():

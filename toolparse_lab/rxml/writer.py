@@ -8,13 +8,16 @@ from ..errors import UnwritableCall
 from ..values import Value, write_canonical
 
 _NAME = re.compile(r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?&]+\Z")
-_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
-_ESCAPES = str.maketrans(_SPECIAL)
+# The ampersand comes first, for the others bring more of them.
+SPECIAL = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&apos;"))
 
 
-def escape(text: str) -> str:
-    """Text with the five characters that mean something in XML as entities."""
-    return text.translate(_ESCAPES)
+def escape(text: str, entities: tuple[tuple[str, str], ...] = SPECIAL) -> str:
+    """Text with the five characters that mean something in XML as entities, or with others replaced in order."""
+    for character, entity in entities:
+        if character in text:  # replacing one by one is many times faster than str.translate
+            text = text.replace(character, entity)
+    return text
 
 
 def write_element(name: str, value: Value) -> str:
