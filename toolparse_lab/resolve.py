@@ -79,8 +79,11 @@ class Resolver:
             problems.insert(
                 0, Problem("scan", "call.truncated", "error", "the text ends inside this call", "", segment.span)
             )
+        name, name_span = body.name, body.name_span
+        if not name and no.name_at is not None:
+            name, name_span = no.name, Span(*no.name_at).shift(body.start)
         return ToolCall(
-            index=index, segment_index=segment_index, name=body.name, name_span=body.name_span, wire_id=None,
+            index=index, segment_index=segment_index, name=name, name_span=name_span, wire_id=None,
             protocol=body.protocol or self.protocol.id, status=status, confidence=1.0,
             source_json="", arguments_json="", problems=tuple(problems), segment=segment,
         )  # fmt: skip
@@ -145,7 +148,7 @@ class Resolver:
 def _closer_note(body: Body, segment: Segment) -> Problem | None:
     """What is to be said of how the body was closed; nothing where its own closer did it."""
     if body.kind == "rescued":
-        message = "the closer stood inside an open string"
+        message = "the closer stood inside what reads as an open string"
         return Problem("scan", "call.rescued-closer", "warning", message, "", segment.span)
     if body.kind == "wrong":
         message = "the body is whole, but another format's closer stands behind it"

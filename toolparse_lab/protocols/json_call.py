@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
-from ..rjson.repair import read_damaged, read_if_strict
+from ..rjson.repair import read_damaged
+from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
 from ..types import Edit, Problem, Span, Step
 from ..values import Value, escape_token, write_canonical
@@ -18,6 +19,8 @@ from .base import Decoded, Places, Reading
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
 _ID_KEYS = ("id", "tool_call_id", "call_id")
+# A name that stands first and whole: what follows it may be damaged as it likes.
+_NAME_PLAIN = re.compile(rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]')
 _NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
 
 
@@ -42,7 +45,13 @@ class JsonCall:
         return all(read_if_strict(t, reading.max_depth) is not None for t in texts)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        values, edits = read_body_values(body, reading)
+        try:
+            values, edits = read_body_values(body, reading)
+        except Refusal as no:
+            named = _NAME_PLAIN.match(body)
+            if named:
+                no.name, no.name_at = named[1], named.span(1)
+            raise
         if not edits and len(values) == 1:
             plain = self._plain(values[0], body)
             if plain is not None:

@@ -50,7 +50,13 @@ _CONTROL_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f
 
 
 class Refusal(Exception):
-    """The text cannot be repaired without inventing something. `code` is a problem code, `position` an offset."""
+    """The text cannot be repaired without inventing something. `code` is a problem code, `position` an offset.
+
+    name: the tool that a body plainly names all the same, at [start, end) of it.
+    """
+
+    name: str = ""
+    name_at: tuple[int, int] | None = None
 
     def __init__(self, code: str, message: str, position: int) -> None:
         super().__init__(message)
