@@ -247,13 +247,17 @@ DOCUMENTS = st.lists(
     ),
     max_size=4,
 ).map("".join)
+DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def test_both_readers_agree() -> None:
     sure = 0
 
     @settings(deadline=None, max_examples=600, suppress_health_check=list(HealthCheck))
-    @given(DOCUMENTS, st.sampled_from([SCHEMA, None, {"type": "object"}, {"type": "array", "items": STRING}]))
+    @given(
+        DOCUMENTS | DOCUMENTS.map(lambda d: f"{DECLARATION}<x>{d}</x>\n") | DOCUMENTS.map(lambda d: DECLARATION + d),
+        st.sampled_from([SCHEMA, None, {"type": "object"}, {"type": "array", "items": STRING}]),
+    )
     def agree(xml: str, schema: Any) -> None:
         nonlocal sure
         found = fast.read_well_formed(xml, view_of(schema), "#text", MANNER)

@@ -6,6 +6,7 @@ attributes, markup inside a string of the schema). Entities of a document type, 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..schema.scalars import SPACE
@@ -16,6 +17,7 @@ from .tree import Manner
 
 # Sections; what lxml normalises; namespaces; references, which may be white space that is not to be trimmed.
 _UNSURE = ("<!", "<?", "\r", "xmlns", "&#")
+_DECLARATION = re.compile(r"<\?xml version=\"1\.[01]\"(?: encoding=\"[A-Za-z0-9._-]{1,40}\")? ?\?>")
 _parser: Any = None
 
 
@@ -25,6 +27,9 @@ class _Unsure(Exception):
 
 def read_well_formed(text: str, view: View, text_key: str, manner: Manner) -> dict[str, Value] | None:
     """The members of the text under `view`, before coercion; None where the tolerant reader must read it."""
+    declaration = _DECLARATION.match(text)
+    if declaration:
+        text = text[declaration.end() :]
     if any(mark in text for mark in _UNSURE):
         return None
     from lxml import etree
@@ -37,7 +42,8 @@ def read_well_formed(text: str, view: View, text_key: str, manner: Manner) -> di
         converter = _Converter(text_key, manner)
         first = root[0] if len(root) else None
         if first is not None and view.properties and view.child(first.tag) is None and len(root) == 1:
-            if root.text or first.tail or not len(first) or first.tag in converter.odd:
+            beside = (root.text or "") + (first.tail or "")
+            if beside.strip(SPACE) or not len(first) or first.tag in converter.odd:
                 return None
             root = first
         return converter.members(root, view, 0, holds_items(view, 0, root[0].tag if len(root) else ""))
