@@ -34,6 +34,7 @@ class Held:
     body: Span | None = None
     decoded: tuple[Decoded, ...] = ()
     text: str = ""
+    closed: bool = True
 
 
 class Recovery:
@@ -99,8 +100,11 @@ class Recovery:
             return NEED_MORE if not final else Held(lead)
         after = self._after(text, end)
         rest = text[after : after + run]
-        if len(rest) < run and not final and rest == "`" * len(rest):
-            return NEED_MORE
+        if len(rest) < run and rest == "`" * len(rest):
+            if not final:
+                return NEED_MORE
+            held = self._judge(text, lead, end, after + len(rest), at)
+            return replace(held, closed=False)
         if rest != "`" * run:
             return Held(end)
         return self._judge(text, lead, end, after + run, at)
@@ -109,7 +113,7 @@ class Recovery:
         """The calls that were judged good, numbered from `index`."""
         if held.body is None:
             return ()
-        body = Body(held.text, held.body.start, segment.span.start, True, "end")
+        body = Body(held.text, held.body.start, segment.span.start, held.closed, "end")
         calls = self._resolver.calls(held.decoded, body, segment, segment_index, index)
         note = Problem("scan", "call.recovered", "warning", "the call stood outside its format", "", segment.span)
         return tuple(replace(c, confidence=CONFIDENCE, problems=(note, *c.problems)) for c in calls)
