@@ -81,7 +81,7 @@ def test_auto_looks_past_a_shared_opener(raw: str, owner: str) -> None:
         ("0x1f", 31), ("-0x1f", "-0x1f"), ("0b1", "0b1"), ("017", "017"), ("1_0", "1_0"), ("1:30", "1:30"),
         ("2024-01-15", "2024-01-15"), ("=", "="), ("<<", "<<"), (".5", 0.5), ("5.", 5.0), ("-.5", -0.5), (".", "."),
         ("1e3", 1000.0), ("1.e3", 1000.0), ("e3", "e3"), (".inf", ".inf"), (".NaN", ".NaN"), ("٣", "٣"), ("1٣", "1٣"),
-        ("0x" + "f" * 4000, "0x" + "f" * 4000), ("1e999", float("inf")),
+        ("0x" + "f" * 4000, "0x" + "f" * 4000),
     ],
 )  # fmt: skip
 def test_plain_scalars_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
@@ -92,8 +92,8 @@ def test_plain_scalars_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
 
 
 def test_lexemes_are_kept() -> None:
-    assert [write_canonical(resolve_plain(t)) for t in ("1.50", "1E5", "-0", "9" * 5000)] == [
-        "1.50", "1E5", "-0", "9" * 5000,
+    assert [write_canonical(resolve_plain(t)) for t in ("1.50", "1E5", "1e999", "-0", "9" * 5000)] == [
+        "1.50", "1E5", "1e999", "-0", "9" * 5000,
     ]  # fmt: skip
     assert write_canonical(resolve_plain(".5")) == "0.5"
 

@@ -39,22 +39,27 @@ class YamlBody:
         while True:
             phase = 0 if self._first < 0 else 1 if self._inline else 2
             m = self._tags[phase].search(tail, pos)
+            if phase == 2:
+                held = self._lines(tail, pos, m.start() if m else len(tail), final)
+                if held is not None:
+                    return self._settle(held)
             if m is None:
                 return self._settle(len(tail))
-            if m["cut"] is not None:
-                return self._settle(len(tail) if final else m.start())
+            kind = m.lastgroup
             start, pos = m.start(), m.end()
-            if m["line"] is not None:
+            if kind in ("cut", "start"):
+                return self._settle(len(tail) if final else start)
+            if kind == "line":
                 self._inline = False
-                self._indent = len(m["line"]) - 1
+                self._indent = len(m[0]) - 1
                 self._line = at + pos
-            elif m["word"] is not None:
+            elif kind == "word":
                 if self._first < 0:
                     self._first = self._indent
                     self._inline = self._line == 0
                 if m["word"] == '"':
                     self._quotes += 1
-            elif m["open"] is not None:
+            elif kind == "open":
                 if self._hidden:
                     return Close(*self._hidden, "rescued")
                 if at + start == self._line and self._indent <= max(self._first, 0) and self._line:
@@ -65,6 +70,18 @@ class YamlBody:
                     return found
                 if found is None:
                     return self._settle(start)
+
+    def _lines(self, tail: str, pos: int, end: int, final: bool) -> int | None:
+        """Takes note of the last line that begins in [pos, end); where it begins if its indentation may still grow."""
+        line = tail.rfind("\n", pos, end)
+        if line < 0:
+            return None
+        stop = line + 1
+        deepest = min(stop + _DEEPER + 1, len(tail))
+        while stop < deepest and tail[stop] in " \t":
+            stop += 1
+        self._indent, self._line = stop - line - 1, self._at + stop
+        return line if stop == len(tail) and self._indent <= _DEEPER and not final else None
 
     def _closer(self, tail: str, start: int, end: int, final: bool) -> Close | bool | None:
         close = Close(self._at + start, self._at + end, "closer")
@@ -94,9 +111,9 @@ def _pattern(name: str, tools: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """What means anything: before the first word, on the opener's line behind a word, and on all other lines."""
     openers = "|".join(re.escape(n) for n in sorted(tools, key=len, reverse=True))
     longest = max(map(len, (name, *tools))) + 40
-    common = (
-        rf"(?P<line>\n[ \t]{{0,{_DEEPER}}}(?=[^ \t])|\n[ \t]{{{_DEEPER + 1}}})"
-        rf"|(?P<close></[ \t]{{0,16}}{re.escape(name)}[ \t\r\n]{{0,16}}>)|(?P<open><(?:{openers})(?=[\s/>]))"
-        rf"|(?P<cut>\n[ \t]{{0,{_DEEPER}}}\Z|<[^<>]{{0,{longest}}}\Z)"
+    tags = (
+        rf"<(?:(?P<close>/[ \t]{{0,16}}{re.escape(name)}[ \t\r\n]{{0,16}}>)|(?P<open>(?:{openers})(?=[\s/>]))"
+        rf"|(?P<cut>[^<>]{{0,{longest}}}\Z))"
     )
-    return tuple(re.compile(f"{common}|(?P<word>{word})") for word in (r"\S", '"', "(?!)"))
+    line = rf"(?P<line>\n[ \t]{{0,{_DEEPER}}}(?=[^ \t])|\n[ \t]{{{_DEEPER + 1}}})|(?P<start>\n[ \t]{{0,{_DEEPER}}}\Z)"
+    return tuple(re.compile(p) for p in (rf"{tags}|{line}|(?P<word>\S)", rf"{tags}|{line}|(?P<word>\")", tags))
