@@ -54,3 +54,11 @@ def test_a_wrong_name_brings_near_ones() -> None:
         tp.parse("", "hermess")
     assert "did you mean hermes" in str(caught.value)
     assert "auto" in str(caught.value)
+
+
+@pytest.mark.parametrize("protocol", ["auto", *tp.protocols()])
+def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> None:
+    raw = "see <f> and <!-- a --> and <function"
+    result = tp.parse(raw, protocol)
+    assert not any(c.ok for c in result.calls)
+    assert "".join(s.span.of(raw) for s in result.segments) == raw

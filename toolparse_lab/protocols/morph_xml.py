@@ -72,6 +72,8 @@ class ToolElements:
             if end < 0:
                 return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
             return Opening(end + 3 - pos, "markup")
+        if not tools:
+            return None
         plain = _plain_opener(tuple(tools))
         m = plain.match(text, pos) if plain else None
         if m:
@@ -211,6 +213,11 @@ def _decoded(
 def _before(opening: Opening) -> Span | None:
     """The name's span, which stands in the opener, counted from the beginning of the body."""
     return opening.name_span.shift(-opening.end) if opening.name_span else None
+
+
+def morph_xml_protocol() -> Protocol:
+    """The protocol `morph_xml`: one element a call."""
+    return MORPH_XML
 
 
 MORPH_XML = Protocol(
