@@ -94,6 +94,7 @@ WRITTEN = [
     {"body": "two\nlines\n"}, {"body": "\n"}, {"body": "\r\n"}, {"body": ""}, {"body": "  x  "}, {"body": "\n\nx\n\n"},
     {"body": "a &lt; b & c &amp;lt; &#65;"}, {"body": "</parameter>"}, {"body": "a </parameter> b"},
     {"body": "x\n</parameter>\n</function>\n</tool_call>"}, {"body": "<parameter=city>\nq\n</parameter>"},
+    {"city": "<value>a</value>", "body": "<value>b</value>"}, {"city": "<value>a</value>"},
     {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"}, {"body": "<tool_call>\n<function=ping>"},
     {"body": "\n</function>\n</tool_call>\n"}, {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
     {"body": "</par"}, {"body": '[<function=ping>{"s": "x'}, {"body": "<tool_call>\n<function=nope><parameter=a>"},

@@ -64,6 +64,9 @@ _RULES = (
     Rule("tags.unclosed-function", "A function without its closing tag is closed."),
     Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
     Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
+    Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back."),
+    Rule("tags.bare-name", "A line that is exactly a known tool's name is read as the function's tag."),
+    Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, goes into the tag."),
     Rule("tags.prose", "Words before the first function of a block are dropped."),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
@@ -83,6 +86,7 @@ _RULES = (
     Rule("read.json-body", "The element's body was JSON instead of elements."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
     Rule("read.element-parameters", "The parameters were written as elements named after them."),
+    Rule("read.value-element", "An element named value around the value of a parameter is taken off."),
     Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept once."),
     Rule("read.kimi-id", "The tool's name was taken out of a damaged call id."),
     # coercion by schema
@@ -148,6 +152,7 @@ _CODES = (
     Code("validate.additional", "An argument is not in the schema."),
     Code("validate.constraint", "A value breaks another rule of the schema."),
     Code("validate.slow-pattern", "A pattern of the schema takes too long on a text, so nothing is validated."),
+    Code("validate.too-deep", "The value nests too deep to be validated."),
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
     Code("foreign.text-not-in-raw", "A text that somebody else's parser says does not stand in the raw text."),
     Code("foreign.ambiguous-place", "A text that somebody else's parser says stands in more than one place."),

@@ -8,15 +8,16 @@ from functools import lru_cache
 
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
-from ..rjson.repair import read_damaged, read_if_strict
+from ..rjson.repair import read_damaged
+from ..rjson.strict import read_if_strict
 from ..rxml.reader import ElementReader, unescape, unescape_offsets
 from ..schema.view import View, view_of
 from ..types import Edit, Problem, Span, Step
 from ..values import Value, escape_token
 from .base import Decoded, Reading
 from .json_call import unescape_offsets as json_offsets
-from .parameter_form import TagForm
-from .parameter_scan import Mark, ParameterScan
+from .parameter_form import Mark, TagForm
+from .parameter_scan import ParameterScan
 from .parameter_strict import trimmed
 
 
@@ -107,7 +108,7 @@ class FunctionReader:
         self.edits.append(Edit(Span(start, end), text, rule))
 
     def _tag(self, mark: Mark, word: str) -> None:
-        self._fix(mark.start, mark.end, self.form.tag(word, mark.name), "tags.spelling")
+        self._fix(mark.start, mark.end, self.form.tag(word, mark.name), mark.rule)
 
     def _closer(self, mark: Mark, word: str) -> None:
         if mark.doubtful and not self.reading.closed:
@@ -183,7 +184,31 @@ class FunctionReader:
         self._fix(end, end, own, "tags.unclosed-function")
         return end
 
+    def _unwrap(self) -> None:
+        """Takes `<value>` off a value: where the schema has no place for a text, or if all of several have it."""
+        inner = {
+            name: [_VALUE.fullmatch(self.body, start, end) for _, start, end in found]
+            for name, found in self.values.items()
+        }
+        matches = [m for found in inner.values() for m in found]
+        every = len(matches) > 1 and all(matches)
+        for name, found in inner.items():
+            if not (every or (all(found) and not self._takes_text(name))):
+                continue
+            places = [trimmed(self.body, *m.span(1)) for m in found if m]
+            before = [text for text, _, _ in self.values[name]]
+            self.values[name] = [(unescape(self.body[a:b]), a, b) for a, b in places]
+            after = [text for text, _, _ in self.values[name]]
+            pair = (before, after) if len(before) > 1 else (before[0], after[0])
+            self.steps.append(Step("read", "read.value-element", f"/{escape_token(name)}", None, *pair))
+
+    def _takes_text(self, name: str) -> bool:
+        member = self.view.child(name) if self.view is not None else None
+        return member is None or member.admits_string()
+
     def _decoded(self) -> Decoded:
+        if "<value>" in self.body:
+            self._unwrap()
         arguments: dict[str, Value] = {}
         places = {"": (self.head.start, self.end)}
         for name, found in self.values.items():
@@ -259,6 +284,9 @@ class FunctionReader:
             self.head.name, values[0], name_span=self.name_span, edits=tuple(every), steps=(step,), places=places,
             unescape=json_offsets,
         )  # fmt: skip
+
+
+_VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
 
 
 def _word(tag: str) -> str:

@@ -13,35 +13,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from ..scan import Close, CloseKind, JsonBody
 from ..schema.view import View, view_of
 from ..toolspec import ToolSpec
-from .parameter_form import TagForm, kind_of, tag_pattern
+from .parameter_form import (
+    Mark,
+    MarkKind,
+    TagForm,
+    bare_head,
+    function_group,
+    kind_of,
+    names_function,
+    parameter_group,
+    tag_pattern,
+)
 from .parameter_strict import strict_form
 
 _SPACE = re.compile(r"\s*")
 _CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
 _INDENT = 64  # a tag further right than this is on no line of its own
-
-
-MarkKind: TypeAlias = Literal["function", "/function", "parameter", "/parameter", "json"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A tag that counts; or, as 'json', the object that stands in place of parameters.
-
-    doubtful: a closer that counts only because the text ends there.
-    """
-
-    kind: MarkKind
-    start: int
-    end: int
-    name: str = ""
-    name_start: int = 0
-    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +53,8 @@ class ParameterScan:
     """
 
     __slots__ = (
-        "_at", "_begun", "_form", "_from", "_fword", "_hidden", "_indent", "_lined", "_look", "_nest", "_pattern",
-        "_pword", "_state", "_sub", "_tools", "_view", "_whole", "_wrapped", "marks", "quoting",
+        "_at", "_begun", "_form", "_from", "_fword", "_hidden", "_indent", "_lined", "_look", "_nest",
+        "_outside", "_pattern", "_pword", "_state", "_sub", "_tools", "_view", "_whole", "_wrapped", "marks", "quoting",
     )  # fmt: skip
 
     def __init__(self, form: TagForm, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool = False) -> None:
@@ -72,7 +63,7 @@ class ParameterScan:
         self._wrapped = wrapped
         self._whole = whole
         self._pattern = tag_pattern(form)
-        self._state = _START if wrapped and not whole else _TOP
+        self._state = _START if wrapped else _TOP
         self._begun = whole  # a body may begin with what needs no closer look
         self._at = 0
         self._look = 0  # up to this offset white space was looked at already
@@ -82,6 +73,7 @@ class ParameterScan:
         self._fword = self._pword = ""
         self._view: View | None = None
         self._lined = False  # the value begins with a line break
+        self._outside = False  # the name of the value's parameter stood between its tags
         self._indent = -1  # white space since the last settled line break; -1 = there is more than that
         self._nest: list[str] = []  # the tags of a quoted call that are open
         self.marks: list[Mark] = []
@@ -141,9 +133,27 @@ class ParameterScan:
             return _Hold(len(tail))
         self._look = 0
         ch = tail[start]
-        if ch == "{" or (ch == "[" and state == _START):
+        if state == _BODY:
+            if ch == "{":
+                return self._begin_json(start)
+            self._state = _INSIDE
+            return start
+        if ch in "{[" and not self._whole:
             return self._begin_json(start)
-        self._state = _TOP if state == _START else _INSIDE
+        self._state = _TOP
+        return start if ch == "<" else self._bare_head(tail, start, final)
+
+    def _bare_head(self, tail: str, start: int, final: bool) -> _Hold | int:
+        """The block begins without a tag: with one that lost its bracket, or with a known tool's name on a line."""
+        whole, partial = bare_head(self._form)
+        m = whole.match(tail, start)
+        if m is not None and names_function(m, self._tools):
+            group, rule = ("fn", "tags.lost-bracket") if m["f"] else ("line", "tags.bare-name")
+            self._begin_function(m, m["f"] or self._form.function, group, rule)
+            return m.end()
+        if m is None and not final and partial.match(tail, start):
+            self._state = _START
+            return _Hold(start)
         return start
 
     # JSON in place of tags
@@ -205,11 +215,11 @@ class ParameterScan:
         if kind == "function":
             if self._state == _INSIDE and not self._wrapped and not self._whole:
                 return Close(at + start, at + start, "implicit")
-            self._open_function(m)
+            self._begin_function(m, m["f"], function_group(m))
         elif kind == "/function" and self._state == _INSIDE:
             self._mark("/function", start, end)
             self._state = _TOP if self._wrapped or self._whole else _ENDED
-        elif kind == "parameter" and self._state == _INSIDE:
+        elif kind == "parameter" and self._state == _INSIDE and self._counts(m):
             self._open_parameter(m)
         elif kind == "opener" and not self._whole:
             return Close(at + start, at + start, "implicit")
@@ -217,26 +227,34 @@ class ParameterScan:
             return Close(at + start, at + end, "closer")
         return end
 
-    def _open_function(self, m: re.Match[str]) -> None:
-        group = "fn" if m["fn"] else "ft"
+    def _begin_function(self, m: re.Match[str], word: str, group: str, rule: str = "tags.spelling") -> None:
         name = m[group]
-        self._fword = m["f"]
+        self._fword = word
         tool = self._tools.get(name)
         self._view = view_of(tool.schema_json) if tool else None
-        self._mark("function", m.start(), m.end(), name, m.start(group))
+        self._mark("function", m.start(), m.end(), name, m.start(group), rule=rule)
+        self._outside = False
         self._state = _BODY
 
     def _open_parameter(self, m: re.Match[str]) -> None:
+        group = parameter_group(m)
+        self._outside = group == "pt"
         self._pword = m["p"].lower()
-        self._mark("parameter", m.start(), m.end(), m["pn"], m.start("pn"))
+        rule = "tags.name-inside" if self._outside else "tags.spelling"
+        self._mark("parameter", m.start(), m.end(), m[group], m.start(group), rule=rule)
         self._nest.clear()
         self._state = _HEAD
 
     def _mark(
-        self, kind: MarkKind, start: int, end: int, name: str = "", name_start: int = 0, doubtful: bool = False
-    ) -> None:
+        self, kind: MarkKind, start: int, end: int, name: str = "", name_start: int = 0, doubtful: bool = False,
+        rule: str = "tags.spelling",
+    ) -> None:  # fmt: skip
         if self._whole:
-            self.marks.append(Mark(kind, start, end, name, name_start, doubtful))
+            self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule))
+
+    def _counts(self, m: re.Match[str]) -> bool:
+        """A name between two parameter tags counts only as one that the tool knows."""
+        return m["pt"] is None or (self._view is not None and m["pt"] in self._view.properties)
 
     def _behind(self, tail: str, pos: int, final: bool) -> Close | _Hold:
         """A function without its block's opener may still have its closer."""
@@ -269,8 +287,11 @@ class ParameterScan:
             return self._function_closer(tail, start, end, final)
         if kind == "closer" and not self._whole:
             return self._block_closer(tail, start, end, final)
-        if kind == "parameter" and self._begins_next(m, tail):
-            self._open_parameter(m)
+        if kind == "parameter":
+            if self._begins_next(m, tail):
+                self._open_parameter(m)
+            elif m["pt"]:
+                return m.end("pt")
         elif kind in ("function", "opener"):
             return self._quotation(tail, m, kind, final)
         return end
@@ -329,13 +350,15 @@ class ParameterScan:
         """A parameter's opener inside a value: the value's closer may be missing."""
         if m["p"].lower() != self._pword or not self._fits(tail, m.start()):
             return False
+        if m["pt"]:
+            return self._outside and self._counts(m)
         view = self._view
         return view is None or not view.properties or view.child(m["pn"]) is not None
 
     def _quotation(self, tail: str, m: re.Match[str], kind: str, final: bool) -> _Hold | int:
         """A call inside a value."""
         if kind == "function":
-            name = m["fn"] or m["ft"]
+            name = m[function_group(m)]
             if m["f"].lower() != self._fword.lower() or (self._tools and name not in self._tools):
                 return m.end()
         follows = self._following(tail, m.end(), final)
@@ -389,7 +412,7 @@ class ParameterScan:
         kind = kind_of(m)
         if kind == "cut":
             return None if not final else "end" if _CUT_TAG.match(tail, start) else "text"
-        return kind
+        return kind if kind != "parameter" or self._counts(m) else "text"
 
     def _fits(self, tail: str, start: int) -> bool:
         """A tag stands on a line of its own if the value began on one."""

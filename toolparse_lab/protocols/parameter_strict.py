@@ -54,6 +54,8 @@ _END = re.compile(_SPACE + r"\Z")
 
 def read_functions(form: TagForm, body: str) -> tuple[Decoded, ...] | None:
     """The calls of a body of functions; None where anything but the format's own spelling stands in it."""
+    if "<value>" in body:  # it may be an element around a value
+        return None
     patterns = strict_form(form)
     matches: list[re.Match[str]] = []
     pos = 0

@@ -19,7 +19,7 @@ from ..types import Step
 from ..values import Value, read_strict, same, write_canonical
 from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
 from .json_call import JsonCall
-from .parameter_form import TagForm, tag_pattern
+from .parameter_form import TagForm, bare_head, function_group, names_function, tag_pattern
 from .parameter_reader import FunctionReader
 from .parameter_scan import ParameterScan
 from .parameter_strict import read_functions
@@ -75,7 +75,7 @@ class ParameterTags:
             return None
         if m["cut"] is not None:
             return NEED_MORE
-        name = m["fn"] or m["ft"]
+        name = m[function_group(m)]
         own = m["f"] is not None and m[0] == self.form.tag(self.form.function, name)
         # Without its block a call is only believed in the format's own spelling, or if the tool is known.
         if m["f"] is None or not (own or name in tools):
@@ -86,11 +86,17 @@ class ParameterTags:
         return NEED_MORE if not final and partial.match(text, m.end()) else None
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> bool | NeedMore:
-        """Where another format has the same opener: the block begins with a function's tag."""
+        """Where another format has the same opener: the block begins with a function's tag, or what stands for one."""
         while at < len(text) and text[at].isspace():
             at += 1
         if _head_patterns(self.form)[2].match(text, at):
             return True
+        bare, partial = bare_head(self.form)
+        m = bare.match(text, at)
+        if m is not None and names_function(m, tools):
+            return True
+        if m is None and not final and partial.match(text, at):
+            return NEED_MORE
         rest = text[at : at + 12].lower()
         undecided = not rest or any(f"<{w}".startswith(rest) for w in self.form.functions)
         undecided = undecided or any(rest == f"<{w}" for w in self.form.functions)
@@ -180,7 +186,7 @@ class ParameterCall:
         return text
 
     def _written(self, name: str, texts: dict[str, str], escape: bool) -> str:
-        """`escape`: tags of the format inside values are escaped as well."""
+        """`escape`: tags of the format and `<value>` inside values are escaped as well."""
         form = self.form
         line = "\n" if form.lines else ""
         edge = "\n" if form.trim and form.lines else ""
@@ -188,7 +194,7 @@ class ParameterCall:
         for key, value in texts.items():
             text = _NEEDS_AMP.sub("&amp;", value)
             if escape:
-                text = tag_pattern(form).sub(lambda m: "&lt;" + m[0][1:], text)
+                text = tag_pattern(form).sub(lambda m: "&lt;" + m[0][1:], text).replace("<value>", "&lt;value>")
             out += [form.tag(form.parameter, key), edge, text, edge, f"</{form.parameter}>", line]
         out += [f"</{form.function}>", line if form.closer else "", form.closer]
         return "".join(out)
