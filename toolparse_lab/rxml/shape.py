@@ -87,6 +87,11 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
             return own.child(name) if own is not None else None
         numbered = name.isascii() and name.isdigit() and len(name) < 8
         return item_view(view, int(name) if numbered else count)
+    return _member(view, name)
+
+
+@lru_cache(maxsize=8192)
+def _member(view: View, name: str) -> View | None:
     if name == "item" and not view.allows("object"):
         return view.items
     return view.child(name)

@@ -98,7 +98,8 @@ def walk(root: Element) -> Iterator[Element]:
     while stack:
         element = stack.pop()
         yield element
-        stack.extend(reversed(element.children))
+        if element.children:
+            stack.extend(reversed(element.children))
 
 
 class _Builder:
@@ -171,7 +172,7 @@ class _Builder:
 
     def open(self, m: re.Match[str]) -> int:
         name, begin, start = m["open"], m.start(), m.end()
-        if self.manner.repair:
+        if self.top is not self.root and self.manner.repair:
             self.end_before(name, begin)
         top = self.top
         view = self.member_view(top, name)
@@ -193,13 +194,21 @@ class _Builder:
             close = re.compile(rf"\s*+</{re.escape(name)}\s*+>").match(self.text, start)
             element.after = close.end() if close else start
             return element.after
-        if raw and kind == "array" and (_ITEM.match(self.text, start) or self.wraps_list(element)):
+        closer = f"</{name}>"
+        inner = self.text.find("<", start)
+        plain = self.text.startswith(closer, inner) if inner >= 0 else False  # nothing but text inside
+        if raw and kind == "array" and not plain and (_ITEM.match(self.text, start) or self.wraps_list(element)):
             raw = False
         if not raw and view is None and self.manner.code and name in _CODE:
             raw = element.code = True
         if raw:
             element.raw = True
             return self.leaf(element)
+        if plain:
+            if inner > start:
+                element.pieces.append((start, inner, "text"))
+            element.end, element.after = inner, inner + len(closer)
+            return element.after
         self.top = element
         self.open_names[name] = self.open_names.get(name, 0) + 1
         return start
