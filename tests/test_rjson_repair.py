@@ -10,8 +10,8 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.rjson.damage import Refusal
 from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rjson.repair import depth, read_damaged, read_if_strict
-from toolparse_lab.rjson.strict import read_sequence
+from toolparse_lab.rjson.repair import read_damaged
+from toolparse_lab.rjson.strict import depth, read_if_strict, read_sequence
 from toolparse_lab.rules import RULES
 from toolparse_lab.values import same, write_canonical
 

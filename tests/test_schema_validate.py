@@ -39,10 +39,63 @@ def test_many_problems_are_bounded() -> None:
     assert 0 < len(validate(["x"] * 1000, '{"type":"array","items":{"type":"integer"}}')) <= 50
 
 
-@pytest.mark.parametrize("number", ["1" * 5000, "1e999", "1e999999999999999999999"])
-def test_a_number_out_of_range_is_the_values_fault(number: str) -> None:
-    (problem,) = validate(read_strict(number), '{"type":"number","multipleOf":0.1}')
+@pytest.mark.parametrize(
+    ("number", "factor", "multiple"),
+    [
+        ("0.3", "0.1", True),
+        ("0.35", "0.1", False),
+        ("-4", "2", True),
+        ("5", "2", False),
+        ("0", "7", True),
+        ("1" * 5000, "0.1", True),
+        ("1" * 5000, "2", False),
+        ("1e999", "7", False),
+        ("7e999", "7", True),
+        ("7e999999999999999999", "7", True),
+        ("1e-999", "1", False),
+        ("1e-999999999999999999", "1", False),
+        ("0.0e-999", "3", True),
+    ],
+)
+def test_multiples_are_exact(number: str, factor: str, multiple: bool) -> None:
+    problems = validate(read_strict(number), f'{{"type":"number","multipleOf":{factor}}}')
+    assert [p.code for p in problems] == ([] if multiple else ["validate.constraint"])
+
+
+def test_a_number_of_very_many_digits_is_the_values_fault() -> None:
+    (problem,) = validate(read_strict("1" * 50_000), '{"type":"number","multipleOf":3}')
     assert (problem.code, problem.severity) == ("validate.constraint", "error")
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "-" + "1" * 5000, "1e999", "3.0", "-0", "1e999999999999999999"])
+@pytest.mark.parametrize("more", ["", ',"minLength":1', ',"multipleOf":1'])
+def test_every_whole_number_is_an_integer(number: str, more: str) -> None:
+    """By our own look at a plain schema and by the library's alike."""
+    assert validate([read_strict(number)], f'{{"items":{{"type":"integer"{more}}}}}') == ()
+
+
+@pytest.mark.parametrize("number", ["1.5", "1e-999", "1" * 500 + ".5"])
+@pytest.mark.parametrize("more", ["", ',"minLength":1'])
+def test_a_fraction_is_no_integer(number: str, more: str) -> None:
+    (problem,) = validate(read_strict(number), f'{{"type":"integer"{more}}}')
+    assert (problem.code, problem.severity) == ("validate.type", "error")
+    assert problem.message.endswith(number[:50] + ("" if len(number) < 50 else number[50:59] + "…"))
+
+
+@pytest.mark.parametrize(
+    ("number", "bounds", "codes"),
+    [
+        ("1e999", '"maximum":1e308', ["validate.constraint"]),
+        ("1e999", '"maximum":1e1000', []),
+        ("-1e999", '"minimum":-1e308', ["validate.constraint"]),
+        ("1" * 5000, '"minimum":5', []),
+        ("1e400", '"enum":[1e401]', ["validate.enum"]),
+        ("1e400", '"enum":[1e401,10e399]', []),
+        ("1e400", '"minimum":0,"const":1e401', ["validate.enum"]),
+    ],
+)
+def test_bounds_of_numbers_beyond_a_float(number: str, bounds: str, codes: list[str]) -> None:
+    assert [p.code for p in validate(read_strict(number), f'{{"type":"number",{bounds}}}')] == codes
 
 
 def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.schema.view import is_type, unwrap_json_schema, view_of
+from toolparse_lab.schema.conforms import is_type
+from toolparse_lab.schema.view import unwrap_json_schema, view_of
 from toolparse_lab.values import Num
 
 

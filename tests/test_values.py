@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolparse_lab.values import (
+    BigNum,
     Num,
     leaves,
     number,
-    plain_number,
     pointer_get,
     pointer_set,
     pointer_tokens,
@@ -100,11 +100,47 @@ def test_plain_numbers(text: str, plain: Any) -> None:
     assert found == plain
 
 
-def test_an_exponent_beyond_everything_is_no_error() -> None:
-    text = "1e999999999999999999999"
-    assert plain_number(Num(text)) == math.inf
-    assert not same(Num(text), 1)
-    assert write_canonical(read_strict(text)) == text
+@pytest.mark.parametrize(
+    "text", ["1e999999999999999999999", "1e-999999999999999999999", "[-1.5E+99999999999999999999]"]
+)
+def test_an_exponent_beyond_every_number_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match="exponent"):
+        read_strict(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999", "-1.50E+400", "1e-999", "7" * 5000, "-" + "7" * 5000, "1e999999999999999999"]
+)
+def test_what_a_float_cannot_hold_stays_exact(text: str) -> None:
+    found = number(text)
+    assert isinstance(found, BigNum)
+    assert found.is_finite()
+    assert found == Decimal(text) != 0
+    assert write_canonical([found]) == f"[{text}]"
+    assert type(read_plain(text)) is Decimal
+    assert read_plain(text) == Decimal(text)
+    for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), copy.copy(found)):
+        assert again == found
+        assert again.text == text
+
+
+@pytest.mark.parametrize("text", ["0e999", "-0.0e-999", "0.000", "0E99999999999999999999"])
+def test_zero_is_zero_whatever_its_exponent(text: str) -> None:
+    assert isinstance(number(text), Num)
+    assert read_plain(text) == 0.0
+    assert write_canonical(number(text)) == text
+
+
+def test_an_int_beyond_the_limit_of_python_is_written() -> None:
+    assert write_canonical({"n": 10**5000}) == '{"n":1' + "0" * 5000 + "}"
+    assert write_canonical([10**5000] * 20) == "[" + ",".join(["1" + "0" * 5000] * 20) + "]"
+
+
+def test_what_contains_itself_is_no_value() -> None:
+    loop: list[Any] = []
+    loop.append({"a": loop})
+    with pytest.raises(TypeError, match="itself"):
+        write_canonical(loop)
 
 
 def test_a_num_is_a_float_that_remembers() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..rjson.damage import Refusal
-from ..rjson.repair import read_if_strict
+from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
 from ..types import Span
 from .base import Decoded, Reading

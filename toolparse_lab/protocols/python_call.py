@@ -77,7 +77,10 @@ class _Reader:
         if m:
             self.pos = m.end()
             self.places[path] = (start, self.pos)
-            return number(m[0])
+            try:
+                return number(m[0])
+            except ValueError as e:
+                raise Refusal("decode.json", str(e), start) from None
         m = _NAME.match(self.text, start)
         word = m[0] if m else ""
         if word in _WORDS:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..numerals import Number
 from ..schema.view import View
-from ..values import Num, Value, number
+from ..values import Value, number
 
 _MAX_DIGITS = 3000  # of a hexadecimal or octal integer, so that it can still be written in decimal
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
@@ -32,20 +33,20 @@ def resolve_plain(text: str, view: View | None = None) -> Value:
     if text in _BOOLEAN:
         return text if text not in ("true", "false") and _wants_text(view, "boolean") else _BOOLEAN[text]
     if _JSON_NUMBER.fullmatch(text):
-        return number(text)
+        return _number(text)
     if not text[0].isascii() or text[0] not in "+-.0123456789":
         return text
     zeros = _ZEROS.fullmatch(text)
     if zeros:
         wanted = view is not None and view.types is not None and bool({"integer", "number"} & set(view.types))
-        return number(zeros[1].replace("+", "") + zeros[2]) if wanted and not _wants_text(view, "") else text
+        return _number(zeros[1].replace("+", "") + zeros[2]) if wanted and not _wants_text(view, "") else text
     value = _odd_number(text)
     if value is None or _wants_text(view, "integer" if isinstance(value, int) else "number"):
         return text
     return value
 
 
-def _odd_number(text: str) -> int | Num | None:
+def _odd_number(text: str) -> Number | str | None:
     """A number as YAML writes it and JSON does not."""
     radix = _RADIX.get(text[:2])
     if radix:
@@ -56,7 +57,15 @@ def _odd_number(text: str) -> int | Num | None:
         return None
     sign = "-" if m[1] == "-" else ""
     fraction = f".{m[4] or '0'}" if m[3] else ""
-    return number(f"{sign}{m[2] or '0'}{fraction}{m[5] or ''}")
+    return _number(f"{sign}{m[2] or '0'}{fraction}{m[5] or ''}")
+
+
+def _number(text: str) -> Number | str:
+    """The number, or its text where the exponent is beyond every number."""
+    try:
+        return number(text)
+    except ValueError:
+        return text
 
 
 def _wants_text(view: View | None, kind: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import BadOptions, RJSONParseError
-from ..values import Num, Value, number, plain_number, read_plain, write_canonical
+from ..values import Value, number, plain_number, read_plain, write_canonical
 from .strict import read_unique
 
 _SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -97,7 +97,7 @@ def _strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
         if not duplicate:
             read_unique(text)
         return read_plain(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return _NOT_STRICT
 
 
@@ -186,8 +186,11 @@ def _token(text: str, start: int, kind: str, raw: str, line: int = 1) -> Token:
     if raw in _ATOMS:
         return Token("atom", _ATOMS[raw], raw, start, line)
     if _NUMBER.fullmatch(raw):
-        n = number(raw)
-        return Token("number", plain_number(n) if isinstance(n, Num) else n, raw, start, line)
+        try:
+            n = number(raw)
+        except ValueError as e:
+            raise _error(text, start, f"Bad number: {e}") from None
+        return Token("number", n if isinstance(n, int) else plain_number(n), raw, start, line)
     return Token("string", raw, write_canonical(raw), start, line)
 
 

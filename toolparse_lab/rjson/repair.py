@@ -11,7 +11,7 @@ from ..types import Edit, Problem, Span
 from ..values import Value, same
 from .damage import Damage, Found, Refusal
 from .positions import Doubled, EditMap, apply_edits, find_places
-from .strict import Duplicate, Kept, read_around, read_sequence, read_unique
+from .strict import Duplicate, Kept, read_around, read_if_strict, read_sequence, read_unique
 
 _MAX_TRIES = 16  # starts tried in prose before the text is said to hold no JSON
 _FENCE_OPEN = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
@@ -75,44 +75,18 @@ def read_damaged(
     return _load(text, edits, damage.clean.kept)
 
 
-def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
-    """The values of strict JSON text without doubled keys, or None. Tries the C reader once."""
-    try:
-        values = read_sequence(text)
-    except (ValueError, RecursionError):
-        return None
-    if not values or (text.count("[") + text.count("{") > max_depth and depth(values) > max_depth):
-        return None
-    return values
-
-
-def depth(value: Value) -> int:
-    """How deep arrays and objects nest; a scalar is 0. Without recursion."""
-    deepest = 0
-    stack = [(value, 0)]
-    while stack:
-        node, level = stack.pop()
-        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else None
-        if children is not None:
-            deepest = max(deepest, level + 1)
-            stack.extend((c, level + 1) for c in children)
-    return deepest - 1 if isinstance(value, list) and deepest else deepest
-
-
 def _load(text: str, edits: list[Edit], whole: list[Kept]) -> tuple[list[Value], list[Edit]]:
     """The values of the edited text. Doubled keys with equal values become edits, others a Refusal."""
     if whole:
         try:
             return read_around(text, edits, whole), edits
-        except (ValueError, RecursionError):
+        except ValueError:
             pass  # read whole, so that what is said of the text does not depend on what was kept
     edited = apply_edits(text, edits)
     try:
         return read_sequence(edited), edits
     except Duplicate:
         pass
-    except RecursionError:
-        raise Refusal("decode.too-deep", "nested deeper than this interpreter can read", 0) from None
     except ValueError as e:  # the walk accepted what the strict reader does not: refuse, never guess
         raise Refusal("decode.json", f"not JSON after repair: {e}", 0) from None
     back = EditMap(edits)
@@ -147,7 +121,7 @@ def _doubles(edited: str) -> list[Doubled]:
 def _equal_texts(a: str, b: str) -> bool:
     try:
         return same(read_unique(a), read_unique(b))
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
 
 

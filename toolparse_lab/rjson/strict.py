@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from ..deep import read_deep
 from ..types import Edit
 from ..values import Decoders, Value, decoder_for, decoders
 
@@ -15,6 +16,7 @@ _SLACK = 8 * WINDOW
 _JSON_SPACE = re.compile(r"[ \t\n\r]*+")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
+Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
 Kept: TypeAlias = tuple[int, int, Value]
 """A container that was read whole: its start, its end, its value."""
 
@@ -34,20 +36,69 @@ _UNIQUE = decoders(object_pairs_hook=_unique)
 
 
 def read_unique(text: str) -> Value:
-    """Strict JSON in which no key stands twice, by the C-backed reader; ValueError or RecursionError otherwise."""
-    return decoder_for(text, _UNIQUE).decode(text)
+    """Strict JSON in which no key stands twice; ValueError otherwise."""
+    values = read_sequence(text)
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} values where one should be")
+    return values[0]
 
 
 def read_sequence(text: str, pair: Decoders = _UNIQUE) -> list[Value]:
-    """The strict JSON values that stand one behind the other in `text`; ValueError or RecursionError otherwise."""
+    """The strict JSON values that stand one behind the other in `text`, nested as deep as may be; ValueError
+    otherwise."""
     decoder = decoder_for(text, pair)
     values: list[Value] = []
-    pos = _JSON_SPACE.match(text).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+    pos = _space_end(text, 0)
     while pos < len(text):
-        value, pos = decoder.raw_decode(text, pos)
+        try:
+            value, pos = decoder.raw_decode(text, pos)
+        except RecursionError:
+            value, pos = read_deep(text, pos, pairs=_unique)
         values.append(value)
-        pos = _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # as above
+        pos = _space_end(text, pos)
     return values
+
+
+def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
+    """The values of strict JSON text without doubled keys, or None. Tries the C-backed reader once."""
+    body = text.strip(" \t\n\r")
+    scan: Scan = decoder_for(body, _UNIQUE).scan_once  # type: ignore[attr-defined]  # there in all of CPython 3
+    try:
+        value, end = scan(body, 0)
+    except (ValueError, StopIteration):
+        return None
+    except RecursionError:
+        try:
+            value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
+        except ValueError:
+            return None
+    if end < len(body):
+        try:
+            values = [value, *read_sequence(body[end:])]
+        except ValueError:
+            return None
+    else:
+        values = [value]
+    if len(body) > max_depth and body.count("[") + body.count("{") > max_depth and depth(values) > max_depth:
+        return None
+    return values
+
+
+def depth(value: Value) -> int:
+    """How deep arrays and objects nest below a list of values; a scalar is 0. Without recursion."""
+    deepest = 0
+    stack = [(value, 0)]
+    while stack:
+        node, level = stack.pop()
+        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else None
+        if children is not None:
+            deepest = max(deepest, level + 1)
+            stack.extend((c, level + 1) for c in children)
+    return deepest - 1 if isinstance(value, list) and deepest else deepest
+
+
+def _space_end(text: str, pos: int) -> int:
+    return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
 
 
 def read_around(text: str, edits: Iterable[Edit], kept: list[Kept]) -> list[Value]:
@@ -73,7 +124,8 @@ def read_around(text: str, edits: Iterable[Edit], kept: list[Kept]) -> list[Valu
 def _scanned(no: Exception) -> int:
     """How far the C-backed reader came; the whole window where it does not say."""
     if isinstance(no, StopIteration):
-        return int(no.value)
+        at: int = no.value
+        return at
     return no.pos if isinstance(no, json.JSONDecodeError) else WINDOW
 
 
@@ -88,7 +140,7 @@ class CleanParts:
         self.kept: list[Kept] = []
         self._text = text
         self._max_depth = max_depth
-        self._scan = decoder_for(text, _UNIQUE).scan_once
+        self._scan: Scan = decoder_for(text, _UNIQUE).scan_once  # type: ignore[attr-defined]  # as above
         self._gained = 0
         self._wasted = 0
         self._failed = -1

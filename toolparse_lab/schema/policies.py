@@ -8,8 +8,9 @@ from typing import Any
 
 from ..types import Step
 from ..values import Num, Value, escape_token
+from .conforms import is_type
 from .go_strconv import parse_bool, parse_float, parse_int
-from .view import View, is_type, unwrap_json_schema
+from .view import View, unwrap_json_schema
 from .walk import Walk
 
 _FLOATS = frozenset(("number", "float64", "float", "double"))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from ..rjson.repair import read_if_strict, repair
-from ..values import Num, Value, number, same, write_canonical
-from .view import View, is_type
+from ..numerals import Number
+from ..rjson.repair import repair
+from ..rjson.strict import read_if_strict
+from ..values import Value, number, same, write_canonical
+from .conforms import is_type
+from .view import View
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -48,11 +52,14 @@ def from_text(walk: Walk, value: str, wanted: str, path: str) -> Value:
     return value
 
 
-def number_of(text: str) -> int | Num | None:
+def number_of(text: str) -> Number | None:
     """The number a text is, exactly and finitely, or None."""
     if not _NUMBER.fullmatch(text):
         return None
-    n = number(text)
+    try:
+        n = number(text)
+    except ValueError:  # an exponent beyond every number
+        return None
     return n if isinstance(n, int) or math.isfinite(n) or _INTEGER.fullmatch(text) else None
 
 
@@ -92,7 +99,7 @@ def to_text(walk: Walk, value: Value, path: str) -> Value:
     """A number or boolean as text, with the characters it was written with."""
     if isinstance(value, bool):
         return walk.note("coerce.string-from-boolean", path, value, "true" if value else "false")
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, Decimal)):
         return walk.note("coerce.string-from-number", path, value, write_canonical(value))
     return value
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..values import Num, Value, read_plain, same, write_canonical
+from ..values import Value, read_plain, write_canonical
+from .conforms import LEAVES, conforms
 
 # Which type a value is brought to when the schema lists several.
 PREFERENCE = ("object", "array", "boolean", "number", "integer", "string", "null")
@@ -15,16 +16,19 @@ _MAX_REFS = 64
 
 
 class View:
-    """One schema node. `types` is None where the schema does not say; branches are compiled when first asked for."""
+    """One schema node. `types` is None where the schema does not say; branches are compiled when first asked for.
+
+    Every node of one schema is compiled once, so that a schema that refers to itself stays as small as it is written.
+    """
 
     __slots__ = (
-        "_additional", "_any_of", "_items", "_node", "_patterns", "_prefix", "_properties", "_root",
-        "enum", "fixed", "leaf", "open", "required", "types",
+        "_additional", "_any_of", "_items", "_leaves", "_node", "_patterns", "_prefix", "_properties", "_root",
+        "box", "enum", "fixed", "leaf", "open", "required", "types", "union",
     )  # fmt: skip
 
-    def __init__(self, node: Any, root: Any) -> None:
+    def __init__(self, node: Any, root: Root) -> None:
         self._root = root
-        node = _resolve(node, root)
+        node = _resolve(node, root.schema)
         self.fixed = isinstance(node, bool)  # as a member's schema: leave the member alone
         self.open = not isinstance(node, Mapping) or not node  # true, {} or absent: says nothing
         if not isinstance(node, Mapping):
@@ -38,15 +42,19 @@ class View:
             self.enum = tuple(node["enum"])
         required = node.get("required")
         self.required: tuple[str, ...] = tuple(required) if isinstance(required, list) else ()
+        self.union = bool(_branches(node))
         self._properties: dict[str, View] | None = None
         self._patterns: list[tuple[re.Pattern[str], View]] | None = None
         self._additional: View | None = None
         self._items: View | None = None
         self._prefix: tuple[View, ...] | None = None
         self._any_of: tuple[View, ...] | None = None
+        self._leaves: dict[str, tuple[type, ...]] | None = None
         # The one type of a plain scalar, so that a clean value costs one comparison.
-        plain = self.types is not None and len(self.types) == 1 and self.enum is None and not self.any_of
-        self.leaf: str | None = self.types[0] if plain and self.types and self.types[0] in _SCALARS else None
+        plain = self.types is not None and len(self.types) == 1 and self.enum is None and not self.union
+        only = self.types[0] if plain and self.types else ""
+        self.leaf: str | None = only if only in LEAVES else None
+        self.box: type | None = {"object": dict, "array": list}.get(only)
 
     def allows(self, type_name: str) -> bool:
         return self.types is None or type_name in self.types
@@ -56,8 +64,20 @@ class View:
         if self._properties is None:
             props = self._node.get("properties")
             props = props if isinstance(props, Mapping) else {}
-            self._properties = {k: View(v, self._root) for k, v in props.items()}
+            self._properties = {k: self._root.view(v) for k, v in props.items()}
         return self._properties
+
+    @property
+    def leaves(self) -> dict[str, tuple[type, ...]]:
+        """The properties that are plain scalars, with the Python types that plainly are theirs."""
+        if self._leaves is None:
+            self._leaves = {k: LEAVES[v.leaf] for k, v in self.properties.items() if v.leaf is not None}
+        return self._leaves
+
+    @property
+    def closed(self) -> bool:
+        """Whether members that are not declared are forbidden."""
+        return self._node.get("additionalProperties") is False
 
     def child(self, key: str) -> View | None:
         """The view of a member: declared, by pattern, or additional. None where the schema says nothing of it."""
@@ -77,7 +97,7 @@ class View:
             for text, node in raw.items() if isinstance(raw, Mapping) else ():
                 pattern = _safe_pattern(text)
                 if pattern is not None:
-                    self._patterns.append((pattern, View(node, self._root)))
+                    self._patterns.append((pattern, self._root.view(node)))
         return self._patterns
 
     @property
@@ -86,7 +106,7 @@ class View:
             node = self._node.get("additionalProperties")
             if not isinstance(node, Mapping):
                 return None
-            self._additional = View(node, self._root)
+            self._additional = self._root.view(node)
         return self._additional
 
     @property
@@ -95,7 +115,7 @@ class View:
             nodes = self._node.get("prefixItems")
             if not isinstance(nodes, list):
                 nodes = self._node.get("items")  # draft 7 wrote tuples as a list under items
-            self._prefix = tuple(View(n, self._root) for n in nodes) if isinstance(nodes, list) else ()
+            self._prefix = tuple(self._root.view(n) for n in nodes) if isinstance(nodes, list) else ()
         return self._prefix
 
     @property
@@ -107,14 +127,13 @@ class View:
                 node = self._node.get("additionalItems")
             if not isinstance(node, Mapping):
                 return None
-            self._items = View(node, self._root)
+            self._items = self._root.view(node)
         return self._items
 
     @property
     def any_of(self) -> tuple[View, ...]:
         if self._any_of is None:
-            nodes = self._node.get("anyOf") or self._node.get("oneOf")
-            self._any_of = tuple(View(n, self._root) for n in nodes) if isinstance(nodes, list) else ()
+            self._any_of = tuple(self._root.view(n) for n in _branches(self._node))
         return self._any_of
 
     def admits_string(self) -> bool:
@@ -132,62 +151,12 @@ class View:
             return None in self.enum
         return self.types is not None and "null" in self.types
 
-    def conforms(self, value: Value, depth: int = 0) -> bool:
-        """Types, enums, required members and branches hold, all the way down; other keywords are not looked at."""
-        if depth > 150 or self.open:
-            return True
-        if self.leaf is not None and type(value) in _LEAVES[self.leaf]:
-            return True
-        if self.any_of and not any(b.conforms(value, depth + 1) for b in self.any_of):
-            return False
-        if self.enum is not None and not any(same(value, e) for e in self.enum):
-            return False
-        if self.types is not None and not any(is_type(value, t) for t in self.types):
-            return False
-        if isinstance(value, dict):
-            if any(k not in value for k in self.required):
-                return False
-            properties = self.properties
-            for key, member in value.items():
-                view = properties.get(key) or self.child(key)
-                if view is not None and view.leaf is not None and type(member) in _LEAVES[view.leaf]:
-                    continue
-                if view is None:
-                    if self._node.get("additionalProperties") is False and key not in self.properties:
-                        return False
-                elif not view.conforms(member, depth + 1):
-                    return False
-        elif isinstance(value, list):
-            prefix = self.prefix
-            for i, item in enumerate(value):
-                view = prefix[i] if i < len(prefix) else self.items
-                if view is not None and not view.conforms(item, depth + 1):
-                    return False
-        return True
+    def conforms(self, value: Value) -> bool:
+        """Types, enums, required members and branches hold, all the way down; other keywords are not looked at.
 
-
-# The Python types that plainly are a leaf's: what is not here is looked at more closely.
-_LEAVES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, Num), "boolean": (bool,), "null": (type(None),),
-}  # fmt: skip
-_SCALARS = frozenset(("string", "integer", "number", "boolean", "null"))
-
-
-def is_type(value: Value, name: str) -> bool:
-    """JSON Schema's idea of a type: 3.0 is an integer, True is no number."""
-    if isinstance(value, bool):
-        return name == "boolean"
-    if isinstance(value, str):
-        return name == "string"
-    if isinstance(value, int):
-        return name in ("integer", "number")
-    if isinstance(value, float):
-        return name == "number" or (name == "integer" and value.is_integer())
-    if isinstance(value, dict):
-        return name == "object"
-    if isinstance(value, list):
-        return name == "array"
-    return value is None and name == "null"
+        Raises TooDeep where unions nest in a value deeper than people nest.
+        """
+        return conforms(self, value)
 
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -208,6 +177,11 @@ def unwrap_json_schema(schema: Any) -> Any:
     while isinstance(schema, Mapping) and "jsonSchema" in schema and isinstance(schema["jsonSchema"], (Mapping, bool)):
         schema = schema["jsonSchema"]
     return schema
+
+
+def _branches(node: Mapping[str, Any]) -> list[Any]:
+    nodes = node.get("anyOf") or node.get("oneOf")
+    return nodes if isinstance(nodes, list) else []
 
 
 def get_schema_type(schema: Any) -> str | None:
@@ -283,10 +257,26 @@ def _safe_pattern(text: Any) -> re.Pattern[str] | None:
         return None
 
 
+class Root:
+    """A whole schema, with the views of its nodes."""
+
+    __slots__ = ("_views", "schema")
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._views: dict[int, View] = {}
+
+    def view(self, node: Any) -> View:
+        found = self._views.get(id(node))
+        if found is None:
+            found = self._views[id(node)] = View(node, self)
+        return found
+
+
 @lru_cache(maxsize=2048)
 def _cached(schema_json: str) -> View:
     node = unwrap_json_schema(read_plain(schema_json))
-    return View(node, node)
+    return Root(node).view(node)
 
 
 def view_of(schema: Any) -> View:
@@ -295,4 +285,4 @@ def view_of(schema: Any) -> View:
         return _cached(schema)
     if isinstance(schema, Mapping):
         return _cached(write_canonical(dict(schema)))
-    return View(schema, schema)
+    return Root(schema).view(schema)

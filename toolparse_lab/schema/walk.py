@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..types import Step
 from ..values import Value, escape_token, same
 from . import arrays, scalars
-from .view import View, is_type
+from .conforms import LEAVES, is_type
+from .view import View
 
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
 
@@ -13,13 +14,16 @@ _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people wr
 class Walk:
     """One coercion under way."""
 
-    __slots__ = ("one_item", "policy", "safe", "steps")
+    __slots__ = ("_unions", "one_item", "policy", "safe", "steps")
 
     def __init__(self, policy: str, one_item: bool = False) -> None:
         self.policy = policy
         self.one_item = one_item
         self.safe = policy == "safe"
         self.steps: list[Step] = []
+        # The answers of unions, by view and value: unions inside unions would ask the same again and again. Each
+        # holds its value, so that no other gets its id.
+        self._unions: dict[tuple[int, int], tuple[Value, Value, list[Step], str]] = {}
 
     def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
         self.steps.append(Step("coerce", rule, path, None, before, after))
@@ -27,18 +31,9 @@ class Walk:
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
         kind = type(value)
-        leaf = view.leaf
-        # The clean scalar, which is nearly every value of nearly every call.
-        if (
-            (leaf is not None and (leaf == "string" and kind is str))
-            or (leaf == "integer" and kind is int)
-            or (leaf == "number" and (kind is int or isinstance(value, float)))
-            or (leaf == "boolean" and kind is bool)
-        ):
+        if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
-        if depth > _MAX_DEPTH:
-            return value
-        if view.any_of:
+        if view.union:
             return self.union(value, view, path, depth)
         if view.enum is not None:
             return scalars.to_enum(self, value, view, path)
@@ -56,10 +51,24 @@ class Walk:
         """The branch the value fits, as it is or after coercion; more than one way under `safe` is no way."""
         if isinstance(value, str) and view.admits_string():
             return value
-        branches = view.any_of
+        if self.safe and view.conforms(value):
+            return value
+        key = id(view), id(value)
+        if key not in self._unions:
+            self._unions[key] = value, value, [], path  # what it is while it is asked: a union inside itself ends here
+            mark = len(self.steps)
+            new = self.branch(value, view, path, depth)
+            self._unions[key] = value, new, self.steps[mark:], path
+            return new
+        _, new, steps, known_path = self._unions[key]
+        for s in steps:
+            self.note(s.rule, path + s.path[len(known_path) :], s.before, s.after)
+        return new
+
+    def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
         mark = len(self.steps)
         fits: list[tuple[Value, list[Step]]] = []
-        for branch in branches:
+        for branch in view.any_of:
             new = self.value(value, branch, path, depth + 1)
             steps = self.steps[mark:]
             del self.steps[mark:]
@@ -122,7 +131,11 @@ class Walk:
 
     def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
         out: dict[str, Value] | None = None
+        leaves = view.leaves
         for key, member in value.items():
+            types = leaves.get(key)
+            if types is not None and type(member) in types:
+                continue
             child = view.child(key)
             if child is None:
                 if self.safe or key in view.properties or not isinstance(member, str):
