@@ -28,6 +28,7 @@ FAMILIES = {
 }
 STAGES = {
     "call": "The call as a whole",
+    "choice": "The answer to a forced tool choice",
     "decode": "The body of a call",
     "coerce": "Arguments that are brought to their schema",
     "validate": "Arguments against their schema",

@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     from .evals.cases import Case, Cases, load_cases
     from .evals.shipped import example_cases, example_recording
     from .lab import Lab
+    from .middleware import (
+        create_dynamic_if_then_else_schema,
+        create_tool_middleware,
+        gemma_tool_middleware,
+        hermes_tool_middleware,
+        xml_tool_middleware,
+    )
     from .runner.types import Model
 
 __version__ = "0.1.0"
@@ -59,9 +66,14 @@ _LATE = {
     "Cases": "toolparse_lab.evals.cases",
     "Lab": "toolparse_lab.lab",
     "Model": "toolparse_lab.runner.types",
+    "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
+    "create_tool_middleware": "toolparse_lab.middleware",
     "example_cases": "toolparse_lab.evals.shipped",
     "example_recording": "toolparse_lab.evals.shipped",
+    "gemma_tool_middleware": "toolparse_lab.middleware",
+    "hermes_tool_middleware": "toolparse_lab.middleware",
     "load_cases": "toolparse_lab.evals.cases",
+    "xml_tool_middleware": "toolparse_lab.middleware",
 }
 
 __all__ = [
@@ -93,10 +105,14 @@ __all__ = [
     "__version__",
     "coerce",
     "coerce_by_schema",
+    "create_dynamic_if_then_else_schema",
+    "create_tool_middleware",
     "errors",
     "example_cases",
     "example_recording",
+    "gemma_tool_middleware",
     "get_schema_type",
+    "hermes_tool_middleware",
     "json_mix_protocol",
     "load_cases",
     "parse",
@@ -105,6 +121,7 @@ __all__ = [
     "rxml",
     "stream",
     "unwrap_json_schema",
+    "xml_tool_middleware",
 ]
 
 

@@ -15,6 +15,12 @@
     │   ├── UnreadableInput            a file or response object that cannot be read
     │   ├── UnwritableCall             a call this protocol cannot write without changing it
     │   ├── NoOrigin                   a JSON Pointer that names nothing in the arguments
+    │   ├── BadMessage                 a message of a conversation that cannot be read
+    │   ├── UnknownToolCallId          a tool's result that answers no call of the conversation
+    │   ├── BadToolChoice              a tool choice that cannot be read, or not be honoured
+    │   │   ├── NoTools                a call is required, but there is no tool
+    │   │   ├── ToolNotFound           the tool to be called is none of the tools
+    │   │   └── ProviderTool           the tool to be called is one that only the provider can run
     │   └── ParserClosed               feed after close
     ├── SetupError                     something must be installed first; exit code 2
     │   ├── MissingExtra               an optional dependency
@@ -22,6 +28,7 @@
     ├── IncompleteError                the work stopped half way, what was recorded is kept; exit code 3
     │   ├── StoreError                 the store cannot be written or read (full disk, locked, newer version)
     │   ├── ProviderError              a provider failed; carries its class and a redacted message
+    │   │   └── ResponseFormatRejected a provider takes no response_format, which a forced tool choice asks for
     │   ├── MissingRecording           replay was asked for a completion that was never recorded
     │   └── BudgetExceeded             max_cost, max_calls or a time budget would be passed
     ├── RJSONParseError                relaxed JSON that cannot be read (line, column, warnings, obj)
@@ -139,6 +146,30 @@ class NoOrigin(UsageError, KeyError):
     __str__ = UsageError.__str__  # KeyError would show the repr of the message
 
 
+class BadMessage(UsageError):
+    """Raised by `transform_params` for messages that are no list of `{role, content}`."""
+
+
+class UnknownToolCallId(UsageError):
+    """Raised by `transform_params` for a tool's result that says neither its tool's name nor the id of a call before."""
+
+
+class BadToolChoice(UsageError):
+    """Raised by `transform_params` for a tool choice that cannot be read or is not supported."""
+
+
+class NoTools(BadToolChoice):
+    """Raised where a call is required and no tool could be called."""
+
+
+class ToolNotFound(BadToolChoice):
+    """Raised where the tool to be called is none of the tools."""
+
+
+class ProviderTool(BadToolChoice):
+    """Raised where the tool to be called is defined by the provider, which alone can run it."""
+
+
 class ParserClosed(UsageError):
     """Raised by `feed` or `close` on a parser that was closed already."""
 
@@ -169,6 +200,10 @@ class ProviderError(IncompleteError):
     def __init__(self, message: str, *, kind: str = "provider_error", hint: str | None = None) -> None:
         self.kind = kind
         super().__init__(message, hint=hint)
+
+
+class ResponseFormatRejected(ProviderError):
+    """Raised by the litellm calls for a forced tool choice that the provider refuses; also of litellm's own class."""
 
 
 class MissingRecording(IncompleteError):

@@ -94,8 +94,7 @@ def _failure(text_of: Callable[[Span], str], calls: Iterable[ToolCall]) -> tuple
         if problem is None or call.readable:
             continue
         text = text_of(call.segment.span)
-        kind = _kind(call.protocol)
-        return _MESSAGES[kind].format(text=text), {
+        return failure_message(call.protocol, text), {
             "toolCall": text,
             "toolName": call.name or None,
             "code": problem.code,
@@ -103,6 +102,11 @@ def _failure(text_of: Callable[[Span], str], calls: Iterable[ToolCall]) -> tuple
             "span": (call.segment.span.start, call.segment.span.end),
         }
     return None
+
+
+def failure_message(protocol: str, text: str) -> str:
+    """What is said of a call in that protocol whose text could not be read."""
+    return _MESSAGES[_kind(protocol)].format(text=text)
 
 
 def _is_failure(problem: Problem) -> bool:

@@ -134,6 +134,10 @@ _CODES = (
     Code("call.not-an-object", "The arguments are no JSON object."),
     Code("call.quoted-example", "A call inside quoted code is an example, not a call."),
     Code("call.recovered", "The call stood outside its format."),
+    Code(
+        "choice.no-call",
+        "A call was asked for, and the answer is not exactly one of a tool that may be called.",
+    ),
     Code("decode.empty", "There is nothing between opener and closer."),
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),

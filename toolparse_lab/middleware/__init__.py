@@ -1,5 +1,47 @@
-"""The tool-call middleware: pure functions over messages, tools and results. Parts are its view of an answer."""
+"""The tool-call middleware: pure functions over messages, tools and results. Parts are its view of an answer.
+
+`hermes_tool_middleware`, `gemma_tool_middleware` and `xml_tool_middleware` are made when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ..parts import PartStream, failures_of, parts_of
+from .answer import Answer
+from .choice import create_dynamic_if_then_else_schema
+from .core import AnswerStream, ToolCallMiddleware, Turn, create_tool_middleware
 
-__all__ = ["PartStream", "failures_of", "parts_of"]
+if TYPE_CHECKING:
+    gemma_tool_middleware: ToolCallMiddleware
+    hermes_tool_middleware: ToolCallMiddleware
+    xml_tool_middleware: ToolCallMiddleware
+
+_PRESETS = {
+    "gemma_tool_middleware": "gemma",
+    "hermes_tool_middleware": "hermes",
+    "xml_tool_middleware": "morph_xml",
+}
+
+__all__ = [
+    "Answer",
+    "AnswerStream",
+    "PartStream",
+    "ToolCallMiddleware",
+    "Turn",
+    "create_dynamic_if_then_else_schema",
+    "create_tool_middleware",
+    "failures_of",
+    "gemma_tool_middleware",
+    "hermes_tool_middleware",
+    "parts_of",
+    "xml_tool_middleware",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PRESETS:
+        value = create_tool_middleware(_PRESETS[name])
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

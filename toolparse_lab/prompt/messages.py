@@ -211,11 +211,12 @@ def _place(
         ours = {"role": "system", "content": prompt}
         return [ours, *turns, *messages] if placement == "first" else [*turns, *messages, ours]
     theirs = messages[at]
-    merged = {**theirs, "content": _merge(prompt, theirs.get("content"), placement)}
+    merged = {**theirs, "content": merge_prompt(prompt, theirs.get("content"), placement)}
     return [*messages[:at], merged, *turns, *messages[at + 1 :]]
 
 
-def _merge(prompt: str, content: Any, placement: Placement) -> Any:
+def merge_prompt(prompt: str, content: Any, placement: Placement) -> Any:
+    """The content of a system message with the prompt before or behind it, a blank line between the two."""
     if isinstance(content, list):
         ours = {"type": "text", "text": f"{prompt}\n\n" if placement == "first" else f"\n\n{prompt}"}
         return [ours, *content] if placement == "first" else [*content, ours]

@@ -1,0 +1,276 @@
+"""What a model said, as a message in OpenAI shape: whole, or in deltas that add up to the same message.
+
+Calls that are `ok` become tool calls. Every other call stays in the content as its original text, so that nothing is
+lost. White space alone between a call, reasoning or markup and the next is no content; an answer of nothing but white
+space stays what it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocols.base import Protocol
+from ..scan import partial_start
+from ..toolspec import ToolSpec
+from ..types import (
+    CallEnd,
+    Event,
+    Markup,
+    ParseResult,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+
+Delta = dict[str, Any]
+_ALPHABET = string.ascii_letters + string.digits
+_DONE = (None, "stop", "other")  # finish reasons that a call turns into "tool_calls"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A finished answer.
+
+    message: {role, content, tool_calls, reasoning_content} in OpenAI shape, the last two only where there are any;
+    content is None where there is none beside calls. finish_reason: 'tool_calls' where calls are there and the
+    provider said 'stop' or nothing; what else it said is kept. result: the parse, None for an answer that was passed
+    through. problems: those of the result and of its calls.
+    """
+
+    message: dict[str, Any]
+    finish_reason: str
+    result: ParseResult | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def tool_calls(self) -> tuple[dict[str, Any], ...]:
+        """The message's tool calls, in order."""
+        return tuple(self.message.get("tool_calls", ()))
+
+    @property
+    def original_text(self) -> str:
+        """The pieces of the text that were read as calls, a blank line between each two."""
+        if self.result is None:
+            return ""
+        segments = (s.span.of(self.result.raw) for s in self.result.segments if s.kind in ("call", "recovered"))
+        return "\n\n".join(segments)
+
+
+def new_call_id() -> str:
+    """`call_` and 24 letters and digits."""
+    return "call_" + "".join(secrets.choice(_ALPHABET) for _ in range(24))
+
+
+class CallIds:
+    """The transport ids of one answer's calls: the id that the text carries, where it is the first with it; otherwise
+    a new one, the same each time it is asked for."""
+
+    def __init__(self) -> None:
+        self._by_index: dict[int, str] = {}
+
+    def of(self, call: ToolCall) -> str:
+        if call.index not in self._by_index:
+            wire = call.wire_id
+            self._by_index[call.index] = wire if wire and wire not in self._by_index.values() else new_call_id()
+        return self._by_index[call.index]
+
+
+def answer_of(
+    result: ParseResult,
+    finish_reason: str | None,
+    ids: CallIds,
+    *,
+    reasoning: str | None = None,
+    native: Iterable[Mapping[str, Any]] = (),
+) -> Answer:
+    """The answer that a parse says.
+
+    reasoning: what the provider gave as reasoning by itself, said before that of the text. native: tool calls that the
+    provider read itself, which come after those of the text.
+    """
+    calls = [_tool_call(c, ids) for c in result.calls if c.ok]
+    calls += [dict(c) for c in native]
+    content = content_of(result)
+    message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
+    thought = "\n".join(t for t in (reasoning, result.reasoning) if t)
+    if thought:
+        message["reasoning_content"] = thought
+    if calls:
+        message["tool_calls"] = calls
+    return Answer(message, finish_reason_of(finish_reason, bool(calls)), result, tuple(result.all_problems()))
+
+
+def passed_through(content: Any, finish_reason: str | None, native: Iterable[Mapping[str, Any]] = ()) -> Answer:
+    """An answer that is none of ours: unchanged."""
+    calls = [dict(c) for c in native]
+    message = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+    return Answer(message, finish_reason_of(finish_reason, bool(calls)), None, ())
+
+
+def deltas_of(answer: Answer) -> tuple[Delta, ...]:
+    """A whole answer said at once."""
+    said = ({k: v} for k in ("reasoning_content", "content") if (v := answer.message.get(k)))
+    calls = ({"tool_calls": [{"index": i, **c}]} for i, c in enumerate(answer.tool_calls))
+    return (*said, *calls)
+
+
+def finish_reason_of(given: str | None, called: bool) -> str:
+    """What the answer's end is called: a call's end is 'tool_calls' unless the text was cut off or filtered.
+
+    >>> finish_reason_of("stop", True), finish_reason_of("length", True), finish_reason_of(None, False)
+    ('tool_calls', 'length', 'stop')
+    """
+    return "tool_calls" if called and given in _DONE else given or "stop"
+
+
+def content_of(result: ParseResult) -> str:
+    """The text of an answer with the calls that are not ok as they were written."""
+    called = {c.segment_index for c in result.calls if c.ok}
+    runs: list[list[str]] = [[]]
+    for i, segment in enumerate(result.segments):
+        if segment.kind == "text" or (segment.kind in ("call", "recovered") and i not in called):
+            runs[-1].append(segment.span.of(result.raw))
+        else:
+            runs.append([])
+    texts = ["".join(run) for run in runs]
+    return texts[0] if len(texts) == 1 else "".join(t for t in texts if t.strip())
+
+
+def _tool_call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
+    return {
+        "id": ids.of(call),
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments_json},
+    }
+
+
+class Deltas:
+    """Events of the parser as OpenAI deltas. What was said is never taken back: text is said when it is settled,
+    reasoning unless a call may have begun in it, and a call when it is whole."""
+
+    def __init__(self, protocol: Any, tools: Iterable[ToolSpec], text_of: Callable[[Span], str], ids: CallIds) -> None:
+        self._text_of = text_of
+        self._ids = ids
+        self._runs = _Runs()
+        heads = protocol.envelope.heads({t.name: t for t in tools}) if isinstance(protocol, Protocol) else ()
+        self._thought = _Thought(heads)
+        self._calls = 0
+
+    def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
+        """The deltas of some events, neighbours of one kind joined."""
+        deltas: list[Delta] = []
+        for event in events:
+            if isinstance(event, ReasoningDelta):
+                self._runs.cut()
+                _add(deltas, "reasoning_content", self._thought.add(event.span.start, self._text_of(event.span)))
+            elif isinstance(event, Retract):
+                self._thought.cut_at(event.start)
+            else:
+                _add(deltas, "reasoning_content", self._thought.end())
+                self._say(deltas, event)
+        return tuple(deltas)
+
+    def end(self) -> tuple[Delta, ...]:
+        """What was held back until the end."""
+        deltas: list[Delta] = []
+        _add(deltas, "reasoning_content", self._thought.end())
+        _add(deltas, "content", self._runs.end())
+        return tuple(deltas)
+
+    def _say(self, deltas: list[Delta], event: Event) -> None:
+        if isinstance(event, TextDelta):
+            _add(deltas, "content", self._runs.say(self._text_of(event.span)))
+        elif isinstance(event, Markup):
+            self._runs.cut()
+        elif isinstance(event, (CallEnd, Recovered)) and event.calls:
+            called = [c for c in event.calls if c.ok]
+            if not called:
+                _add(deltas, "content", self._runs.say(self._text_of(event.calls[0].segment.span)))
+                return
+            self._runs.cut()
+            for call in called:
+                deltas.append({"tool_calls": [{"index": self._calls, **_tool_call(call, self._ids)}]})
+                self._calls += 1
+
+
+def _add(deltas: list[Delta], key: str, text: str) -> None:
+    if not text:
+        return
+    if deltas and key in deltas[-1]:
+        deltas[-1][key] += text
+    else:
+        deltas.append({key: text})
+
+
+class _Runs:
+    """Runs of content. White space is held back until a word says that it is content."""
+
+    def __init__(self) -> None:
+        self._blank: list[str] = []
+        self._open = False
+        self._alone = True  # nothing but white space so far
+
+    def say(self, text: str) -> str:
+        if self._open:
+            return text
+        self._blank.append(text)
+        if not text or text.isspace():
+            return ""
+        self._open, self._alone = True, False
+        return self._drain()
+
+    def cut(self) -> None:
+        self._open = self._alone = False
+        self._blank.clear()
+
+    def end(self) -> str:
+        return self._drain() if self._alone else ""
+
+    def _drain(self) -> str:
+        text = "".join(self._blank)
+        self._blank.clear()
+        return text
+
+
+class _Thought:
+    """Reasoning on its way out. Where it was never closed, calls at its end are calls after all; so it is held back
+    from the first opener on."""
+
+    def __init__(self, heads: tuple[str, ...]) -> None:
+        self._heads = heads
+        self._held: list[str] = []
+        self._start = 0  # offset of what is held
+        self._opened = False
+
+    def add(self, start: int, text: str) -> str:
+        if not self._held:
+            self._start = start
+        self._held.append(text)
+        if self._opened:
+            return ""
+        text = "".join(self._held)
+        at = min((i for h in self._heads if (i := text.find(h)) >= 0), default=-1)
+        self._opened = at >= 0
+        if at < 0:
+            at = partial_start(text, self._heads) if self._heads else len(text)
+        self._held = [text[at:]] if at < len(text) else []
+        self._start += at
+        return text[:at]
+
+    def cut_at(self, offset: int) -> None:
+        if self._held:
+            self._held = ["".join(self._held)[: max(0, offset - self._start)]]
+
+    def end(self) -> str:
+        text = "".join(self._held)
+        self._held.clear()
+        self._opened = False
+        return text

@@ -1,0 +1,312 @@
+"""Tool calls for models that know none: what to send, and what the answer says. Pure: nothing is sent from here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .. import hooks
+from ..api import parse, stream
+from ..errors import BadOptions, ParserClosed, UnreadableInput
+from ..foreign import ForeignProtocol, adapt
+from ..parts import OnError
+from ..prompt.messages import merge_prompt
+from ..protocols.base import Protocol
+from ..protocols.results import ToolResult
+from ..registry import protocol_of
+from ..toolspec import ToolSpec
+from ..types import ParseOptions, ParseResult
+from . import debug
+from .answer import Answer, CallIds, Delta, Deltas, answer_of, deltas_of, passed_through
+from .choice import Kind, forced_prompt, read_choice, read_tools, response_format
+from .compat import Ways, ways_of
+from .failures import tell_failures
+from .forced import parse_forced, parse_like_seed
+from .history import Message, Writer, rewrite_history
+
+Template: TypeAlias = str | Callable[[str], str]
+ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
+
+_TAKEN = ("messages", "tools", "tool_choice", "parallel_tool_calls")
+_PROVIDER_TOOL = "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request and what its answer may be.
+
+    params: what to send. tools: what the model was told of, with the schemas to read arguments by. choice and
+    tool_name: what was asked for. active: answers are parsed; False where there are no tools or none may be called.
+    forced: the answer must be one call.
+    """
+
+    params: dict[str, Any]
+    tools: tuple[ToolSpec, ...] = ()
+    choice: Kind = "auto"
+    tool_name: str | None = None
+    active: bool = False
+    forced: bool = False
+
+    @property
+    def allowed(self) -> tuple[ToolSpec, ...]:
+        """The tools that may be called."""
+        return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+
+@dataclass(frozen=True)
+class ToolCallMiddleware:
+    """Tool calling for any model; `create_tool_middleware` makes one and says what the fields mean."""
+
+    protocol: Protocol | ForeignProtocol
+    ways: Ways
+    tool_system_prompt_template: Template | None = None
+    placement: Literal["first", "last"] = "first"
+    on_error: OnError | None = None
+    compat: Literal["seed"] | None = None
+    tool_choice_by: Literal["response_format", "prompt"] = "response_format"
+    result_format: ResultFormat | None = None
+
+    def transform_params(
+        self, params: Mapping[str, Any], *, original_tool_schemas: Mapping[str, Any] | None = None
+    ) -> Turn:
+        """What to send instead of `params`, the keyword arguments of an OpenAI-compatible completion.
+
+        The tools go into the system prompt, and calls and results of the history become text; all other arguments are
+        kept. original_tool_schemas: name -> schema to read arguments by, where `tools` shows the model another.
+
+        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
+        """
+        if "functions" in params or "function_call" in params:
+            raise BadOptions("functions were replaced by tools", got="functions", expected="tools and tool_choice")
+        shown = read_tools(params.get("tools"))
+        offered = read_tools(params.get("tools"), original_tool_schemas)
+        choice = read_choice(params.get("tool_choice"), shown, supports_none=self.ways.supports_none)
+        writer = Writer(self.protocol, {t.name: t for t in shown.tools}, self._write_result, self.on_error)
+        messages = rewrite_history(params.get("messages", ()), writer)
+        for tool in shown.provider:
+            writer.tell(_PROVIDER_TOOL, tool=dict(tool))
+        active = bool(shown.tools) and choice.kind != "none"
+        sent = {k: v for k, v in params.items() if k not in _TAKEN}
+        if active:
+            prompt = self.protocol.format_tools(shown.tools, self.tool_system_prompt_template)
+            if choice.forced and self.tool_choice_by == "prompt":
+                prompt = f"{prompt}\n\n{forced_prompt(choice, shown.tools)}"
+            elif choice.forced:
+                sent["response_format"] = response_format(choice, shown.tools)
+            messages = _place(prompt, messages, self.placement)
+        sent["messages"] = messages
+        return Turn(sent, offered.tools, choice.kind, choice.name, active, active and choice.forced)
+
+    def wrap_generate(
+        self,
+        turn: Turn,
+        content: Any,
+        *,
+        reasoning: str | None = None,
+        finish_reason: str | None = "stop",
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        debug_summary: MutableMapping[str, str] | None = None,
+    ) -> Answer:
+        """What a whole answer says.
+
+        content: its text, None, or a list of content parts, whose texts are read as one. reasoning: what the provider
+        said as reasoning. tool_calls: calls that the provider read itself, in OpenAI shape; they are kept.
+        debug_summary: is filled with `original_text` and `tool_calls` (JSON text), and nothing is logged at level
+        'parse'. Raises UnreadableInput for a content that is none of these.
+        """
+        native = tuple(tool_calls)
+        if not turn.active:
+            return passed_through(content, finish_reason, native)
+        text = _text_of(content)
+        level = debug.debug_level()
+        if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
+            debug.log_raw(text)
+        if turn.forced:
+            result = self._read_forced(turn, text)
+        else:
+            result = parse(text, self.protocol, turn.tools, self.ways.batch)
+        self._tell(result)
+        answer = answer_of(result, finish_reason, CallIds(), reasoning=reasoning, native=native)
+        if content is None and not answer.message["content"]:
+            answer.message["content"] = None
+        if level == "stream":
+            debug.log_out(answer.message)
+        _summarise(answer, level, debug_summary)
+        return answer
+
+    def wrap_stream(self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None) -> AnswerStream:
+        """The same for an answer that comes in pieces."""
+        return AnswerStream(self, turn, debug_summary)
+
+    def completion(self, **params: Any) -> Any:
+        """litellm's `completion` with tool calls by this middleware: its arguments, its results, streams included."""
+        return hooks.call("completion", self, **params)
+
+    async def acompletion(self, **params: Any) -> Any:
+        """litellm's `acompletion`, likewise."""
+        return await hooks.call("acompletion", self, **params)
+
+    def _write_result(self, result: ToolResult) -> str:
+        if callable(self.result_format):
+            return self.result_format(result)
+        compat: Literal["seed"] | None = "seed" if self.result_format == "seed" or self.ways.seed_results else None
+        given = result if isinstance(self.protocol, Protocol) else _for_them(result)
+        return self.protocol.format_tool_response(given, compat=compat)
+
+    def _read_forced(self, turn: Turn, text: str) -> ParseResult:
+        if self.ways.seed_choice:
+            return parse_like_seed(text, self.protocol, turn.tools, self.ways.choice)
+        return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+
+    def _tell(self, result: ParseResult, *, streamed: bool = False) -> None:
+        if self.on_error is not None:
+            tell_failures(result, self.on_error, streamed=streamed)
+
+
+class AnswerStream:
+    """An answer that comes in pieces: feed it texts of any size, then close it.
+
+    The contents of all deltas make the message's content, their tool calls its tool calls. Nothing is taken back. An
+    answer that must be a call says nothing before its end.
+    """
+
+    def __init__(
+        self, middleware: ToolCallMiddleware, turn: Turn, debug_summary: MutableMapping[str, str] | None = None
+    ) -> None:
+        self._middleware = middleware
+        self._turn = turn
+        self._summary = debug_summary
+        self._level = debug.debug_level() if turn.active else "off"
+        self._texts: list[str] = []
+        self._ids = CallIds()
+        self._closed: tuple[tuple[Delta, ...], Answer] | None = None
+        self._parser = None
+        if turn.active and not turn.forced:
+            self._parser = stream(middleware.protocol, turn.tools, middleware.ways.stream)
+            self._deltas = Deltas(middleware.protocol, turn.tools, self._parser.text_of, self._ids)
+
+    def feed(self, text: str) -> tuple[Delta, ...]:
+        """The deltas that a piece of text settles. Raises ParserClosed after `close`."""
+        if self._closed is not None:
+            raise ParserClosed("this answer is closed", hint="make a new one with wrap_stream")
+        if self._level == "stream" and text:
+            debug.log_raw(text)
+        if self._parser is not None:
+            deltas = self._deltas.of(self._parser.feed(text))
+        else:
+            self._texts.append(text)
+            deltas = ({"content": text},) if text and not self._turn.active else ()
+        self._log(deltas)
+        return deltas
+
+    def close(self, finish_reason: str | None = None) -> tuple[tuple[Delta, ...], Answer]:
+        """The last deltas, and the whole. finish_reason: what the provider said, None where it said nothing."""
+        if self._closed is None:
+            deltas, answer = self._finish(finish_reason)
+            self._log(deltas)
+            _summarise(answer, self._level, self._summary if self._turn.active else None)
+            self._closed = deltas, answer
+        return self._closed
+
+    def _finish(self, finish_reason: str | None) -> tuple[tuple[Delta, ...], Answer]:
+        middleware, turn = self._middleware, self._turn
+        if not turn.active:
+            return (), passed_through("".join(self._texts), finish_reason)
+        if self._parser is not None:
+            result = self._parser.close()
+            deltas = self._deltas.of(self._parser.last_events())
+            deltas += self._deltas.end()
+        else:
+            result = middleware._read_forced(turn, "".join(self._texts))
+        middleware._tell(result, streamed=True)
+        answer = answer_of(result, finish_reason, self._ids)
+        return (deltas if self._parser is not None else deltas_of(answer)), answer
+
+    def _log(self, deltas: Iterable[Delta]) -> None:
+        if self._level == "stream":
+            for delta in deltas:
+                debug.log_out(delta)
+
+
+def _summarise(answer: Answer, level: debug.Level, into: MutableMapping[str, str] | None) -> None:
+    calls = [{"toolName": c["function"]["name"], "input": c["function"]["arguments"]} for c in answer.tool_calls]
+    if into is not None:
+        into["original_text"] = answer.original_text
+        into["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
+    elif level == "parse":
+        debug.log_summary(answer.original_text, calls)
+
+
+def _text_of(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, (list, tuple)):
+        raise UnreadableInput("this is no content", got=type(content).__name__, expected="text, None or parts")
+    texts = [p if isinstance(p, str) else p.get("text") for p in content if isinstance(p, (str, Mapping))]
+    return "".join(t for t in texts if isinstance(t, str))
+
+
+def _place(prompt: str, messages: list[Message], placement: Literal["first", "last"]) -> list[Message]:
+    """The prompt in the system message at the beginning, or as one of its own, first or last."""
+    if not prompt:
+        return messages
+    if messages and messages[0]["role"] in ("system", "developer"):
+        head = messages[0]
+        return [{**head, "content": merge_prompt(prompt, head.get("content"), placement)}, *messages[1:]]
+    ours = {"role": "system", "content": prompt}
+    return [ours, *messages] if placement == "first" else [*messages, ours]
+
+
+def _for_them(result: ToolResult) -> dict[str, Any]:
+    """A result as AI SDKs hand it to a protocol."""
+    return {
+        "type": "tool-result", "toolCallId": result.call_id, "toolName": result.name, "output": result.output,
+        "result": result.output,
+    }  # fmt: skip
+
+
+def create_tool_middleware(
+    protocol: Any,
+    *,
+    tool_system_prompt_template: Template | None = None,
+    placement: Literal["first", "last"] = "first",
+    on_error: OnError | None = None,
+    compat: Literal["seed"] | None = None,
+    options: ParseOptions | Mapping[str, Any] | None = None,
+    tool_choice_by: Literal["response_format", "prompt"] = "response_format",
+    result_format: ResultFormat | None = None,
+) -> ToolCallMiddleware:
+    """A middleware that gives tool calling to a model by one protocol.
+
+    protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own. A
+    tool_system_prompt_template is a function of the tools' JSON text, or text with placeholders as `{{tools_json}}`.
+    placement: of the prompt before or behind the system message that is there, or the whole conversation. on_error:
+    called as on_error(message, metadata) for each piece of text that could not be read; what it raises is ignored.
+    compat: "seed" brings back the ways of the oldest version (see docs/middleware.md). options: ParseOptions or a
+    mapping of them; coercion has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice
+    asks for its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function that writes a
+    ToolResult, instead of the protocol's own form.
+
+    Raises UnknownProtocol and BadOptions.
+    """
+    known = adapt(protocol) if not isinstance(protocol, str) else None
+    chosen = known or protocol_of(protocol)
+    if isinstance(chosen, Protocol) and chosen.id == "auto":
+        raise BadOptions("'auto' only reads", got="auto", hint="name the protocol that the model is to be told of")
+    for name, value, allowed in (
+        ("placement", placement, ("first", "last")),
+        ("tool_choice_by", tool_choice_by, ("response_format", "prompt")),
+    ):
+        if value not in allowed:
+            raise BadOptions(f"unknown {name}", got=value, expected=" or ".join(allowed))
+    if result_format not in (None, "seed") and not callable(result_format):
+        raise BadOptions("result_format writes a result", got=result_format, expected="None, 'seed' or a function")
+    if on_error is not None and not callable(on_error):
+        raise BadOptions("on_error is called as on_error(message, metadata)", got=type(on_error).__name__)
+    return ToolCallMiddleware(
+        protocol=chosen, ways=ways_of(compat, options, chosen),
+        tool_system_prompt_template=tool_system_prompt_template, placement=placement, on_error=on_error,
+        compat=compat, tool_choice_by=tool_choice_by, result_format=result_format,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Who is told of what could not be read: `on_error(message, metadata)`, once for each piece of the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..parts import OnError, call_safely, failure_message
+from ..types import ParseResult, Problem, ToolCall
+
+_CHOICE = "Failed to parse toolChoice JSON from {} model output"
+_UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original text."
+
+
+def tell_failures(result: ParseResult, on_error: OnError, *, streamed: bool = False) -> None:
+    """Calls `on_error` for each segment whose calls all failed, and for each failure of the text as a whole.
+
+    metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer also text and error.
+    Only decoding and reading count; what does not fit a schema is a problem of the result and no failure.
+    """
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+    for calls in by_segment.values():
+        problem = next((p for c in calls for p in c.problems if _is_failure(p)), None)
+        if problem is None or (problem.code != "choice.no-call" and any(c.ok for c in calls)):
+            continue
+        _tell(result, on_error, problem, calls[0], streamed)
+    for problem in result.problems:
+        if _is_failure(problem):
+            _tell(result, on_error, problem, None, streamed)
+
+
+def _is_failure(problem: Problem) -> bool:
+    return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
+
+
+def _tell(result: ParseResult, on_error: OnError, problem: Problem, call: ToolCall | None, streamed: bool) -> None:
+    span = call.segment.span if call is not None else problem.span
+    text = span.of(result.raw) if span is not None else result.raw
+    metadata: dict[str, Any] = {
+        "toolCall": text,
+        "toolName": (call.name or None) if call is not None else None,
+        "code": problem.code,
+        "message": problem.message,
+        "span": (span.start, span.end) if span is not None else None,
+    }
+    if problem.code == "choice.no-call":
+        message = _CHOICE.format("streamed" if streamed else "generated")
+        metadata = {**metadata, "text": text, "error": problem.message}
+    elif problem.code == "call.unknown-tool":
+        message = _UNKNOWN_TOOL
+    else:
+        message = failure_message(call.protocol, text) if call is not None else problem.message
+    call_safely(on_error, message, metadata)
