@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.errors import RJSONParseError, ToolparseError
+from toolparse_lab.errors import BadToolChoice, RJSONParseError, ToolparseError
+from toolparse_lab.middleware import ToolCallMiddleware, Turn, debug, parts_of
 from toolparse_lab.protocols.base import Protocol
 from toolparse_lab.registry import protocol_of
 from toolparse_lab.scan import partial_start
@@ -37,6 +38,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
 
 def _error(e: ToolparseError) -> dict[str, Any]:
     name = "SyntaxError" if isinstance(e, RJSONParseError) else type(e).__name__
+    name = "Error" if isinstance(e, BadToolChoice) else name
     out: dict[str, Any] = {"class": name, "message": e.message}
     line = getattr(e, "line", None)
     if line is not None:
@@ -314,6 +316,140 @@ def _format(case: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+# the middleware
+
+
+def _middleware(case: dict[str, Any], errors: list[dict[str, str]]) -> ToolCallMiddleware:
+    return tp.create_tool_middleware(
+        _protocol(case), compat=case.get("compat"), placement=case.get("placement", "first"),
+        on_error=lambda message, _: errors.append({"message": message}),
+    )  # fmt: skip
+
+
+def _turn(case: dict[str, Any], middleware: ToolCallMiddleware) -> Turn:
+    prompt = case.get("prompt", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}])
+    given = {"messages": prompt, "tools": case.get("tools"), "tool_choice": case.get("toolChoice")}
+    return middleware.transform_params(given)
+
+
+def _transform(case: dict[str, Any]) -> dict[str, Any]:
+    errors: list[dict[str, str]] = []
+    turn = _turn(case, _middleware(case, errors))
+    flag = {"type": turn.choice, **({"toolName": turn.tool_name} if turn.tool_name else {})}
+    return {
+        "prompt": [_as_parts(m) for m in turn.params["messages"]],
+        "tools": turn.params.get("tools", []),
+        "toolChoice": turn.params.get("tool_choice"),
+        "responseFormat": _response_format(turn),
+        "toolCallMiddleware": {
+            "originalTools": [{"name": t.name, "inputSchema": t.schema_json} for t in turn.tools],
+            "toolChoice": flag if turn.forced else None,
+        },
+        "onError": errors,
+    }
+
+
+def _as_parts(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as an AI SDK has it: content in parts, a system message's as text."""
+    content = message["content"]
+    if isinstance(content, str) and message["role"] != "system":
+        content = [{"type": "text", "text": content}]
+    return {**message, "content": content}
+
+
+def _response_format(turn: Turn) -> dict[str, Any] | None:
+    given = turn.params.get("response_format")
+    if given is None:
+        return None
+    schema = given["json_schema"]
+    named = {k: schema[k] for k in ("name", "description") if k in schema} if turn.tool_name else {}
+    return {"type": "json", "schema": schema["schema"], **named}
+
+
+def _generate(case: dict[str, Any]) -> dict[str, Any]:
+    errors: list[dict[str, str]] = []
+    middleware = _middleware(case, errors)
+    turn = _turn(case, middleware)
+    asked = (case.get("providerOptions") or {}).get("toolCallMiddleware", {})
+    summary: dict[str, str] | None = {} if "debugSummary" in asked else None
+    parts: list[dict[str, Any]] = []
+    finish = case.get("finishReason", "stop")
+    for item in case.get("content") or [{"type": "text", "text": case["text"]}]:
+        if item["type"] == "text":
+            answer = middleware.wrap_generate(turn, item["text"], finish_reason=finish, debug_summary=summary)
+            parts += [_part(p) for p in (parts_of(answer.result) if answer.result else [item])]
+        elif item["type"] == "tool-call":
+            answer = middleware.wrap_generate(turn, None, finish_reason=finish, tool_calls=[_native(item)])
+            parts += [_part({**item, "input": c["function"]["arguments"]}) for c in answer.tool_calls]
+        else:
+            parts.append(item)
+            continue
+        finish = answer.finish_reason
+    out = {"parts": parts, "onError": errors, "finishReason": finish.replace("_", "-")}
+    if summary is not None:
+        out["debugSummary"] = {"originalText": summary["original_text"], "toolCalls": summary["tool_calls"]}
+    return out
+
+
+def _native(item: dict[str, Any]) -> dict[str, Any]:
+    """A call that the provider read itself, in OpenAI shape."""
+    called = {"name": item["toolName"], "arguments": item["input"]}
+    ran = {"provider_executed": True} if item.get("providerExecuted") else {}
+    return {"id": item.get("toolCallId"), "type": "function", "function": called, **ran}
+
+
+def _wrap_stream(case: dict[str, Any]) -> dict[str, Any]:
+    errors: list[dict[str, str]] = []
+    middleware = _middleware(case, errors)
+    stream = middleware.wrap_stream(_turn(case, middleware))
+    deltas = [d for chunk in case["chunks"] if isinstance(chunk, str) for d in stream.feed(chunk)]
+    last, answer = stream.close(case.get("finishReason", "stop"))
+    events = list(_as_events([*deltas, *last], seed=case.get("compat") == "seed"))
+    events.append({"type": "finish", "finishReason": answer.finish_reason.replace("_", "-")})
+    out = {
+        "parts": _joined(events),
+        "onError": errors,
+        "shape": _shape(events),
+        "finishReason": events[-1]["finishReason"],
+    }
+    if problems := _stream_problems(events):
+        out["problems"] = problems
+    return out
+
+
+def _as_events(deltas: list[dict[str, Any]], *, seed: bool) -> Iterator[dict[str, Any]]:
+    """Deltas as an AI SDK's stream parts."""
+    block, is_open = 0, False
+    for delta in deltas:
+        if "content" in delta:
+            if not is_open:
+                yield {"type": "text-start", "id": f"text_{block}"}
+                is_open = True
+            yield {"type": "text-delta", "id": f"text_{block}", "delta": delta["content"]}
+            continue
+        if is_open:
+            yield {"type": "text-end", "id": f"text_{block}"}
+            block, is_open = block + 1, False
+        for call in delta.get("tool_calls", ()):
+            name, given = call["function"]["name"], call["function"]["arguments"]
+            if not seed:
+                yield {"type": "tool-input-start", "id": call["id"], "toolName": name}
+                yield {"type": "tool-input-delta", "id": call["id"], "delta": given}
+                yield {"type": "tool-input-end", "id": call["id"]}
+            yield {"type": "tool-call", "toolCallId": call["id"], "toolName": name, "input": given}
+    if is_open:
+        yield {"type": "text-end", "id": f"text_{block}"}
+
+
+def _debug_level(case: dict[str, Any]) -> dict[str, Any]:
+    return {"value": debug.level_of(case["env"])}
+
+
+def _debug_summary(case: dict[str, Any]) -> dict[str, Any]:
+    style = debug.style_of(case.get("style"))
+    return {"lines": debug.render_summary(case.get("originalText") or "", case.get("toolCalls") or [], style)}
+
+
 # files without `op`
 
 
@@ -343,6 +479,11 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "splits": _splits,
     "segments": _segments,
     "format": _format,
+    "transform": _transform,
+    "generate": _generate,
+    "wrapstream": _wrap_stream,
+    "debug.level": _debug_level,
+    "debug.summary": _debug_summary,
 }
 
 
