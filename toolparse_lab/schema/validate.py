@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..rjson.strict import depth
 from ..types import Problem
 from ..values import Value, escape_token, read_plain
 from .conforms import TooDeep, is_type
@@ -21,6 +22,7 @@ _CODES = {
     "unevaluatedProperties": "validate.additional",
 }
 _MAX_PROBLEMS = 50
+_DEEP = 30  # levels from which it is the value, and not the schema, that goes too deep
 
 
 def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
@@ -39,6 +41,10 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
             if len(errors) == _MAX_PROBLEMS:
                 break
     except (TooDeep, RecursionError):
+        if depth([value]) < _DEEP:
+            return (
+                Problem("validate", "validate.schema", "warning", "the tool's schema refers to itself in a circle"),
+            )
         return (Problem("validate", "validate.too-deep", "error", "not validated: the value nests too deep"),)
     except ArithmeticError as e:  # a number so large that the library cannot reckon with it
         return (Problem("validate", "validate.constraint", "error", f"a number is out of range: {brief(str(e))}"),)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..values import Value, read_plain, write_canonical
-from .conforms import LEAVES, conforms
+from .conforms import LEAVES, conforms, is_type
 
 # Which type a value is brought to when the schema lists several.
 PREFERENCE = ("object", "array", "boolean", "number", "integer", "string", "null")
@@ -41,7 +41,9 @@ class View:
         elif isinstance(node.get("enum"), list):
             self.enum = tuple(node["enum"])
         required = node.get("required")
-        self.required: tuple[str, ...] = tuple(required) if isinstance(required, list) else ()
+        self.required = (
+            frozenset(k for k in required if isinstance(k, str)) if isinstance(required, list) else frozenset()
+        )
         self.union = bool(_branches(node))
         self._properties: dict[str, View] | None = None
         self._patterns: list[tuple[re.Pattern[str], View]] | None = None
@@ -156,6 +158,15 @@ class View:
 
         Raises TooDeep where unions nest in a value deeper than people nest.
         """
+        if type(value) is dict and self.box is dict:  # an object of plain members, which most arguments are
+            leaves = self.leaves
+            for key, member in value.items():
+                types = leaves.get(key)
+                if types is None:
+                    return conforms(self, value)
+                if type(member) not in types and not is_type(member, str(self.properties[key].leaf)):
+                    return False
+            return self.required <= value.keys()
         return conforms(self, value)
 
 
