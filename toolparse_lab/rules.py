@@ -71,6 +71,7 @@ _RULES = (
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
     Rule("yaml.tabs", "Tabs before every line are dropped."),
+    Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants a text."),
     # repairs of pythonic text
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
     # reading a value as a call

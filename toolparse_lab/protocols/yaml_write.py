@@ -61,7 +61,7 @@ def _lines(value: Value, depth: int) -> list[str]:
 
 
 def _key(key: str) -> str:
-    written = key if _is_plain(key) else _quoted(key)
+    written = key if _is_plain(key) else write_quoted(key)
     if len(written) > _MAX_KEY:
         raise UnwritableCall("a key is too long for YAML", got=key)
     return written
@@ -74,7 +74,7 @@ def _scalar(value: Value) -> list[str]:
     if _is_plain(value):
         return [value]
     if not _is_block(value):
-        return [_quoted(value)]
+        return [write_quoted(value)]
     body = value.rstrip("\n")
     ends = len(value) - len(body)
     header = ("|-", "|", "|+")[min(ends, 2)]
@@ -92,6 +92,6 @@ def _is_block(text: str) -> bool:
     return all(line.strip(" \t") or not line for line in text.split("\n"))
 
 
-def _quoted(text: str) -> str:
+def write_quoted(text: str) -> str:
     """A JSON string is one of YAML; what YAML does not print, and what looks like a closing tag, is escaped."""
     return _ODD.sub(lambda m: f"\\u{ord(m[0]):04x}", write_canonical(text)).replace("</", "\\x3c/")

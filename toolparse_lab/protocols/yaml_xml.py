@@ -1,15 +1,10 @@
-"""`yaml_xml`: one element a call, named after the tool; between its tags stands one YAML 1.2 mapping.
-
-PyYAML splits the text into events, and nothing more: it knows YAML 1.1, builds by recursion and follows aliases.
-What a plain scalar means, what a mapping may hold and how deep it may go is said here.
-"""
+"""`yaml_xml`: one element a call, named after the tool; between its tags stands one YAML 1.2 mapping."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits
@@ -17,23 +12,20 @@ from ..scan import Scanner
 from ..schema.view import View, view_of
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
 from ..types import Edit, Span, Step
-from ..values import Value, escape_token, read_strict, same
-from .base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading, Tools
-from .morph_xml import ToolElements
+from ..values import Value, read_strict
+from .base import NEED_MORE, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
+from .json_mix import HERMES
+from .morph_xml import ElementCall, ToolElements
 from .results import YamlResult
 from .yaml_flat import read_flat
-from .yaml_scalar import resolve_plain
+from .yaml_reader import MAX_DEPTH, MappingReader, NoYaml
+from .yaml_repair import raw_texts, wrapping
 from .yaml_scan import YamlBody
 from .yaml_write import write_element
 
-_MAX_DEPTH = 100
 _LOOK = 256  # white space before the first key that is looked past
-
-_BRACKETS = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)")
-_FENCE = re.compile(r"\s*(?P<open>```[ \t]*(?:ya?ml)?[ \t]*\r?\n)(?:.*\n)?(?P<close>[ \t]*```[ \t]*)\s*\Z", re.DOTALL)
-_LINE = re.compile(r"^([ \t]*)\S", re.MULTILINE)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BREAKS = "\x85\u2028\u2029"  # line breaks in YAML 1.1, but not in 1.2
+_OPENER = "<tool_call>"  # around JSON it is a call of another format
+_ELEMENTS = ElementCall()
 
 _SPACE = re.compile(rf"\s{{0,{_LOOK}}}")
 _KEY = re.compile(
@@ -44,15 +36,43 @@ _KEY_SO_FAR = re.compile(r"(?:[\"'][^\"'\\\n]{0,128}[\"']?|[\w.$-]{0,128})[ \t]{
 
 @dataclass(frozen=True, slots=True)
 class YamlElements(ToolElements):
-    """Envelope: `<tool>` … `</tool>` around lines of YAML. Its scanner finds by itself where a body began anew."""
+    """Envelope: `<tool>` … `</tool>` around lines of YAML, whose scanner finds by itself where a body began anew.
+
+    `<tool_call>` around JSON opens as well: models fall back to it, whatever they were told. `hermes` reads it.
+    """
 
     restarts: tuple[str, ...] = ()
+    closers: tuple[str, ...] = ("</tool_call>",)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        own = ToolElements.heads(self, tools)
+        return (*own, _OPENER) if own and "tool_call" not in tools else own
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        found = ToolElements.open(self, text, pos, final, tools)
+        if found is not None or not tools or "tool_call" in tools:
+            return found
+        if not text.startswith(_OPENER, pos):
+            return NEED_MORE if not final and _OPENER.startswith(text[pos : pos + len(_OPENER)]) else None
+        end = pos + len(_OPENER)
+        m = _SPACE.match(text, end)
+        at = m.end() if m else end
+        if at == len(text):
+            return None if final or at - end >= _LOOK else NEED_MORE
+        return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
+
+    def closer_of(self, opening: Opening) -> str:
+        return self.closers[0] if opening.owner is HERMES else ToolElements.closer_of(self, opening)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        if opening.owner is HERMES:
+            return HERMES.envelope.scanner(opening, tools)
         return YamlBody(opening.name, tuple(tools))
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> bool | NeedMore:
         """Where another format has the same opener: the first line of the body is a parameter and a colon."""
+        if opening.owner is HERMES:
+            return False
         m = _SPACE.match(text, at)
         start = m.end() if m else at
         if start == len(text):
@@ -74,6 +94,8 @@ class YamlCall:
     """Codec: the parameters as the keys of one YAML mapping."""
 
     def strict(self, body: str, reading: Reading) -> bool:
+        if reading.opening.owner is HERMES:
+            return HERMES.codec.strict(body, reading)
         try:
             self.read(body, replace(reading, closed=True, repair=False))
         except Refusal:
@@ -82,247 +104,74 @@ class YamlCall:
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         opening = reading.opening
+        if opening.owner is HERMES:
+            return HERMES.codec.read(body, reading)
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
         tool = reading.tools.get(opening.name)
         view = view_of(tool.schema_json if tool else EMPTY_SCHEMA)
-        name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
         flat = read_flat(body, view) if reading.max_depth > 0 else None
         if flat is not None:
             value, where = flat
-            return (
-                Decoded(opening.name, value, name_span=name_span, places=lambda: where, unescape=_unescape_offsets),
-            )
+            return (_decoded(opening, value, lambda: where),)
+        if body.lstrip()[:1] == "<":
+            found = _elements(body, view, reading)
+            if found is not None:
+                return (found,)
+        return (self._mapping(body, view, reading),)
+
+    def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
+        depth = min(reading.max_depth, MAX_DEPTH)
         edits: tuple[Edit, ...] = ()
-        found = _Reader(body, min(reading.max_depth, _MAX_DEPTH))
+        reader = MappingReader(body, depth)
         try:
-            value = found.read(view)
-        except Refusal:
-            edits = _repairs(body) if reading.repair else ()
+            value = reader.read(view)
+        except Refusal as no:
+            if reading.repair:
+                edits = wrapping(body) or (raw_texts(body, view, depth) if isinstance(no, NoYaml) else ())
             if not edits:
                 raise
-            found = _Reader(apply_edits(body, edits), min(reading.max_depth, _MAX_DEPTH))
-            value = found.read(view)
-        places = found.places
+            reader = MappingReader(apply_edits(body, edits), depth)
+            value = reader.read(view)
+        places = reader.places
 
-        def find() -> dict[str, tuple[int, int]]:
+        def find() -> Places:
             back = EditMap(edits)
             return {p: back.raw_span(a, b) for p, (a, b) in places.items()}
 
-        return (
-            Decoded(
-                opening.name, value, name_span=name_span, edits=edits, steps=tuple(found.steps), places=find,
-                unescape=_unescape_offsets,
-            ),
-        )  # fmt: skip
+        return _decoded(reading.opening, value, find, edits, tuple(reader.steps))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
 
 
+def _elements(body: str, view: View, reading: Reading) -> Decoded | None:
+    """The parameters as elements, where each is one that the tool knows."""
+    try:
+        (found,) = _ELEMENTS.read(body, reading)
+    except Refusal:
+        return None
+    value = found.arguments
+    if not value or any(name not in view.properties for name in value):
+        return None
+    start = len(body) - len(body.lstrip())
+    step = Step("read", "read.element-parameters", "", Span(start, len(body.rstrip())), None, value)
+    return replace(found, steps=(step, *found.steps))
+
+
+def _decoded(
+    opening: Opening, value: Value, places: Callable[[], Places], edits: tuple[Edit, ...] = (),
+    steps: tuple[Step, ...] = (),
+) -> Decoded:  # fmt: skip
+    name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
+    return Decoded(
+        opening.name, value, name_span=name_span, edits=edits, steps=steps, places=places, unescape=_unescape_offsets
+    )
+
+
 def _unescape_offsets(raw: str) -> list[int] | None:
     """A text that YAML folds, indents or escapes keeps no simple place for each character."""
     return None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1))
-
-
-def _repairs(body: str) -> tuple[Edit, ...]:
-    """Edits that make a body YAML without touching what it says: a code fence around it, tabs before every line."""
-    edits: list[Edit] = []
-    fence = _FENCE.match(body)
-    start, end = 0, len(body)
-    if fence:
-        start, end = fence.end("open"), fence.start("close")
-        edits.append(Edit(Span(fence.start("open"), start), "", "yaml.fence"))
-    leads = [(m.start(1), m[1]) for m in _LINE.finditer(body, start, end)]
-    tabs = min((len(lead) - len(lead.lstrip("\t")) for _, lead in leads), default=0)
-    if tabs:
-        edits += [Edit(Span(at, at + tabs), "", "yaml.tabs") for at, _ in leads]
-    if fence:
-        edits.append(Edit(Span(end, fence.end("close")), "", "yaml.fence"))
-    return tuple(edits)
-
-
-class _Frame:
-    """One mapping or sequence under way."""
-
-    __slots__ = ("again", "box", "key", "path", "start", "view")
-
-    def __init__(self, box: Value, path: str, start: int, view: View | None) -> None:
-        self.box = box
-        self.path = path
-        self.start = start
-        self.view = view
-        self.key: str | None = None
-        self.again: list[tuple[str, Value]] = []  # keys that stood before, with their new values
-
-
-class _Reader:
-    """Reads one YAML document as a mapping; `places` and `steps` fill while it reads."""
-
-    def __init__(self, text: str, max_depth: int) -> None:
-        self.text = text
-        self.max_depth = max_depth
-        self.places: dict[str, tuple[int, int]] = {}
-        self.steps: list[Step] = []
-        self._frames: list[_Frame] = []
-        self._root: Value = None
-        self._back: dict[int, int] = {}
-
-    def read(self, view: View) -> dict[str, Value]:
-        """The mapping; raises Refusal."""
-        empty = True
-        for event, kind in self._events():
-            if kind == "DocumentStartEvent":
-                if not empty:
-                    raise Refusal("decode.yaml", "there is more than one document", event.start_mark.index)
-            elif kind == "ScalarEvent":
-                if empty and not event.value and event.start_mark.index == event.end_mark.index:
-                    self._root = {}  # a document marker with nothing behind it
-                    continue
-                self._scalar(event, view)
-                empty = False
-            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-                self._begin({} if kind == "MappingStartEvent" else [], event.start_mark.index, view)
-                empty = False
-            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-                self._end(event.end_mark.index)
-        root = {} if empty else self._root
-        if not isinstance(root, dict):
-            raise Refusal("decode.yaml", "the body is no mapping of parameters", 0)
-        self.places.setdefault("", (0, len(self.text)))
-        return root
-
-    def _events(self) -> Iterator[tuple[Any, str]]:
-        """PyYAML's events with the names of their kinds; what goes wrong there is a Refusal."""
-        import yaml
-
-        text = self.text
-        self._check_brackets()
-        if any(ch in text for ch in _BREAKS):
-            stand_ins = _unused(text, len(_BREAKS))
-            self._back = str.maketrans("".join(stand_ins), _BREAKS)
-            text = text.translate(str.maketrans(_BREAKS, "".join(stand_ins)))
-        try:
-            for event in yaml.parse(text, Loader=yaml.SafeLoader):
-                kind = type(event).__name__
-                if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-                    raise Refusal("decode.yaml", "anchors and aliases are not read", event.start_mark.index)
-                if getattr(event, "tag", None) is not None:
-                    raise Refusal("decode.yaml", "tags are not read", event.start_mark.index)
-                yield event, kind
-        except yaml.MarkedYAMLError as e:
-            mark = e.problem_mark or e.context_mark
-            at = mark.index if mark else 0
-            raise Refusal("decode.yaml", f"no YAML: {e.problem or e.context}", min(at, len(text))) from None
-        except yaml.reader.ReaderError as e:
-            raise Refusal("decode.yaml", "a character that YAML does not allow", min(e.position, len(text))) from None
-        except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as e:
-            raise Refusal("decode.yaml", f"no YAML: {type(e).__name__}", 0) from None
-
-    def _check_brackets(self) -> None:
-        """On one line PyYAML looks ahead through all brackets that are open, at a cost for each."""
-        depth = 0
-        for m in _BRACKETS.finditer(self.text):
-            if m["open"]:
-                depth += 1
-                if depth > _MAX_DEPTH:
-                    raise Refusal("decode.too-deep", f"brackets nest deeper than {_MAX_DEPTH}", m.start())
-            elif m["line"]:
-                depth = 0
-            elif m["close"]:
-                depth = max(0, depth - 1)
-
-    def _begin(self, box: Value, start: int, root: View) -> None:
-        frames = self._frames
-        if len(frames) >= self.max_depth:
-            raise Refusal("decode.too-deep", f"lists and mappings nest deeper than {self.max_depth}", start)
-        if frames and isinstance(frames[-1].box, dict) and frames[-1].key is None:
-            raise Refusal("decode.yaml", "a key is no text", start)
-        path, view = self._next(root)
-        self._put(box)
-        frames.append(_Frame(box, path, start, view))
-
-    def _end(self, end: int) -> None:
-        frame = self._frames.pop()
-        for key, value in frame.again:
-            first = frame.box[key]
-            if not same(first, value):
-                raise Refusal("decode.duplicate-key", f"{key!r} stands twice with different values", frame.start)
-            path = f"{frame.path}/{escape_token(key)}"
-            self.steps.append(Step("read", "read.equal-duplicate", path, None, [first, value], first))
-        while end > frame.start and self.text[end - 1].isspace():
-            end -= 1
-        self.places.setdefault(frame.path, (frame.start, end))
-
-    def _scalar(self, event: Any, root: View) -> None:
-        text = self._text(event.value)
-        frame = self._frames[-1] if self._frames else None
-        if frame is not None and isinstance(frame.box, dict) and frame.key is None:
-            frame.key = text
-            return
-        path, view = self._next(root)
-        value = resolve_plain(text, view) if event.style is None else text
-        self.places.setdefault(path, self._place(event))
-        self._put(value)
-
-    def _text(self, text: str) -> str:
-        if self._back:
-            text = text.translate(self._back)
-        if _SURROGATE.search(text):  # written as two escapes, as JSON does
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return text
-
-    def _place(self, event: Any) -> tuple[int, int]:
-        """Where a scalar stands, without its quotes or its header."""
-        start, end = event.start_mark.index, event.end_mark.index
-        if event.style in ("'", '"'):
-            return start + 1, end - 1
-        if event.style in ("|", ">"):
-            line = self.text.find("\n", start, end)
-            return (line + 1, end) if line >= 0 else (end, end)
-        return start, end
-
-    def _next(self, root: View) -> tuple[str, View | None]:
-        """The path and schema of the value that comes next."""
-        if not self._frames:
-            return "", root
-        frame = self._frames[-1]
-        view = frame.view
-        if isinstance(frame.box, dict):
-            key = frame.key or ""
-            return f"{frame.path}/{escape_token(key)}", view.child(key) if view else None
-        index = len(frame.box)
-        member = None
-        if view is not None:
-            member = view.prefix[index] if index < len(view.prefix) else view.items
-        return f"{frame.path}/{index}", member
-
-    def _put(self, value: Value) -> None:
-        if not self._frames:
-            self._root = value
-            return
-        frame = self._frames[-1]
-        if isinstance(frame.box, list):
-            frame.box.append(value)
-            return
-        key = frame.key or ""
-        frame.key = None
-        if key in frame.box:
-            frame.again.append((key, value))
-        else:
-            frame.box[key] = value
-
-
-def _unused(text: str, count: int) -> list[str]:
-    """Private characters that the text neither holds nor writes as an escape."""
-    lowered = text.lower()
-    found: list[str] = []
-    for code in range(0xE000, 0xF8FF):
-        if chr(code) not in text and f"{code:x}" not in lowered:
-            found.append(chr(code))
-            if len(found) == count:
-                return found
-    raise Refusal("decode.yaml", "the body uses every private character there is", 0)
 
 
 YAML_XML = Protocol(
