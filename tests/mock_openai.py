@@ -3,8 +3,10 @@
 What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before the answer),
 ``status=500``, ``status=429`` with ``after=0.1`` (Retry-After) and ``times=1`` (only the first so many), ``cut=3``
 (the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool``
-(a native tool call), ``say=...`` (the answer is everything after it, as a JSON string where ``escaped`` is said too;
-otherwise an echo of the last message).
+(a native tool call), ``noformat`` (HTTP 400 for a request with a response_format), ``abort=3`` (the connection breaks
+in the middle of the body after so many chunks), ``say=...`` (the answer is everything after it, as a JSON string where
+``escaped`` is said too; otherwise an echo of the last message). A request with ``n`` gets so many choices: the parts of
+the answer between ``~~``.
 """
 
 from __future__ import annotations
@@ -96,12 +98,16 @@ class MockOpenAI:
                 message = "This model's maximum context length is 10 tokens. Please reduce the length."
             self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
             return
+        if "noformat" in words and "response_format" in body:
+            self._send(http, 400, {"error": {"message": "response_format is not supported", "type": "mock"}})
+            return
         text = json.loads(text) if "escaped" in words else text or asked
         finish = "tool_calls" if "tool" in words else "length" if "length" in words else "stop"
         if body.get("stream"):
             self._stream(http, body, text, finish, order, words)
             return
-        message_out: dict[str, Any] = {"role": "assistant", "content": text}
+        texts = text.split("~~") if body.get("n") else [text]
+        message_out: dict[str, Any] = {"role": "assistant", "content": texts[0]}
         if "reason" in words:
             message_out["reasoning_content"] = "because"
         if "tool" in words:
@@ -119,7 +125,10 @@ class MockOpenAI:
                 "created": int(time.time()),
                 "model": body["model"],
                 "system_fingerprint": "mock_fp",
-                "choices": [{"index": 0, "message": message_out, "finish_reason": finish}],
+                "choices": [
+                    {"index": i, "message": {**message_out, "content": said}, "finish_reason": finish}
+                    for i, said in enumerate([message_out["content"], *texts[1:]])
+                ],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
             },
         )
@@ -148,17 +157,19 @@ class MockOpenAI:
         http.send_response(200)
         http.send_header("Content-Type", "text/event-stream")
         http.send_header("Connection", "close")
+        if "abort" in order:
+            http.send_header("Content-Length", "1000000")  # more than will come
         http.end_headers()
         http.close_connection = True
 
-        def event(delta: dict[str, Any], reason: str | None = None, **more: Any) -> None:
+        def event(delta: dict[str, Any], reason: str | None = None, index: int = 0, **more: Any) -> None:
             obj = {
                 "id": "mock-1",
                 "object": "chat.completion.chunk",
                 "created": 1,
                 "model": body["model"],
                 "system_fingerprint": "mock_fp",
-                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+                "choices": [{"index": index, "delta": delta, "finish_reason": reason}],
                 **more,
             }
             http.wfile.write(f"data: {json.dumps(obj)}\n\n".encode())
@@ -169,9 +180,15 @@ class MockOpenAI:
             event({"reasoning_content": "be"})
             event({"reasoning_content": "cause"})
         size = int(order.get("size", self.chunk_size))
-        pieces = [text[i : i + size] for i in range(0, len(text), size)]
-        for n, piece in enumerate(pieces):
-            if n == int(order.get("cut", -1)):
+        texts = text.split("~~") if body.get("n") else [text]
+        pieces = [
+            (choice, said[i : i + size])
+            for i in range(0, max(map(len, texts)), size)
+            for choice, said in enumerate(texts)
+            if i < len(said)
+        ]
+        for n, (choice, piece) in enumerate(pieces):
+            if n == int(order.get("cut", order.get("abort", -1))):
                 return
             if "tool" in words:
                 call: dict[str, Any] = {"index": 0, "function": {"arguments": piece}}
@@ -180,9 +197,10 @@ class MockOpenAI:
                     call["function"]["name"] = "get_weather"
                 event({"tool_calls": [call]})
             else:
-                event({"content": piece})
+                event({"content": piece}, index=choice)
             self.stopped.wait(float(order.get("gap", 0)))
-        event({}, finish)
+        for choice in range(len(texts)):
+            event({}, finish, choice)
         if (body.get("stream_options") or {}).get("include_usage"):
             event({}, None, choices=[], usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
         http.wfile.write(b"data: [DONE]\n\n")

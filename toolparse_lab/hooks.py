@@ -1,7 +1,8 @@
-"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, a protocol's reading methods.
+"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, a protocol's reading methods, a
+middleware's calls of litellm.
 
-The modules named here belong to L6 or, where a protocol asks the engine, to L3. They are imported when first asked
-for, never at import time.
+The modules named here belong to L6, to L5 (litellm) or, where a protocol asks the engine, to L3. They are imported
+when first asked for, never at import time.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import importlib
 from typing import Any
 
 _PROVIDERS = {
+    "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
+    "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
     "create_stream_parser": ("toolparse_lab.parts", "create_stream_parser"),
     "debug": ("toolparse_lab.notebook", "debug"),
     "extract_tool_call_segments": ("toolparse_lab.parts", "extract_tool_call_segments"),

@@ -1,0 +1,334 @@
+"""Streams with tool calls: what comes when, how they end, fail and are closed, beside litellm alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked_chunks, joined, litellm, run
+from tests.mock_openai import MockOpenAI
+from toolparse_lab import litellm_bridge
+
+OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[MockOpenAI]:
+    litellm()
+    with MockOpenAI() as running:
+        yield running
+
+
+def streamed(way: str, mock: MockOpenAI, text: str, **arguments: Any) -> list[Any]:
+    return checked_chunks(ask(way, mock, text, stream=True, tools=TOOLS, **arguments))
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_says_what_the_whole_answer_says(mock: MockOpenAI, way: str, size: int) -> None:
+    for text in (f"Let me see.\n{OSLO}\n{NOW}", OSLO, "plain < text", OSLO[:-20], f"a {OSLO} b", "  ", ""):
+        said_as = "escaped say=" + json.dumps(text)
+        whole = ask(way, mock, said_as, tools=TOOLS).choices[0]
+        said = joined(streamed(way, mock, f"size={size} {said_as}"))
+        assert said["content"] == (whole.message.content or "")
+        assert [c[1:] for c in said["calls"]] == calls_of(whole.message)
+        assert len({c[0] for c in said["calls"]}) == len(said["calls"])
+        assert said["reasons"] == [whole.finish_reason]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_chunks_make_the_message_again(mock: MockOpenAI, way: str) -> None:
+    chunks = streamed(way, mock, f"say=Well. {OSLO}{NOW}")
+    built = litellm().stream_chunk_builder(chunks).choices[0]
+    assert built.message.content.strip() == "Well."
+    assert calls_of(built.message) == [OSLO_CALL, ("now", "{}")]
+    assert built.finish_reason == "tool_calls"
+    assert built.message.role == "assistant"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_end_is_last_and_usage_after_it(mock: MockOpenAI, way: str) -> None:
+    for text in (OSLO, "hello", ""):
+        chunks = streamed(way, mock, "escaped say=" + json.dumps(text), stream_options={"include_usage": True})
+        *before, end, usage = chunks
+        assert end.choices[0].finish_reason == ("tool_calls" if text == OSLO else "stop")
+        assert {n: usage.usage.model_dump()[n] for n in USAGE} == USAGE
+        assert not any(getattr(c, "usage", None) for c in (*before, end))
+        assert all(c.choices[0].finish_reason is None for c in before)
+
+
+@pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
+def test_without_include_usage_the_hidden_usage_is_litellms(mock: MockOpenAI, way: str) -> None:
+    alone = ask("alone", mock, "say=" + OSLO, stream=True)
+    *_, end = streamed(way, mock, "say=" + OSLO)
+    assert set(end._hidden_params) == set(alone[-1]._hidden_params)
+    assert end._hidden_params["usage"].completion_tokens == alone[-1]._hidden_params["usage"].completion_tokens
+
+
+def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> None:
+    for source, model in ((litellm_bridge, "openai/m"), (litellm(), "toolparse/hermes/openai/m")):
+        at: dict[str, float] = {}
+        stream = source.completion(
+            model=model,
+            messages=[
+                {"role": "user", "content": f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on"}
+            ],
+            tools=TOOLS,
+            stream=True,
+            api_base=mock.url,
+            api_key=KEY,
+        )
+        for chunk in stream:
+            for choice in chunk.choices:
+                at["end"] = time.perf_counter()
+                at.setdefault("call" if choice.delta.tool_calls else "text" if choice.delta.content else "", at["end"])
+        assert at["text"] + 0.1 < at["call"] < at["end"] - 0.1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_reasoning_comes_once(mock: MockOpenAI, way: str) -> None:
+    given = joined(streamed(way, mock, f"reason say=Well. {OSLO}"))
+    assert (given["thought"], given["content"].strip()) == ("because", "Well.")
+    read = joined(streamed(way, mock, f"say=<think>not <tool_call> yet</think>{OSLO}"))
+    assert (read["thought"].strip(), read["content"]) == ("not <tool_call> yet", "")
+    for said in (given, read):
+        assert [c[1:] for c in said["calls"]] == [OSLO_CALL]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_choice_is_read_on_its_own(mock: MockOpenAI, way: str) -> None:
+    chunks = streamed(way, mock, f"say={OSLO}~~hello there~~a {NOW}", n=3, stream_options={"include_usage": True})
+    said = [joined(chunks, i) for i in range(3)]
+    assert [s["content"].strip() for s in said] == ["", "hello there", "a"]
+    assert [[c[1:] for c in s["calls"]] for s in said] == [[OSLO_CALL], [], [("now", "{}")]]
+    assert said[0]["reasons"] == ["tool_calls"]
+    if "drop-in" in way:  # litellm sends the end of the first choice only
+        assert [s["reasons"] for s in said] == [["tool_calls"], ["stop"], ["tool_calls"]]
+    assert chunks[-1].usage.total_tokens == 15
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_that_the_provider_made_itself_pass(mock: MockOpenAI, way: str) -> None:
+    said = joined(streamed(way, mock, 'tool say={"city":"Rome"}'))
+    assert said["calls"] == [("call_0", "get_weather", '{"city":"Rome"}')]
+    assert said["reasons"] == ["tool_calls"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_forced_choice_is_one_call_at_the_end(mock: MockOpenAI, way: str) -> None:
+    said = 'say={"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}'
+    chunks = streamed(way, mock, said, tool_choice="required")
+    assert [c[1:] for c in joined(chunks)["calls"]] == [OSLO_CALL]
+    assert joined(chunks)["reasons"] == ["tool_calls"]
+    assert joined(chunks)["content"] == ""
+    failed = joined(streamed(way, mock, "say=I would rather not.", tool_choice="required"))
+    assert (failed["content"], failed["calls"], failed["reasons"]) == ("I would rather not.", [], ["stop"])
+
+
+@pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
+def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
+    module = litellm()
+    arguments: dict[str, Any] = {
+        "model": "openai/m",
+        "messages": [{"role": "user", "content": "say=" + OSLO}],
+        "tools": TOOLS,
+        "stream": True,
+        "api_base": mock.url,
+        "api_key": KEY,
+    }
+
+    async def made() -> Any:
+        stream = await litellm_bridge.acompletion(**arguments)
+        assert [c async for c in stream]
+        return stream
+
+    stream = run(made) if way.startswith("async") else litellm_bridge.completion(**arguments)
+    assert isinstance(stream, module.CustomStreamWrapper)
+    assert stream.model == "m"
+    assert stream._hidden_params["additional_headers"]["llm_provider-content-type"] == "text/event-stream"
+    assert stream.hidden_params is stream._hidden_params
+    assert stream._response_headers["content-type"] == "text/event-stream"
+    assert iter(stream) is stream
+    if not way.startswith("async"):
+        assert list(stream)
+        assert list(stream) == []
+
+
+def test_a_sync_stream_can_be_read_with_async_for(mock: MockOpenAI) -> None:
+    async def work() -> list[Any]:
+        stream = litellm_bridge.completion(
+            "openai/m",
+            [{"role": "user", "content": "say=" + OSLO}],
+            tools=TOOLS,
+            stream=True,
+            api_base=mock.url,
+            api_key=KEY,
+        )
+        return [chunk async for chunk in stream]
+
+    assert [c[1:] for c in joined(run(work))["calls"]] == [OSLO_CALL]
+
+
+@pytest.mark.parametrize("way", ["drop-in", "provider"])
+@pytest.mark.parametrize("status", ["400", "401", "404", "429", "500", "503"])
+def test_failures_before_the_first_chunk_are_litellms_own(mock: MockOpenAI, way: str, status: str) -> None:
+    failures = []
+    for each in ("alone", way, "async alone", "async " + way):
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - compared below
+            ask(each, mock, f"status={status}", stream=True, tools=None if each.endswith("alone") else TOOLS)
+        e: Any = caught.value
+        # The provider's async stream is asked when it is first read, and litellm wraps what fails then.
+        failures.append(getattr(e, "original_exception", None) or e if each == "async provider" else e)
+    assert len({type(e) for e in failures}) == 1
+    assert len({e.status_code for e in failures}) == 1
+
+
+BREAKS = {
+    "held text": "Well. <tool_ca",
+    "open call": OSLO[:-30],
+    "plain": "one two three",
+    "call before": OSLO + " and so",
+}
+
+
+@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
+def test_a_stream_that_breaks_loses_no_text(mock: MockOpenAI, way: str, text: str, provider: str) -> None:
+    module = litellm()
+
+    def read(each: str) -> tuple[list[Any], BaseException | None]:
+        """What came, and how it failed."""
+        got: list[Any] = []
+        is_provider = each.endswith("provider")
+        source: Any = litellm_bridge if each.endswith("drop-in") else module
+        arguments: dict[str, Any] = {
+            "model": f"toolparse/hermes/{provider}/m" if is_provider else f"{provider}/m",
+            "messages": [{"role": "user", "content": f"abort={-(-len(text) // 4)} say={text}      more"}],
+            "stream": True,
+            "api_base": mock.url,
+            "api_key": KEY,
+            "max_retries": 0,
+            **({} if each.endswith("alone") else {"tools": TOOLS}),
+        }
+        if not each.startswith("async"):
+            try:
+                got.extend(source.completion(**arguments))
+            except Exception as e:
+                return got, e
+            return got, None
+
+        async def work() -> BaseException | None:
+            try:
+                async for chunk in await source.acompletion(**arguments):
+                    got.append(chunk)  # noqa: PERF401 - what came before a failure is kept
+            except Exception as e:
+                return e
+            return None
+
+        return got, run(work)
+
+    alone, alone_failed = read("async alone" if way.startswith("async") else "alone")
+    ours, failed = read(way)
+    assert alone_failed is not None
+    assert type(failed) is type(alone_failed)
+    said = joined(ours)
+    raw = joined(alone)["content"]
+    if "call before" in text or text.startswith(OSLO):
+        assert [c[1:] for c in said["calls"]] == [OSLO_CALL]
+        assert said["content"] == raw.removeprefix(OSLO)
+    else:
+        assert (said["content"], said["calls"]) == (raw, [])
+    assert said["reasons"] == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_that_just_ends_is_what_litellm_makes_of_it(mock: MockOpenAI, way: str) -> None:
+    alone = joined(ask("alone", mock, f"cut=8 say={OSLO}", stream=True))
+    said = joined(streamed(way, mock, f"cut=8 say={OSLO}"))
+    assert (said["content"], said["reasons"], said["calls"]) == (alone["content"], alone["reasons"], [])
+
+
+@pytest.mark.parametrize("way", ["drop-in", "provider"])
+def test_closing_a_stream_closes_the_connection(way: str) -> None:
+    litellm()
+
+    def arguments(mock: MockOpenAI) -> dict[str, Any]:
+        return {
+            "model": "openai/m" if way == "drop-in" else "toolparse/hermes/openai/m",
+            "messages": [{"role": "user", "content": "gap=0.02 size=1 say=" + "abc " * 500}],
+            "tools": TOOLS,
+            "stream": True,
+            "api_base": mock.url,
+            "api_key": KEY,
+        }
+
+    source: Any = litellm_bridge if way == "drop-in" else litellm()
+    with MockOpenAI() as mock:
+        if way == "drop-in":
+            stream = source.completion(**arguments(mock))
+            next(stream)
+            stream.close()
+            assert next(stream, None) is None
+            assert gone(mock)
+
+        async def closed() -> None:
+            stream = await source.acompletion(**arguments(mock))
+            await stream.__anext__()
+            await stream.aclose()
+            if way == "drop-in":
+                assert [chunk async for chunk in stream] == []
+            assert await asyncio.to_thread(gone, mock)
+
+        async def cancelled() -> None:
+            stream = await source.acompletion(**arguments(mock))
+
+            async def read() -> None:
+                async for _ in stream:
+                    pass
+
+            task = asyncio.create_task(read())
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(gone, mock)
+
+        run(closed)
+        run(cancelled)
+
+
+def gone(mock: MockOpenAI) -> bool:
+    """Whether the mock has noticed within a second that nobody reads its answer."""
+    for _ in range(100):
+        if mock.running == 0:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
+    async def one(i: int) -> list[Any]:
+        stream = await litellm_bridge.acompletion(
+            "openai/m",
+            [{"role": "user", "content": f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}"}],
+            tools=TOOLS,
+            stream=True,
+            api_base=mock.url,
+            api_key=KEY,
+        )
+        return [chunk async for chunk in stream]
+
+    async def all_of_them() -> list[list[Any]]:
+        return await asyncio.gather(*(one(i) for i in range(8)))
+
+    for i, chunks in enumerate(run(all_of_them)):
+        said = joined(chunks)
+        assert said["content"].strip() == str(i)
+        assert [c[1:] for c in said["calls"]] == [("get_weather", f'{{"city":"City {i}","days":2}}')]

@@ -1,0 +1,112 @@
+"""litellm's stream object with tool calls in it: an iterator, an async iterator, and closable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections import deque
+from typing import Any
+
+from ..middleware import ToolCallMiddleware, Turn
+from .chunks import ChunkReader
+from .refusal import refusal
+
+
+def stream_of(litellm: Any, inner: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a CustomStreamWrapper."""
+    return _stream_class(litellm)(inner, ChunkReader(litellm.types.utils, middleware, turn), turn)
+
+
+@functools.lru_cache(maxsize=1)
+def _stream_class(litellm: Any) -> Any:
+    """Made when first needed, because importing litellm takes seconds."""
+
+    class ToolCallStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
+        """What is not said here is the inner stream's: headers, hidden parameters, model, logging."""
+
+        def __init__(self, inner: Any, reader: ChunkReader, turn: Turn) -> None:
+            self._inner = inner
+            self._reader = reader
+            self._turn = turn
+            self._ready: deque[Any] = deque()
+            self._failure: Exception | None = None
+            self._ended = False
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_inner":  # half made or half gone
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+        def __del__(self) -> None:
+            """The inner stream has its own."""
+
+        def __next__(self) -> Any:
+            while True:
+                if self._ready or self._ended:
+                    return self._held(StopIteration)
+                try:
+                    made = self._reader.feed(next(self._inner))
+                except StopIteration:
+                    self._end()
+                except Exception as e:
+                    self._end(e)
+                else:
+                    if len(made) == 1:
+                        return made[0]
+                    self._ready.extend(made)
+
+        async def __anext__(self) -> Any:
+            while True:
+                if self._ready or self._ended:
+                    return self._held(StopAsyncIteration)
+                try:
+                    made = self._reader.feed(await self._inner.__anext__())
+                except StopAsyncIteration:
+                    self._end()
+                except asyncio.CancelledError:
+                    await self.aclose()
+                    raise
+                except Exception as e:
+                    self._end(e)
+                else:
+                    if len(made) == 1:
+                        return made[0]
+                    self._ready.extend(made)
+
+        def _end(self, failure: Exception | None = None) -> None:
+            """No more will come. After a failure the text held back is given first, and then the failure."""
+            self._ended = True
+            self._ready.extend(self._reader.close(cut=failure is not None))
+            if failure is not None:
+                self._failure = refusal(failure, self._turn) or failure
+
+        def _held(self, end: type[Exception]) -> Any:
+            if self._ready:
+                return self._ready.popleft()
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                raise failure
+            raise end
+
+        def close(self) -> None:
+            """Ends the stream and closes the provider's connection, of a stream that `completion` made."""
+            self._drop()
+            source = self._inner.completion_stream
+            for closable in (source, getattr(source, "response", None)):
+                close = getattr(closable, "close", None)
+                if close is not None and not inspect.iscoroutinefunction(close):
+                    with contextlib.suppress(Exception):
+                        close()
+
+        async def aclose(self) -> None:
+            """Ends the stream and closes the provider's connection, as litellm does."""
+            self._drop()
+            await self._inner.aclose()
+
+        def _drop(self) -> None:
+            self._ended, self._failure = True, None
+            self._ready.clear()
+
+    return ToolCallStream
