@@ -373,7 +373,7 @@ def _generate(case: dict[str, Any]) -> dict[str, Any]:
     asked = (case.get("providerOptions") or {}).get("toolCallMiddleware", {})
     summary: dict[str, str] | None = {} if "debugSummary" in asked else None
     parts: list[dict[str, Any]] = []
-    finish = case.get("finishReason", "stop")
+    finish = "stop"
     for item in case.get("content") or [{"type": "text", "text": case["text"]}]:
         if item["type"] == "text":
             answer = middleware.wrap_generate(turn, item["text"], finish_reason=finish, debug_summary=summary)
@@ -385,7 +385,7 @@ def _generate(case: dict[str, Any]) -> dict[str, Any]:
             parts.append(item)
             continue
         finish = answer.finish_reason
-    out = {"parts": parts, "onError": errors, "finishReason": finish.replace("_", "-")}
+    out: dict[str, Any] = {"parts": parts, "onError": errors, "finishReason": finish.replace("_", "-")}
     if summary is not None:
         out["debugSummary"] = {"originalText": summary["original_text"], "toolCalls": summary["tool_calls"]}
     return out
@@ -403,7 +403,7 @@ def _wrap_stream(case: dict[str, Any]) -> dict[str, Any]:
     middleware = _middleware(case, errors)
     stream = middleware.wrap_stream(_turn(case, middleware))
     deltas = [d for chunk in case["chunks"] if isinstance(chunk, str) for d in stream.feed(chunk)]
-    last, answer = stream.close(case.get("finishReason", "stop"))
+    last, answer = stream.close("stop")
     events = list(_as_events([*deltas, *last], seed=case.get("compat") == "seed"))
     events.append({"type": "finish", "finishReason": answer.finish_reason.replace("_", "-")})
     out = {

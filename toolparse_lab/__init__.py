@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .middleware import (
         create_dynamic_if_then_else_schema,
         create_tool_middleware,
+        fix_tool_call_with_schema,
         gemma_tool_middleware,
         hermes_tool_middleware,
         xml_tool_middleware,
@@ -70,6 +71,7 @@ _LATE = {
     "create_tool_middleware": "toolparse_lab.middleware",
     "example_cases": "toolparse_lab.evals.shipped",
     "example_recording": "toolparse_lab.evals.shipped",
+    "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",
     "load_cases": "toolparse_lab.evals.cases",
@@ -110,6 +112,7 @@ __all__ = [
     "errors",
     "example_cases",
     "example_recording",
+    "fix_tool_call_with_schema",
     "gemma_tool_middleware",
     "get_schema_type",
     "hermes_tool_middleware",

@@ -11,6 +11,7 @@ from ..parts import PartStream, failures_of, parts_of
 from .answer import Answer
 from .choice import create_dynamic_if_then_else_schema
 from .core import AnswerStream, ToolCallMiddleware, Turn, create_tool_middleware
+from .native import fix_tool_call_with_schema
 
 if TYPE_CHECKING:
     gemma_tool_middleware: ToolCallMiddleware
@@ -32,6 +33,7 @@ __all__ = [
     "create_dynamic_if_then_else_schema",
     "create_tool_middleware",
     "failures_of",
+    "fix_tool_call_with_schema",
     "gemma_tool_middleware",
     "hermes_tool_middleware",
     "parts_of",

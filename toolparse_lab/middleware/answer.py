@@ -32,7 +32,7 @@ from ..types import (
 
 Delta = dict[str, Any]
 _ALPHABET = string.ascii_letters + string.digits
-_DONE = (None, "stop", "other")  # finish reasons that a call turns into "tool_calls"
+_DONE = (None, "stop", "other", "unknown")  # finish reasons that a call turns into "tool_calls"
 
 
 @dataclass(frozen=True)

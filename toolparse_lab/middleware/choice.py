@@ -104,6 +104,8 @@ def _kind_and_name(given: Any) -> tuple[Kind, str | None]:
     inner = given.get("function")
     body = inner if isinstance(inner, Mapping) else given
     name = next((n for k in ("name", "toolName", "tool_name") if isinstance(n := body.get(k), str) and n), None)
+    if name is None and isinstance(kind, str) and kind not in ("tool", *_OURS):
+        name = kind  # a tool of the provider's, by its type
     if name is None:
         raise BadToolChoice("a tool choice names the tool", got=dict(given), expected=_EXPECTED)
     return "tool", name

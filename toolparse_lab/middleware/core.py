@@ -25,6 +25,7 @@ from .compat import Ways, ways_of
 from .failures import tell_failures
 from .forced import parse_forced, parse_like_seed
 from .history import Message, Writer, rewrite_history
+from .native import coerce_call
 
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
@@ -112,18 +113,20 @@ class ToolCallMiddleware:
         """What a whole answer says.
 
         content: its text, None, or a list of content parts, whose texts are read as one. reasoning: what the provider
-        said as reasoning. tool_calls: calls that the provider read itself, in OpenAI shape; they are kept.
+        said as reasoning. tool_calls: calls that the provider read itself, in OpenAI shape; they are kept, behind those
+        of the text, with their arguments coerced.
         debug_summary: is filled with `original_text` and `tool_calls` (JSON text), and nothing is logged at level
         'parse'. Raises UnreadableInput for a content that is none of these.
         """
-        native = tuple(tool_calls)
         if not turn.active:
-            return passed_through(content, finish_reason, native)
+            return passed_through(content, finish_reason, tool_calls)
+        by_name = {t.name: t for t in turn.tools}
+        native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
         text = _text_of(content)
         level = debug.debug_level()
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             debug.log_raw(text)
-        if turn.forced:
+        if turn.forced and (text.strip() or not native):
             result = self._read_forced(turn, text)
         else:
             result = parse(text, self.protocol, turn.tools, self.ways.batch)
@@ -292,8 +295,8 @@ def create_tool_middleware(
     Raises UnknownProtocol and BadOptions.
     """
     known = adapt(protocol) if not isinstance(protocol, str) else None
-    chosen = known or protocol_of(protocol)
-    if isinstance(chosen, Protocol) and chosen.id == "auto":
+    chosen = None if protocol == "auto" else known or protocol_of(protocol)
+    if chosen is None or chosen.id == "auto":
         raise BadOptions("'auto' only reads", got="auto", hint="name the protocol that the model is to be told of")
     for name, value, allowed in (
         ("placement", placement, ("first", "last")),

@@ -27,10 +27,11 @@ def parse_forced(
     allowed: the tools of which one must be called. Reasoning before the call is reasoning. Where there is not exactly
     one call of such a tool, the result has no call and a problem `choice.no-call`.
     """
+    own = parse(raw, protocol, tools, options)
+    raw = own.raw  # halves of a character that came apart are joined there
     strict = _whole(raw, Span(0, len(raw)), (), allowed, replace(options, repair=False), protocol)
     if isinstance(strict, ParseResult):
         return strict
-    own = parse(raw, protocol, tools, options)
     before = _reasoning_before(own)
     rest = Span(before[-1].span.end if before else 0, len(raw))
     after = _markup_behind(own, len(before))

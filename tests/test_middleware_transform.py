@@ -1,0 +1,370 @@
+"""What is sent instead of a request with tools: the prompt, the history as text, nothing of the caller's changed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.errors import BadMessage, BadOptions, UnknownToolCallId
+from toolparse_lab.middleware import ToolCallMiddleware
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather by city",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+}
+LOC = {"type": "function", "function": {"name": "get_loc", "parameters": {"type": "object", "properties": {}}}}
+TOOLS = [WEATHER, LOC]
+HERMES = tp.create_tool_middleware("hermes")
+
+
+def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def sent(messages: Any, middleware: ToolCallMiddleware = HERMES, **more: Any) -> list[dict[str, Any]]:
+    """The rewritten messages behind the system prompt."""
+    params = middleware.transform_params({"messages": messages, "tools": TOOLS, **more}).params
+    rewritten: list[dict[str, Any]] = params["messages"]
+    return rewritten[1:] if rewritten and rewritten[0]["role"] == "system" else rewritten
+
+
+def test_tools_go_into_a_system_prompt_and_everything_else_is_kept() -> None:
+    given = {
+        "model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "hi"}], "tools": TOOLS,
+        "tool_choice": "auto", "parallel_tool_calls": False, "response_format": {"type": "text"}, "stream": True,
+    }  # fmt: skip
+    before = copy.deepcopy(given)
+    turn = HERMES.transform_params(given)
+    assert given == before
+    assert set(turn.params) == {"model", "temperature", "messages", "response_format", "stream"}
+    system, user = turn.params["messages"]
+    assert system["role"] == "system"
+    assert "get_weather" in system["content"]
+    assert "<tool_call>" in system["content"]
+    assert user == {"role": "user", "content": "hi"}
+    assert (turn.choice, turn.tool_name, turn.active, turn.forced) == ("auto", None, True, False)
+    assert [t.name for t in turn.tools] == ["get_weather", "get_loc"]
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_the_prompt_is_merged_with_a_system_message_at_the_beginning(role: str) -> None:
+    messages = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    first = HERMES.transform_params({"messages": messages, "tools": TOOLS}).params["messages"]
+    assert [m["role"] for m in first] == [role, "user"]
+    assert first[0]["content"].endswith("\n\nBe brief.")
+    last = tp.create_tool_middleware("hermes", placement="last")
+    assert (
+        last.transform_params({"messages": messages, "tools": TOOLS})
+        .params["messages"][0]["content"]
+        .startswith("Be brief.\n\n")
+    )
+
+
+def test_a_system_message_further_down_stays_there() -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "system", "content": "late"}]
+    first = HERMES.transform_params({"messages": messages, "tools": TOOLS}).params["messages"]
+    assert [m["role"] for m in first] == ["system", "user", "system"]
+    assert first[2]["content"] == "late"
+    last = tp.create_tool_middleware("hermes", placement="last").transform_params(
+        {"messages": messages, "tools": TOOLS}
+    )
+    assert [m["role"] for m in last.params["messages"]] == ["user", "system", "system"]
+
+
+def test_parts_of_a_system_message_with_marks_are_kept() -> None:
+    marked = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
+    messages = [{"role": "system", "content": [marked]}]
+    (system,) = HERMES.transform_params({"messages": messages, "tools": TOOLS}).params["messages"]
+    assert system["content"][-1] == marked
+    assert system["content"][0]["text"].endswith("\n\n")
+
+
+def test_an_empty_conversation_and_one_without_tools() -> None:
+    assert [m["role"] for m in HERMES.transform_params({"messages": [], "tools": TOOLS}).params["messages"]] == [
+        "system"
+    ]
+    for tools in (None, []):
+        turn = HERMES.transform_params({"messages": [{"role": "user", "content": "hi"}], "tools": tools})
+        assert turn.params == {"messages": [{"role": "user", "content": "hi"}]}
+        assert not turn.active
+    assert HERMES.transform_params({}).params == {"messages": []}
+
+
+def test_calls_of_the_history_become_text_behind_what_was_said() -> None:
+    said = {
+        "role": "assistant",
+        "content": "ok",
+        "tool_calls": [call("1", "get_weather", city="A"), call("2", "get_loc")],
+    }
+    (message,) = sent([said])[:1]
+    assert message == {
+        "role": "assistant",
+        "content": 'ok\n<tool_call>{"name":"get_weather","arguments":{"city":"A"}}</tool_call>\n'
+        '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>',
+    }
+    silent = {**said, "content": None, "reasoning_content": "hm"}
+    (message,) = sent([silent])
+    assert message["reasoning_content"] == "hm"
+    assert message["content"].startswith("<tool_call>")
+
+
+def test_the_call_form_before_tool_calls_is_read_too() -> None:
+    old = [
+        {"role": "assistant", "content": None, "function_call": {"name": "get_loc", "arguments": "{}"}},
+        {"role": "function", "name": "get_loc", "content": "here"},
+    ]
+    assert sent(old) == [
+        {"role": "assistant", "content": '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'},
+        {"role": "user", "content": '<tool_response>{"name":"get_loc","content":"here"}</tool_response>'},
+    ]
+
+
+def test_parts_of_an_ai_sdk_are_read() -> None:
+    errors: list[Any] = []
+    middleware = tp.create_tool_middleware("hermes", on_error=lambda *a: errors.append(a))
+    parts = [
+        {"type": "reasoning", "text": "hm"},
+        {"type": "text", "text": "ok"},
+        {"type": "tool-call", "toolCallId": "1", "toolName": "get_weather", "input": {"city": "A"}},
+        {"type": "weird", "x": 1},
+    ]
+    result = {
+        "type": "tool-result",
+        "toolCallId": "1",
+        "toolName": "get_weather",
+        "output": {"type": "json", "value": 3},
+    }
+    got = sent([{"role": "assistant", "content": parts}, {"role": "tool", "content": [result]}], middleware)
+    assert got == [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "reasoning", "text": "hm"},
+                {
+                    "type": "text",
+                    "text": 'ok\n<tool_call>{"name":"get_weather","arguments":{"city":"A"}}</tool_call>\n'
+                    '{"type":"weird","x":1}',
+                },
+            ],
+        },
+        {"role": "user", "content": '<tool_response>{"name":"get_weather","content":3}</tool_response>'},
+    ]
+    assert [m for m, _ in errors] == [
+        "tool-call-middleware: unknown assistant content; stringifying for provider compatibility"
+    ]
+
+
+class Dumped:
+    """A message as clients return it."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        return {k: v for k, v in self.fields.items() if not (exclude_none and v is None)}
+
+
+def test_messages_of_clients_are_read() -> None:
+    said = Dumped(role="assistant", content=None, tool_calls=[call("1", "get_loc")], function_call=None)
+    assert sent([said]) == [
+        {"role": "assistant", "content": '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'}
+    ]
+
+
+def test_results_of_parallel_calls_stand_in_the_calls_order() -> None:
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [call("a", "get_weather", city="A"), call("b", "get_loc")]},
+        {"role": "tool", "tool_call_id": "b", "content": "here"},
+        {"role": "tool", "tool_call_id": "a", "content": "rain"},
+        {"role": "user", "content": "so?"},
+    ]
+    assert sent(messages)[1] == {
+        "role": "user",
+        "content": '<tool_response>{"name":"get_weather","content":"rain"}</tool_response>\n'
+        '<tool_response>{"name":"get_loc","content":"here"}</tool_response>\nso?',
+    }
+
+
+def test_an_id_that_is_used_again_names_the_last_call() -> None:
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [call("0", "get_weather", city="A")]},
+        {"role": "tool", "tool_call_id": "0", "content": "rain"},
+        {"role": "assistant", "content": "", "tool_calls": [call("0", "get_loc")]},
+        {"role": "tool", "tool_call_id": "0", "content": "here"},
+    ]
+    assert [m["content"] for m in sent(messages) if m["role"] == "user"] == [
+        '<tool_response>{"name":"get_weather","content":"rain"}</tool_response>',
+        '<tool_response>{"name":"get_loc","content":"here"}</tool_response>',
+    ]
+
+
+def test_a_result_of_no_call_is_an_error_unless_it_names_its_tool() -> None:
+    stray = {"role": "tool", "tool_call_id": "zz", "content": "x"}
+    with pytest.raises(UnknownToolCallId, match="zz"):
+        sent([stray])
+    assert sent([{**stray, "name": "get_loc"}])[0]["content"].startswith('<tool_response>{"name":"get_loc"')
+
+
+@pytest.mark.parametrize(
+    ("result", "content"),
+    [
+        ({"content": '{"a": 1}'}, '"{\\"a\\": 1}"'),  # the text of a file stays the text of a file
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, '"a\\nb"'),
+        ({"content": "no", "is_error": True}, '"[Error: no]"'),
+        ({"content": {"type": "error-json", "value": {"e": 1}}}, '"[Error: {\\"e\\":1}]"'),
+        ({"content": {"type": "execution-denied", "reason": "no"}}, '"[Execution Denied: no]"'),
+        ({"content": None}, "null"),
+        ({"content": "</tool_response>"}, '"\\u003c/tool_response>"'),
+    ],
+)
+def test_what_a_result_may_be(result: dict[str, Any], content: str) -> None:
+    (message,) = sent([{"role": "tool", "name": "get_loc", **result}])
+    assert message["content"] == f'<tool_response>{{"name":"get_loc","content":{content}}}</tool_response>'
+
+
+def test_images_of_results_and_users_are_kept_when_messages_merge() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    file = {"type": "file", "file": {"file_id": "f1"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "a"}, file]},
+        {"role": "tool", "name": "get_loc", "content": [{"type": "text", "text": "seen"}, image]},
+        {"role": "user", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    before = copy.deepcopy(messages)
+    (message,) = sent(messages)
+    assert messages == before
+    response = '<tool_response>{"name":"get_loc","content":"seen\\n[Image]"}</tool_response>'
+    assert message["content"] == [
+        {"type": "text", "text": "a"}, file,
+        {"type": "text", "text": response}, image,
+        {"type": "text", "text": "b\nc"},
+    ]  # fmt: skip
+
+
+def test_users_of_different_names_are_not_merged() -> None:
+    messages = [{"role": "user", "name": "x", "content": "a"}, {"role": "user", "name": "y", "content": "b"}]
+    assert sent(messages) == messages
+
+
+def test_what_is_sent_is_the_callers_in_no_part() -> None:
+    part = {"type": "image_url", "image_url": {"url": "u"}}
+    (message,) = sent([{"role": "user", "content": [part]}])
+    message["content"][0]["image_url"]["url"] = "other"
+    assert part["image_url"]["url"] == "u"
+
+
+def test_arguments_that_do_not_fit_or_are_no_json_are_written_as_they_were() -> None:
+    odd = [
+        {"id": "1", "type": "function", "function": {"name": "get_weather", "arguments": a}}
+        for a in ('{"days":"3"}', "{")
+    ]
+    (message,) = sent([{"role": "assistant", "content": None, "tool_calls": odd}])
+    assert message["content"] == (
+        '<tool_call>{"name":"get_weather","arguments":{"days":"3"}}</tool_call>\n'
+        '<tool_call>{"name":"get_weather","arguments":"{"}</tool_call>'
+    )
+
+
+def test_a_call_that_the_format_cannot_write_is_shown_as_json() -> None:
+    errors: list[Any] = []
+    middleware = tp.create_tool_middleware("morph_xml", on_error=lambda *a: errors.append(a))
+    (message,) = sent([{"role": "assistant", "content": None, "tool_calls": [call("1", "no name", a=1)]}], middleware)
+    assert json.loads(message["content"])["function"]["name"] == "no name"
+    assert len(errors) == 1
+    assert errors[0][1]["toolName"] == "no name"
+
+
+def test_seed_results_and_results_of_ones_own() -> None:
+    messages = [{"role": "tool", "name": "get_loc", "content": {"type": "text", "value": "here"}}]
+    seed = '<tool_response>{"toolName":"get_loc","result":{"type":"text","value":"here"}}</tool_response>'
+    for middleware in (
+        tp.create_tool_middleware("hermes", compat="seed"),
+        tp.create_tool_middleware("hermes", result_format="seed"),
+    ):
+        assert sent(messages, middleware)[0]["content"] == seed
+    own = tp.create_tool_middleware("hermes", result_format=lambda r: f"{r.name} said {r.content}")
+    assert sent(messages, own)[0]["content"] == "get_loc said here"
+
+
+def test_original_schemas_read_the_arguments_and_are_not_shown() -> None:
+    stripped = {"name": "get_weather", "parameters": {"type": "object", "properties": {"days": {}}}}
+    turn = HERMES.transform_params(
+        {"messages": [], "tools": [stripped]},
+        original_tool_schemas={"get_weather": {"type": "object", "properties": {"days": {"type": "integer"}}}},
+    )
+    assert "integer" not in turn.params["messages"][0]["content"]
+    answer = HERMES.wrap_generate(turn, '<tool_call>{"name":"get_weather","arguments":{"days":"3"}}</tool_call>')
+    assert answer.tool_calls[0]["function"]["arguments"] == '{"days":3}'
+
+
+def test_provider_tools_are_left_out_and_said_to_be() -> None:
+    errors: list[Any] = []
+    middleware = tp.create_tool_middleware("hermes", on_error=lambda *a: errors.append(a))
+    turn = middleware.transform_params({"messages": [], "tools": [{"type": "web_search"}, LOC]})
+    assert [t.name for t in turn.tools] == ["get_loc"]
+    assert [m["tool"] for _, m in errors] == [{"type": "web_search"}]
+    assert not middleware.transform_params({"messages": [], "tools": [{"type": "web_search"}]}).active
+
+
+def test_a_template_of_ones_own() -> None:
+    by_function = tp.create_tool_middleware(
+        "hermes", tool_system_prompt_template=lambda tools: f"T{len(json.loads(tools))}"
+    )
+    assert by_function.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0]["content"] == "T2"
+    by_text = tp.create_tool_middleware("hermes", tool_system_prompt_template="Use {{tools_json}}")
+    assert "get_loc" in by_text.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("messages", ["hi", [{"content": "x"}], [1], {"role": "user"}])
+def test_what_is_no_conversation(messages: Any) -> None:
+    with pytest.raises(BadMessage):
+        HERMES.transform_params({"messages": messages, "tools": TOOLS})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"placement": "middle"}, {"tool_choice_by": "magic"}, {"compat": "old"}, {"result_format": "x"},
+        {"on_error": 1}, {"options": {"coerce": "x"}}, {"options": 1},
+    ],
+)  # fmt: skip
+def test_bad_options(options: dict[str, Any]) -> None:
+    with pytest.raises(BadOptions):
+        tp.create_tool_middleware("hermes", **options)
+
+
+def test_auto_cannot_write_and_functions_were_replaced() -> None:
+    with pytest.raises(BadOptions, match="auto"):
+        tp.create_tool_middleware("auto")
+    with pytest.raises(BadOptions, match="tools"):
+        HERMES.transform_params({"messages": [], "functions": []})
+
+
+def test_an_on_error_that_raises_breaks_nothing() -> None:
+    def fail(message: str, metadata: Any) -> None:
+        raise RuntimeError(message)
+
+    middleware = tp.create_tool_middleware("hermes", on_error=fail)
+    assert sent([{"role": "assistant", "content": [{"type": "weird"}]}], middleware)[0]["content"] == '{"type":"weird"}'
+
+
+def test_presets() -> None:
+    said = [{"role": "assistant", "content": None, "tool_calls": [call("1", "get_loc")]}]
+    for middleware, opener in (
+        (tp.hermes_tool_middleware, "<tool_call>"), (tp.gemma_tool_middleware, "```tool_call"),
+        (tp.xml_tool_middleware, "<get_loc"),
+    ):  # fmt: skip
+        assert sent(said, middleware)[0]["content"].startswith(opener)

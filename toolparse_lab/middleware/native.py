@@ -1,0 +1,48 @@
+"""Tool calls that came as such, not as text: their arguments brought to the tools' schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..schema.coerce import coerce
+from ..toolspec import ToolSpec, tool_specs
+from ..types import Policy
+from ..values import read_strict, write_canonical
+
+_RAN = ("providerExecuted", "provider_executed")
+
+
+def fix_tool_call_with_schema(call: Mapping[str, Any], tools: Any) -> dict[str, Any]:
+    """The call with its arguments coerced to its tool's schema by the policy 'middleware', as JSON text.
+
+    call: `{toolName, input}`, or a tool call in OpenAI shape; what else it holds is kept. Calls that the provider ran
+    itself, calls of unknown tools and arguments that are no JSON or fit already stay as they are. Raises BadToolSpec.
+
+    >>> tool = {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}
+    >>> fix_tool_call_with_schema({"toolName": "f", "input": '{"a": "1"}'}, [tool])
+    {'toolName': 'f', 'input': '{"a":1}'}
+    """
+    return coerce_call(call, {t.name: t for t in tool_specs(tools)}, "middleware")
+
+
+def coerce_call(call: Mapping[str, Any], tools: Mapping[str, ToolSpec], policy: Policy) -> dict[str, Any]:
+    """`fix_tool_call_with_schema` by any policy."""
+    fixed = dict(call)
+    inner = fixed.get("function")
+    body = dict(inner) if isinstance(inner, Mapping) else fixed
+    tool = tools.get(str(body.get("toolName", body.get("name"))))
+    key = "input" if "input" in body else "arguments"
+    given = body.get(key)
+    if tool is None or given is None or any(fixed.get(k) for k in _RAN):
+        return fixed
+    try:
+        value = read_strict(given if isinstance(given, str) else write_canonical(given))
+    except (TypeError, ValueError, RecursionError):
+        return fixed
+    coerced = coerce(value, tool.schema_json, policy)
+    if coerced.steps or not isinstance(given, str):
+        body[key] = write_canonical(coerced.value)
+    if isinstance(inner, Mapping):
+        fixed["function"] = body
+    return fixed
