@@ -64,7 +64,7 @@ def element(name: str, inner: list[str]) -> str:
     return f"<{name}>{''.join(inner)}</{name}>"
 
 
-FLAT = st.builds(element, st.sampled_from(NAMES), st.lists(st.sampled_from(WORDS), max_size=3))
+FLAT = st.builds(element, st.sampled_from([*NAMES, "texts", "list"]), st.lists(st.sampled_from(WORDS), max_size=3))
 GAP = st.sampled_from(["", "", "\n", "  ", "\r\n\t", "\u00a0"])
 CLEAN = st.lists(GAP | FLAT, max_size=9)
 ROUGH = st.lists(FLAT | st.sampled_from(MARKUP) | st.sampled_from(WORDS), max_size=9)
@@ -86,6 +86,14 @@ def test_as_the_tolerant_reader(body: str, view: Any, repair: bool) -> None:
     assert wrapper_name(body, view) is None
     assert list(flat.value) != [TEXT_KEY]
     assert outcome(body, view, repair) == (list(flat.value.items()), flat.places(), [])
+
+
+def test_a_list_that_repeats_its_element_is_flat() -> None:
+    body = "<texts>a</texts><n>1</n>\n<texts> b</texts><list> 1 </list><list>2</list><texts>&lt;</texts>"
+    flat = read_flat(body, VIEWS[0], TEXT_KEY)
+    assert flat is not None
+    assert flat.value == {"texts": ["a", " b", "<"], "n": "1", "list": ["1", "2"]}
+    assert outcome(body, VIEWS[0], False) == (list(flat.value.items()), flat.places(), [])
 
 
 @pytest.mark.parametrize("name", ["s", "s2", "e", "n", "z", "u", "b", "any", "r", "texts", "list", "bare", "o"])
