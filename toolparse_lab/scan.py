@@ -63,21 +63,37 @@ def partial_start(text: str, literals: tuple[str, ...]) -> int:
     return m.start() if m else len(text)
 
 
+class _Delimiters:
+    """What a JSON body is looked through for, compiled once for its delimiters."""
+
+    __slots__ = (
+        "block", "clean", "closers", "double", "firsts", "line", "literals", "longest", "loose", "openers", "outside",
+        "single",
+    )  # fmt: skip
+
+    def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
+        self.closers = closers
+        self.openers = openers
+        self.literals = closers + openers
+        self.firsts = {lit[0] for lit in self.literals}
+        self.longest = max(map(len, self.literals))
+        ends = "|".join(re.escape(c) for c in closers) or "(?!)"
+        begins = "|".join(re.escape(o) for o in openers) or "(?!)"
+        self.outside = re.compile(rf"""(?P<close>{ends})|(?P<open>{begins})|["']|//|/\*""")
+        # What is plainly neither string damage nor delimiter is skipped in one match, whole clean strings included.
+        firsts = re.escape("".join(self.firsts))
+        self.clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
+        # Control characters matter only while the body may still be strict JSON.
+        self.double = re.compile(rf"(?P<close>{ends})|[\"\\\x00-\x1f]")
+        self.loose = re.compile(rf'(?P<close>{ends})|["\\]')
+        self.single = re.compile(rf"(?P<close>{ends})|['\\]")
+        self.line = re.compile(rf"(?P<close>{ends})|\n")
+        self.block = re.compile(rf"(?P<close>{ends})|\*/")
+
+
 @lru_cache(maxsize=512)
-def _json_patterns(closers: tuple[str, ...], openers: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    ends = "|".join(re.escape(c) for c in closers) or "(?!)"
-    begins = "|".join(re.escape(o) for o in openers) or "(?!)"
-    outside = re.compile(rf"""(?P<close>{ends})|(?P<open>{begins})|["']|//|/\*""")
-    # What is plainly neither string damage nor delimiter is skipped in one match, whole clean strings included.
-    firsts = re.escape("".join({lit[0] for lit in closers + openers}))
-    clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
-    # Control characters matter only while the body may still be strict JSON.
-    double = re.compile(rf"(?P<close>{ends})|[\"\\\x00-\x1f]")
-    double_loose = re.compile(rf'(?P<close>{ends})|["\\]')
-    single = re.compile(rf"(?P<close>{ends})|['\\]")
-    line = re.compile(rf"(?P<close>{ends})|\n")
-    block = re.compile(rf"(?P<close>{ends})|\*/")
-    return outside, clean, double, double_loose, single, line, block
+def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
+    return _Delimiters(closers, openers)
 
 
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
@@ -95,22 +111,11 @@ class JsonBody:
     closes the body.
     """
 
-    __slots__ = (
-        "_at", "_block", "_clean", "_closers", "_double", "_firsts", "_follow", "_hidden", "_line", "_literals",
-        "_longest", "_loose",
-        "_openers", "_outside", "_previous", "_single", "_state", "_strict",
-    )  # fmt: skip
+    __slots__ = ("_at", "_by", "_follow", "_hidden", "_previous", "_state", "_strict")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
-        self._closers = closers
-        self._openers = openers
-        self._literals = closers + openers
-        self._firsts = {lit[0] for lit in self._literals}
-        self._longest = max(map(len, self._literals))
-        (self._outside, self._clean, self._double, self._loose, self._single, self._line, self._block) = _json_patterns(
-            closers, openers
-        )
-        self._follow = _Follow(openers)
+        self._by = _delimiters(closers, openers)
+        self._follow: _Follow | None = None
         self._at = 0  # characters settled so far
         self._state = _OUTSIDE
         self._strict = True  # nothing yet that strict JSON forbids
@@ -126,6 +131,7 @@ class JsonBody:
             whole = self._whole_body(tail)
             if whole is not None:
                 return whole
+        by = self._by
         pos = 0
         size = len(tail)
         at = self._at
@@ -133,10 +139,10 @@ class JsonBody:
             state = self._state
             if state == _OUTSIDE:
                 if self._hidden is None:
-                    skipped = self._clean.match(tail, pos)
+                    skipped = by.clean.match(tail, pos)
                     if skipped:
                         pos = skipped.end()
-                m = self._outside.search(tail, pos)
+                m = by.outside.search(tail, pos)
                 if not m:
                     break
                 if m["close"] is not None:
@@ -159,15 +165,17 @@ class JsonBody:
                 pos = m.end()
                 continue
             pattern = (
-                (self._double if self._strict else self._loose) if state == _DOUBLE
-                else self._single if state == _SINGLE
-                else self._line if state == _LINE
-                else self._block
+                (by.double if self._strict else by.loose) if state == _DOUBLE
+                else by.single if state == _SINGLE
+                else by.line if state == _LINE
+                else by.block
             )  # fmt: skip
             m = pattern.search(tail, pos)
             if not m:
                 break
             if m["close"] is not None:
+                if self._follow is None:
+                    self._follow = _Follow(by.openers)
                 follows = self._follow.check(tail, m.end(), at, final)
                 if follows is None:
                     return self._settle(tail, m.start(), m.start())
@@ -208,7 +216,7 @@ class JsonBody:
                 if self._hidden:
                     return Close(*self._hidden, "rescued", seen=at + m.end())
                 pos = m.end()
-        hold = size if final else max(pos, partial_start(tail, self._literals))
+        hold = size if final else max(pos, partial_start(tail, by.literals))
         if not final and self._state in (_OUTSIDE, _BLOCK) and tail.endswith(("/", "*")):
             hold = min(hold, max(pos, size - 1))
         return self._settle(tail, hold, size)
@@ -221,10 +229,11 @@ class JsonBody:
         except (StopIteration, ValueError, RecursionError):
             return None
         end = _JSON_SPACE.match(tail, end).end()  # type: ignore[union-attr]  # as above
-        for closer in self._closers:
+        for closer in self._by.closers:
             if tail.startswith(closer, end):
-                if any(tail.find(lit, 0, end + len(lit) - 1) >= 0 for lit in self._literals):
-                    return None
+                for literal in self._by.literals:
+                    if tail.find(literal, 0, end + len(literal) - 1) >= 0:
+                        return None
                 return Close(end, end + len(closer), "closer")
         return None
 
@@ -239,10 +248,11 @@ class JsonBody:
 
     def _may_begin(self, tail: str, pos: int) -> bool:
         """Whether a delimiter may begin at `pos` and go on behind the tail."""
-        if tail[pos] not in self._firsts or len(tail) - pos >= self._longest:
+        by = self._by
+        if tail[pos] not in by.firsts or len(tail) - pos >= by.longest:
             return False
         rest = tail[pos:]
-        return any(lit.startswith(rest) for lit in self._literals)
+        return any(lit.startswith(rest) for lit in by.literals)
 
     def _before(self, tail: str, pos: int) -> str:
         """The last character before `pos` that is no white space."""
