@@ -17,8 +17,8 @@ import toolparse_lab as tp
 from toolparse_lab import errors, rxml
 from toolparse_lab.rjson.positions import apply_edits
 from toolparse_lab.rxml import fast
+from toolparse_lab.rxml.element import Manner
 from toolparse_lab.rxml.parsing import VOID
-from toolparse_lab.rxml.tree import Manner
 from toolparse_lab.schema.view import view_of
 from toolparse_lab.values import leaves
 

@@ -12,8 +12,8 @@ from typing import Any
 from ..schema.scalars import SPACE
 from ..schema.view import View
 from ..values import Value
+from .element import Manner
 from .shape import holds_items, is_text, item_view, kind_of, member_view, wants_one
-from .tree import Manner
 
 # Sections; what lxml normalises; namespaces; references, which may be white space that is not to be trimmed.
 _UNSURE = ("<!", "<?", "\r", "xmlns", "&#")

@@ -13,9 +13,9 @@ from functools import lru_cache
 from ..schema.scalars import SPACE
 from ..schema.view import View
 from ..values import Value, escape_token
+from .marks import NAME
 from .shape import item_view, kind_of, member_view, narrow
 from .text import unescape
-from .tree import NAME
 
 _LONGEST = 8192  # a longer body takes its time to be searched, which the tolerant reader does as fast
 _ELEMENTS = re.compile(r"<([^\s<>/=\"'!?]++)>([^<]*+)</\1>([ \t\r\n]*+)")

@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 from ..errors import BadOptions, RXMLParseError
 from ..rjson.damage import Refusal
 from ..schema.scalars import SPACE
+from .element import Element, Manner, walk
+from .marks import ATTRIBUTE
 from .parsing import MAX_DEPTH, VOID, error_of
 from .stringifier import write_attributes, write_text
 from .text import unescape
-from .tree import ATTRIBUTE, Element, Manner, read_tree, walk
+from .tree import read_tree
 
 Node: TypeAlias = dict[str, Any]
 Nodes: TypeAlias = Sequence[Node | str]

@@ -14,9 +14,9 @@ from ..schema.view import View, view_of
 from ..schema.walk import Walk
 from ..types import Edit, Span, Step
 from ..values import Num, Value, plain_number, pointer_get
+from .element import Manner
 from .fast import read_well_formed
 from .reader import TEXT_KEY, ElementReader, wrapper_name
-from .tree import Manner
 
 VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")

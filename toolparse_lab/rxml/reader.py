@@ -14,10 +14,12 @@ from ..rjson.positions import apply_edits
 from ..schema.view import View
 from ..types import Edit
 from ..values import Value, escape_token
+from .element import Element, Manner, walk
+from .marks import ATTRIBUTE, MARK
 from .shape import is_text, item_view, kind_of, may_be_object, wants_one
 from .text import joined_text, unescape, unescape_offsets
 from .text import raw_text as raw_text_of
-from .tree import ATTRIBUTE, MARK, Element, Manner, read_tree, walk
+from .tree import read_tree
 
 __all__ = ["TEXT_KEY", "ElementReader", "text_params", "unescape", "unescape_offsets", "wrapper_name"]
 

@@ -7,76 +7,18 @@ text. Repairs are edits of the raw text; without `repair`, what would need one i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
 
 from ..rjson.damage import Refusal
-from ..schema.scalars import SPACE
 from ..schema.view import View
 from ..types import Edit, Span
+from .element import Element, Manner
+from .marks import BLANK, CLOSE_TAIL, CLOSER, DOCTYPE, DOUBT, ITEM, MARK, own_tags, raw_tags
 from .shape import holds_items, item_view, kind_of, member_view, narrow
 
-NAME = r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?]++"
-_ATTRIBUTE = (
-    r"[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"  # quoted or bare
-)
-MARK = re.compile(
-    rf"(?P<skip><!\[CDATA\[|<!--|<\?|<![A-Za-z])"
-    rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{NAME})[ \t\r\n]*+>"
-    rf"|<(?P<open>{NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
-)
-ATTRIBUTE = re.compile(r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?")
-_CLOSER = re.compile(rf"</[ \t\r\n]*+({NAME})")
-_CLOSE_TAIL = re.compile(rf"[ \t\r\n]*+>(?=[{SPACE}]*+(?:<|\Z))")  # and a tag or the end follows
-_DOUBT = re.compile(r"<(?:/[ \t\r\n]|!\[CDATA\[)")  # before a closing tag: it may not be the one that is meant
-_DOCTYPE = re.compile(r"<![A-Za-z](?:[^<>\[\]\"']|\"[^\"]*\"|'[^']*')*+(?:\[(?:[^\]\"']|\"[^\"]*\"|'[^']*')*+\]\s*+)?>")
 _MAX_DECLARATION = 16_384  # a longer one is text: looking for its end would cost too much at each of many
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _KINDS = {"<!--": "comment", "<![CDATA[": "cdata", "<?": "instruction"}
-_SPACE = re.compile(rf"[{SPACE}]*+")
-_ITEM = re.compile(r"\s*+<(?:item|[0-9]+)(?=[\s/>])")
 _CODE = frozenset(("script", "style"))
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How to read. `void` names elements without an inside, unless the schema names them; `code` makes script and
-    style hold text; `loose` takes white space in `</ name>` as it is and refuses sections that are not closed."""
-
-    repair: bool = False
-    closed: bool = True
-    void: frozenset[str] = frozenset()
-    code: bool = False
-    loose: bool = False
-    max_depth: int = 100
-
-
-@dataclass(slots=True, eq=False)
-class Element:
-    """One element: `<` of its tag at `begin`, its inside [start, end), the end of its closing tag at `after`.
-
-    `index` counts the elements of its name before it. `pieces` are the stretches between its children: (start, end,
-    kind), kind: text, cdata, comment, instruction or doctype. `view` says what the schema says of its value.
-    `lists`: it holds the items of a list.
-    """
-
-    name: str
-    begin: int
-    start: int
-    end: int
-    after: int
-    view: View | None
-    parent: Element | None
-    index: int = 0
-    depth: int = 0
-    raw: bool = False
-    code: bool = False
-    lists: bool | None = None  # None until its first child is seen
-    attributes: tuple[int, int] = (0, 0)
-    children: list[Element] = field(default_factory=list)
-    pieces: list[tuple[int, int, str]] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 def read_tree(
@@ -90,16 +32,6 @@ def read_tree(
     root = builder.build()
     builder.edits.sort(key=lambda e: (e.span.start, e.span.end))
     return root, builder.edits
-
-
-def walk(root: Element) -> Iterator[Element]:
-    """Every element but the root, parents before their children, in the order of the text."""
-    stack = list(reversed(root.children))
-    while stack:
-        element = stack.pop()
-        yield element
-        if element.children:
-            stack.extend(reversed(element.children))
 
 
 class _Builder:
@@ -150,7 +82,7 @@ class _Builder:
         """Where a comment, CDATA section, instruction or declaration ends; -1 where it is text."""
         mark = _ENDS.get(skip)
         if mark is None:
-            found = _DOCTYPE.match(self.text, m.start(), m.start() + _MAX_DECLARATION) if self._allowance > 0 else None
+            found = DOCTYPE.match(self.text, m.start(), m.start() + _MAX_DECLARATION) if self._allowance > 0 else None
             if found is None:
                 self._allowance -= _MAX_DECLARATION
             return found.end() if found else -1
@@ -197,7 +129,7 @@ class _Builder:
         closer = f"</{name}>"
         inner = self.text.find("<", start)
         plain = self.text.startswith(closer, inner) if inner >= 0 else False  # nothing but text inside
-        if raw and kind == "array" and not plain and (_ITEM.match(self.text, start) or self.wraps_list(element)):
+        if raw and kind == "array" and not plain and (ITEM.match(self.text, start) or self.wraps_list(element)):
             raw = False
         if not raw and view is None and self.manner.code and name in _CODE:
             raw = element.code = True
@@ -249,7 +181,7 @@ class _Builder:
         return end is not None and element.index == 0
 
     def past_space(self, pos: int) -> int:
-        m = _SPACE.match(self.text, pos)
+        m = BLANK.match(self.text, pos)
         return m.end() if m else pos
 
     # text whose markup is content
@@ -268,12 +200,12 @@ class _Builder:
         """Ends an element at its first closing tag where nothing else can be meant, which is nearly always so."""
         text, start, name = self.text, element.start, element.name
         at = text.find("</" + name, start)
-        tail = _CLOSE_TAIL.match(text, at + 2 + len(name)) if at >= 0 else None
+        tail = CLOSE_TAIL.match(text, at + 2 + len(name)) if at >= 0 else None
         if tail is None:
             return False
         if text.find("<", start, at) >= 0:
             parent = element.parent
-            if text.find("<" + name, start, at) >= 0 or _DOUBT.search(text, start, at):
+            if text.find("<" + name, start, at) >= 0 or DOUBT.search(text, start, at):
                 return False
             if parent is not None and parent is not self.root and text.find("</" + parent.name, start, at) >= 0:
                 return False
@@ -447,7 +379,7 @@ class _Builder:
     def never_closed(self, name: str, start: int) -> bool:
         """Whether no closing tag of this name stands behind `start`."""
         if self._closers is None:
-            self._closers = {m[1]: m.start() for m in _CLOSER.finditer(self.text)}
+            self._closers = {m[1]: m.start() for m in CLOSER.finditer(self.text)}
         return self._closers.get(name, -1) < start
 
     def spend(self, characters: int, at: int) -> None:
@@ -455,23 +387,3 @@ class _Builder:
         self._allowance -= characters
         if self._allowance < 0:
             raise Refusal("decode.xml", "too many tags without their closing tags", at)
-
-
-@lru_cache(maxsize=512)
-def own_tags(name: str) -> re.Pattern[str]:
-    """An element's own tags, and what hides them."""
-    own = re.escape(name)
-    return re.compile(
-        rf"(?P<skip><!\[CDATA\[)|<(?P<close>/)[ \t\r\n]*+{own}[ \t\r\n]*+>|<{own}(?:\s[^<>]*?)?(?P<empty>/?)>"
-    )
-
-
-@lru_cache(maxsize=512)
-def raw_tags(name: str, parent: str) -> re.Pattern[str]:
-    """What matters in raw text: its own tags, its parent's closing tag, and CDATA, which hides them."""
-    own = re.escape(name)
-    over = rf"|(?P<over></{re.escape(parent)}[ \t\r\n]*+>)" if parent and parent != name else "|(?P<over>(?!))"
-    return re.compile(
-        rf"(?P<skip><!\[CDATA\[)|<(?P<close>/)(?P<gap>[ \t\r\n]*+){own}[ \t\r\n]*+>"
-        rf"|<{own}(?:\s[^<>]*?)?(?P<empty>/?)>{over}"
-    )
