@@ -43,18 +43,17 @@ class Writer:
 
     def call(self, call: Mapping[str, Any]) -> str:
         """A call of the history as the model would have written it."""
-        name, tool = _name_of(call), None
-        if name is not None:
-            tool = self.tools.get(name)
+        name = _name_of(call) or ""
+        said = {"type": "tool-call", "toolCallId": _call_id(call), "toolName": name, "input": _arguments_of(call)}
         try:
             try:
-                return str(self.protocol.format_tool_call(call, tool))
+                return str(self.protocol.format_tool_call(said, self.tools.get(name)))
             except UnwritableCall:
                 # What was said once may not fit the schema; without it, it is written as it was.
-                return str(self.protocol.format_tool_call(call))
+                return str(self.protocol.format_tool_call(said))
         except UnwritableCall as e:
             self.tell(_UNWRITABLE, toolCall=call, toolName=name, message=e.message)
-            return _json(call)
+            return _json({"name": name, "arguments": said["input"]})
 
 
 @dataclass
@@ -176,6 +175,13 @@ def _name_of(call: Mapping[str, Any]) -> str | None:
     inner = call.get("function")
     body = inner if isinstance(inner, Mapping) else call
     return next((n for k in ("toolName", "tool_name", "name") if isinstance(n := body.get(k), str) and n), None)
+
+
+def _arguments_of(call: Mapping[str, Any]) -> Any:
+    inner = call.get("function")
+    body = inner if isinstance(inner, Mapping) else call
+    given = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
+    return "{}" if given is None or given == "" else given
 
 
 def _call_id(part: Mapping[str, Any]) -> Any:
