@@ -8,8 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolparse_lab.protocols.base import NeedMore
 from toolparse_lab.protocols.element_scan import ElementBody
+from toolparse_lab.protocols.morph_xml import MORPH_XML
 from toolparse_lab.scan import Close
+from toolparse_lab.toolspec import ToolSpec
 
 PIECES = [
     "<s>", "</s>", "</s >", "</ s>", "<s/>", "<s a='1'>", "<n>", "</n>", "<n>1</n>", "<s>x</s>", "<f>", "</f>", "</f >",
@@ -42,3 +45,43 @@ def test_hostile_text_stays_linear(piece: str) -> None:
     start = time.process_time()
     scanner(whole=True).scan(text, True)
     assert time.process_time() - start < 3
+
+
+def opened(text: str, final: bool, *names: str) -> str | None:
+    """The tool that is opened at the beginning of the text; '…' where more text must be waited for."""
+    found = MORPH_XML.envelope.open(text, 0, final, {name: ToolSpec(name) for name in names})
+    if found is None or isinstance(found, NeedMore):
+        return found and "…"
+    span = found.name_span
+    assert span is not None
+    assert text[span.start : span.end] == found.name
+    assert text[found.end - 1] == ">"
+    return found.name + "/" * found.whole
+
+
+@pytest.mark.parametrize(
+    ("text", "final", "name"),
+    [
+        ("<get>", False, "get"),
+        ("<get_more>", False, "get_more"),
+        ("<get k='>'>", False, "get"),
+        ("<get/>", False, "get/"),
+        ("<get />", True, "get/"),
+        ("<get_other>", False, None),
+        ("<get", False, "…"),
+        ("<get", True, None),
+        ("<get_", False, "…"),
+        ("<get_o", False, None),
+        ("<get ", False, "…"),
+        ("<get <", False, None),
+        ("<get<get>", False, None),
+        ("<a/b>", False, "a/b"),
+        ("<a/>", False, "a/"),
+        ("<a b>", False, "a"),
+    ],
+)
+def test_which_tool_is_opened(text: str, final: bool, name: str | None) -> None:
+    names = ("get", "get_more", "a", "a/b", "a b")
+    assert opened(text, final, *names) == name
+    if "/b" not in text:  # without odd names the tool is looked up instead of tried
+        assert opened(text, final, "get", "get_more", "a") == name
