@@ -374,7 +374,11 @@ def _generate(case: dict[str, Any]) -> dict[str, Any]:
     summary: dict[str, str] | None = {} if "debugSummary" in asked else None
     parts: list[dict[str, Any]] = []
     finish = "stop"
-    for item in case.get("content") or [{"type": "text", "text": case["text"]}]:
+    content = case.get("content") or [{"type": "text", "text": case["text"]}]
+    if turn.forced:  # one call, however many parts its text comes in
+        said = "".join(i["text"] for i in content if i["type"] == "text")
+        content = [*(i for i in content if i["type"] != "text"), {"type": "text", "text": said}]
+    for item in content:
         if item["type"] == "text":
             answer = middleware.wrap_generate(turn, item["text"], finish_reason=finish, debug_summary=summary)
             parts += [_part(p) for p in (parts_of(answer.result) if answer.result else [item])]

@@ -122,15 +122,29 @@ def test_reasoning_of_the_text_and_of_the_provider() -> None:
 
 
 def test_contents_in_parts_are_read_as_one_text() -> None:
-    parts = [
-        {"type": "text", "text": GOOD[:20]},
-        {"type": "image_url", "image_url": {}},
-        {"type": "text", "text": GOOD[20:]},
+    image = {"type": "image_url", "image_url": {"url": "u"}}
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    parts = [thought, {"type": "text", "text": f"so {GOOD[:20]}"}, {"type": "text", "text": GOOD[20:]}]
+    answer = HERMES.wrap_generate(turn_of(), parts)
+    assert [c["function"] for c in answer.tool_calls] == [FIXED]
+    assert answer.message["content"] == "so "
+    assert answer.message["reasoning_content"] == "hm"
+    assert HERMES.wrap_generate(turn_of(), [image, *parts]).message["content"] == [
+        {"type": "text", "text": "so "},
+        image,
     ]
-    assert [c["function"] for c in HERMES.wrap_generate(turn_of(), parts).tool_calls] == [FIXED]
     assert HERMES.wrap_generate(turn_of(), None).message == {"role": "assistant", "content": None}
     with pytest.raises(UnreadableInput):
         HERMES.wrap_generate(turn_of(), 3)
+
+
+def test_of_several_calls_in_one_body_those_that_are_ok_are_made_and_the_others_told() -> None:
+    told: list[Any] = []
+    middleware = tp.create_tool_middleware("hermes", on_error=lambda *a: told.append(a))
+    text = '<tool_call>[{"name":"nope","arguments":{}},{"name":"get_loc","arguments":{}}]</tool_call>'
+    answer = middleware.wrap_generate(turn_of(), text)
+    assert [c["function"]["name"] for c in answer.tool_calls] == ["get_loc"]
+    assert [(m["toolName"], m["code"]) for _, m in told] == [("nope", "call.unknown-tool")]
 
 
 def test_the_providers_own_calls_stand_behind_those_of_the_text() -> None:

@@ -261,7 +261,7 @@ def test_users_of_different_names_are_not_merged() -> None:
 
 
 def test_what_is_sent_is_the_callers_in_no_part() -> None:
-    part = {"type": "image_url", "image_url": {"url": "u"}}
+    part: dict[str, Any] = {"type": "image_url", "image_url": {"url": "u"}}
     (message,) = sent([{"role": "user", "content": [part]}])
     message["content"][0]["image_url"]["url"] = "other"
     assert part["image_url"]["url"] == "u"

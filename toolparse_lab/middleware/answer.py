@@ -1,8 +1,8 @@
 """What a model said, as a message in OpenAI shape: whole, or in deltas that add up to the same message.
 
-Calls that are `ok` become tool calls. Every other call stays in the content as its original text, so that nothing is
-lost. White space alone between a call, reasoning or markup and the next is no content; an answer of nothing but white
-space stays what it is.
+Calls that are `ok` become tool calls. A body none of whose calls is ok stays in the content as its original text, so
+that nothing is lost. White space alone between a call, reasoning or markup and the next is no content; an answer of
+nothing but white space stays what it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import UnreadableInput
 from ..protocols.base import Protocol
 from ..scan import partial_start
 from ..toolspec import ToolSpec
@@ -62,6 +63,48 @@ class Answer:
             return ""
         segments = (s.span.of(self.result.raw) for s in self.result.segments if s.kind in ("call", "recovered"))
         return "\n\n".join(segments)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a provider gave as content: its text, the reasoning among its parts, and images and the like."""
+
+    text: str
+    reasoning: str = ""
+    media: tuple[Any, ...] = ()
+
+    def beside(self, content: str | None) -> Any:
+        """The content of the message: the text that is left, with what is no text."""
+        if not self.media:
+            return content or None
+        return [*([{"type": "text", "text": content}] if content else []), *self.media]
+
+
+def read_content(content: Any) -> Said:
+    """The content of an assistant's message; raises UnreadableInput for what is no text, None or list of parts."""
+    if content is None or isinstance(content, str):
+        return Said(content or "")
+    if not isinstance(content, (list, tuple)):
+        raise UnreadableInput("this is no content", got=type(content).__name__, expected="text, None or parts")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    media: list[Any] = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            texts.append(part)
+        elif kind == "text" and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif kind in ("reasoning", "thinking"):
+            thoughts.append(_thought(part))
+        else:
+            media.append(part)
+    return Said("".join(texts), "\n".join(t for t in thoughts if t), tuple(media))
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    inner = part.get("text", part.get("thinking"))
+    return inner if isinstance(inner, str) else read_content(inner if isinstance(inner, list) else None).text
 
 
 def new_call_id() -> str:

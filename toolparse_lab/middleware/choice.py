@@ -43,28 +43,33 @@ class Choice:
         return self.kind in ("required", "tool")
 
 
-def read_tools(tools: Any, original_schemas: Mapping[str, Any] | None = None) -> Offered:
+def read_tools(tools: Any) -> Offered:
     """The tools of a request in any shape `ToolSpec.of` takes; definitions of another type are the provider's.
 
-    original_schemas: name -> the schema to read arguments by, where it is not the one that the model is shown.
-    Raises BadToolSpec, and BadOptions for schemas that are no mapping.
+    Raises BadToolSpec.
     """
-    many = list(tools) if isinstance(tools, Iterable) and not isinstance(tools, (str, bytes, Mapping, type)) else None
-    if many is None:
-        specs, provider = tool_specs(tools), []
-    else:
-        provider = [t for t in many if isinstance(t, Mapping) and t.get("type") not in _OURS]
-        specs = tool_specs([t for t in many if not (isinstance(t, Mapping) and t.get("type") not in _OURS)])
-    if original_schemas is not None and not isinstance(original_schemas, Mapping):
-        raise BadOptions("original_tool_schemas is a mapping", got=type(original_schemas).__name__, expected="name: {}")
-    originals = original_schemas or {}
-    specs = tuple(
-        ToolSpec.of({"name": s.name, "description": s.description, "parameters": originals[s.name]})
-        if s.name in originals
-        else s
-        for s in specs
+    if not isinstance(tools, Iterable) or isinstance(tools, (str, bytes, Mapping, type)):
+        return Offered(tool_specs(tools))
+    ours: list[Any] = []
+    provider: list[Mapping[str, Any]] = []
+    for tool in tools:
+        if isinstance(tool, Mapping) and tool.get("type") not in _OURS:
+            provider.append(tool)
+        else:
+            ours.append(tool)
+    return Offered(tool_specs(ours), tuple(provider))
+
+
+def with_schemas(tools: Sequence[ToolSpec], schemas: Mapping[str, Any] | None) -> tuple[ToolSpec, ...]:
+    """The tools with other schemas, by name; raises BadOptions where they are no mapping, and BadToolSpec."""
+    if schemas is not None and not isinstance(schemas, Mapping):
+        raise BadOptions("original_tool_schemas is a mapping", got=type(schemas).__name__, expected="name: schema")
+    return tuple(
+        ToolSpec.of({"name": t.name, "description": t.description, "parameters": schemas[t.name]})
+        if schemas and t.name in schemas
+        else t
+        for t in tools
     )
-    return Offered(specs, tuple(provider))
 
 
 def read_choice(given: Any, offered: Offered, *, supports_none: bool = True) -> Choice:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from .. import hooks
 from ..api import parse, stream
-from ..errors import BadOptions, ParserClosed, UnreadableInput
+from ..errors import BadOptions, ParserClosed
 from ..foreign import ForeignProtocol, adapt
 from ..parts import OnError
 from ..prompt.messages import merge_prompt
@@ -19,8 +19,8 @@ from ..registry import protocol_of
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult
 from . import debug
-from .answer import Answer, CallIds, Delta, Deltas, answer_of, deltas_of, passed_through
-from .choice import Kind, forced_prompt, read_choice, read_tools, response_format
+from .answer import Answer, CallIds, Delta, Deltas, answer_of, deltas_of, passed_through, read_content
+from .choice import Kind, forced_prompt, read_choice, read_tools, response_format, with_schemas
 from .compat import Ways, ways_of
 from .failures import tell_failures
 from .forced import parse_forced, parse_like_seed
@@ -82,7 +82,7 @@ class ToolCallMiddleware:
         if "functions" in params or "function_call" in params:
             raise BadOptions("functions were replaced by tools", got="functions", expected="tools and tool_choice")
         shown = read_tools(params.get("tools"))
-        offered = read_tools(params.get("tools"), original_tool_schemas)
+        read_by = with_schemas(shown.tools, original_tool_schemas)
         choice = read_choice(params.get("tool_choice"), shown, supports_none=self.ways.supports_none)
         writer = Writer(self.protocol, {t.name: t for t in shown.tools}, self._write_result, self.on_error)
         messages = rewrite_history(params.get("messages", ()), writer)
@@ -98,7 +98,7 @@ class ToolCallMiddleware:
                 sent["response_format"] = response_format(choice, shown.tools)
             messages = _place(prompt, messages, self.placement)
         sent["messages"] = messages
-        return Turn(sent, offered.tools, choice.kind, choice.name, active, active and choice.forced)
+        return Turn(sent, read_by, choice.kind, choice.name, active, active and choice.forced)
 
     def wrap_generate(
         self,
@@ -112,17 +112,18 @@ class ToolCallMiddleware:
     ) -> Answer:
         """What a whole answer says.
 
-        content: its text, None, or a list of content parts, whose texts are read as one. reasoning: what the provider
-        said as reasoning. tool_calls: calls that the provider read itself, in OpenAI shape; they are kept, behind those
-        of the text, with their arguments coerced.
-        debug_summary: is filled with `original_text` and `tool_calls` (JSON text), and nothing is logged at level
-        'parse'. Raises UnreadableInput for a content that is none of these.
+        content: its text, None, or a list of content parts, whose texts are read as one and whose images are kept.
+        reasoning: what the provider said as reasoning. tool_calls: calls that the provider read itself, in OpenAI
+        shape; they are kept, behind those of the text, with their arguments coerced. debug_summary: is filled with
+        `original_text` and `tool_calls` (JSON text), and nothing is logged at level 'parse'. Raises UnreadableInput
+        for a content that is none of these.
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
         by_name = {t.name: t for t in turn.tools}
         native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
-        text = _text_of(content)
+        said = read_content(content)
+        text = said.text
         level = debug.debug_level()
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             debug.log_raw(text)
@@ -131,9 +132,10 @@ class ToolCallMiddleware:
         else:
             result = parse(text, self.protocol, turn.tools, self.ways.batch)
         self._tell(result)
-        answer = answer_of(result, finish_reason, CallIds(), reasoning=reasoning, native=native)
-        if content is None and not answer.message["content"]:
-            answer.message["content"] = None
+        thought = "\n".join(t for t in (reasoning, said.reasoning) if t)
+        answer = answer_of(result, finish_reason, CallIds(), reasoning=thought, native=native)
+        if content is None or said.media:
+            answer.message["content"] = said.beside(answer.message["content"])
         if level == "stream":
             debug.log_out(answer.message)
         _summarise(answer, level, debug_summary)
@@ -160,7 +162,7 @@ class ToolCallMiddleware:
 
     def _read_forced(self, turn: Turn, text: str) -> ParseResult:
         if self.ways.seed_choice:
-            return parse_like_seed(text, self.protocol, turn.tools, self.ways.choice)
+            return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
         return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
 
     def _tell(self, result: ParseResult, *, streamed: bool = False) -> None:
@@ -240,15 +242,6 @@ def _summarise(answer: Answer, level: debug.Level, into: MutableMapping[str, str
         into["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
     elif level == "parse":
         debug.log_summary(answer.original_text, calls)
-
-
-def _text_of(content: Any) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, (list, tuple)):
-        raise UnreadableInput("this is no content", got=type(content).__name__, expected="text, None or parts")
-    texts = [p if isinstance(p, str) else p.get("text") for p in content if isinstance(p, (str, Mapping))]
-    return "".join(t for t in texts if isinstance(t, str))
 
 
 def _place(prompt: str, messages: list[Message], placement: Literal["first", "last"]) -> list[Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from ..parts import OnError, call_safely, failure_message
@@ -12,7 +13,7 @@ _UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original te
 
 
 def tell_failures(result: ParseResult, on_error: OnError, *, streamed: bool = False) -> None:
-    """Calls `on_error` for each segment whose calls all failed, and for each failure of the text as a whole.
+    """Calls `on_error` for each segment with a call that failed, and for each failure of the text as a whole.
 
     metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer also text and error.
     Only decoding and reading count; what does not fit a schema is a problem of the result and no failure.
@@ -21,10 +22,9 @@ def tell_failures(result: ParseResult, on_error: OnError, *, streamed: bool = Fa
     for call in result.calls:
         by_segment.setdefault(call.segment_index, []).append(call)
     for calls in by_segment.values():
-        problem = next((p for c in calls for p in c.problems if _is_failure(p)), None)
-        if problem is None or (problem.code != "choice.no-call" and any(c.ok for c in calls)):
-            continue
-        _tell(result, on_error, problem, calls[0], streamed)
+        failed = ((c, p) for c in calls for p in c.problems if _is_failure(p))
+        for call, problem in islice(failed, 1):
+            _tell(result, on_error, problem, call, streamed)
     for problem in result.problems:
         if _is_failure(problem):
             _tell(result, on_error, problem, None, streamed)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..api import parse
-from ..protocols.base import Decoded, Opening, Reading
+from ..protocols.base import Opening, Reading
 from ..protocols.json_call import JsonCall
-from ..registry import protocol_of
+from ..protocols.json_mix import HERMES
 from ..resolve import Body, Resolver
 from ..rjson.damage import Refusal
 from ..toolspec import ToolSpec
@@ -28,58 +28,57 @@ def parse_forced(
     one call of such a tool, the result has no call and a problem `choice.no-call`.
     """
     own = parse(raw, protocol, tools, options)
-    raw = own.raw  # halves of a character that came apart are joined there
-    strict = _whole(raw, Span(0, len(raw)), (), allowed, replace(options, repair=False), protocol)
+    bare = _Rest(own, Span(0, len(own.raw)))
+    strict = _one_call(bare, allowed, replace(options, repair=False))
     if isinstance(strict, ParseResult):
         return strict
-    before = _reasoning_before(own)
-    rest = Span(before[-1].span.end if before else 0, len(raw))
-    after = _markup_behind(own, len(before))
-    if after:
-        rest = Span(rest.start, after[0].span.start)
-    read = _whole(raw, rest, before, allowed, options, protocol, after)
+    rest = _without_markup(own)
+    read = _one_call(rest, allowed, options)
     if isinstance(read, ParseResult):
         return read
     if len(own.calls) == 1 and own.calls[0].ok and own.calls[0].name in {t.name for t in allowed}:
         return own
-    segments = (*before, *((Segment("text", rest),) if len(rest) else ()), *after)
     message = f"the answer is not one call of {', '.join(t.name for t in allowed)}: {read}"
-    problem = Problem("read", "choice.no-call", "error", message, "", rest)
-    return replace(own, segments=segments, calls=(), problems=(problem,))
+    problem = Problem("read", "choice.no-call", "error", message, "", rest.span)
+    return rest.result(Segment("text", rest.span), (), (problem,))
 
 
-def _reasoning_before(result: ParseResult) -> tuple[Segment, ...]:
-    """The segments before the first word of the answer itself, if there is any reasoning or markup among them."""
-    last = 0
-    for i, segment in enumerate(result.segments):
+@dataclass(frozen=True)
+class _Rest:
+    """What is left of an answer without the reasoning and markup around it. own: the parse that found those."""
+
+    own: ParseResult
+    span: Span
+    before: tuple[Segment, ...] = ()
+    behind: tuple[Segment, ...] = ()
+
+    def result(self, segment: Segment, calls: tuple[ToolCall, ...], problems: tuple[Problem, ...] = ()) -> ParseResult:
+        segments = (*self.before, *((segment,) if len(segment.span) else ()), *self.behind)
+        return replace(self.own, segments=segments, calls=calls, problems=problems)
+
+
+def _without_markup(own: ParseResult) -> _Rest:
+    """The answer from the first word behind its reasoning on, to the markup at its very end."""
+    first = 0
+    for i, segment in enumerate(own.segments):
         if segment.kind in ("reasoning", "markup"):
-            last = i + 1
-        elif segment.kind != "text" or segment.span.of(result.raw).strip():
+            first = i + 1
+        elif segment.kind != "text" or segment.span.of(own.raw).strip():
             break
-    return result.segments[:last]
+    last = len(own.segments)
+    while last > first and own.segments[last - 1].kind == "markup":
+        last -= 1
+    before, behind = own.segments[:first], own.segments[last:]
+    start = before[-1].span.end if before else 0
+    end = behind[0].span.start if behind else len(own.raw)
+    return _Rest(own, Span(start, end), before, behind)
 
 
-def _markup_behind(result: ParseResult, start: int) -> tuple[Segment, ...]:
-    """The markup at the very end."""
-    end = len(result.segments)
-    while end > start and result.segments[end - 1].kind == "markup":
-        end -= 1
-    return result.segments[end:]
-
-
-def _whole(
-    raw: str,
-    span: Span,
-    before: tuple[Segment, ...],
-    allowed: Sequence[ToolSpec],
-    options: ParseOptions,
-    protocol: object,
-    after: tuple[Segment, ...] = (),
-) -> ParseResult | str:
-    """The result if `raw[span]` is one call as JSON, otherwise the reason why it is not."""
-    text = span.of(raw)
+def _one_call(rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions) -> ParseResult | str:
+    """The result if the rest is one call as JSON, otherwise the reason why it is not."""
+    text = rest.span.of(rest.own.raw)
     inner = text.strip()
-    start = span.start + (len(text) - len(text.lstrip()))
+    start = rest.span.start + len(text) - len(text.lstrip())
     tools = {t.name: t for t in allowed}
     try:
         decoded = _CODEC.read(inner, Reading(Opening(0), True, options.repair, options.max_depth, tools))
@@ -89,32 +88,16 @@ def _whole(
         return "there are other words beside it"
     if len(decoded) != 1:
         return f"it says {len(decoded)} calls"
-    return _result(raw, span, (start, inner), before, decoded, allowed, options, protocol, after)
-
-
-def _result(
-    raw: str,
-    span: Span,
-    body: tuple[int, str],
-    before: tuple[Segment, ...],
-    decoded: tuple[Decoded, ...],
-    allowed: Sequence[ToolSpec],
-    options: ParseOptions,
-    protocol: object,
-    after: tuple[Segment, ...],
-) -> ParseResult | str:
-    start, inner = body
-    segment = Segment("call", span, Span(start, start + len(inner)))
-    known = parse("", protocol, allowed, options)
-    resolver = Resolver(protocol_of("hermes"), {t.name: t for t in allowed}, options)
-    unit = Body(inner, start, span.start, True, "closer", known.protocol)
-    (call,) = resolver.calls(decoded, unit, segment, len(before), 0)
+    segment = Segment("call", rest.span, Span(start, start + len(inner)))
+    body = Body(inner, start, rest.span.start, True, "closer", rest.own.protocol)
+    # The protocol is asked for nothing but its id, which the body brings along.
+    (call,) = Resolver(HERMES, tools, options).calls(decoded, body, segment, len(rest.before), 0)
     if not call.ok:
         return next((p.message for p in call.problems if p.severity == "error"), call.status)
-    return replace(known, raw=raw, segments=(*before, segment, *after), calls=(call,))
+    return rest.result(segment, (call,))
 
 
-def parse_like_seed(raw: str, protocol: object, tools: Sequence[ToolSpec], options: ParseOptions) -> ParseResult:
+def parse_like_seed(raw: str, protocol_id: str, tools: Sequence[ToolSpec], options: ParseOptions) -> ParseResult:
     """What the oldest version made of such an answer: strict JSON only, no coercion, and a call of `unknown` with the
     arguments `{}` where it is something else."""
     problems: tuple[Problem, ...] = ()
@@ -127,10 +110,9 @@ def parse_like_seed(raw: str, protocol: object, tools: Sequence[ToolSpec], optio
     name = body.get("name")
     arguments = write_canonical(body.get("arguments") or {})
     segment = Segment("call", Span(0, len(raw)), Span(0, len(raw)))
-    known = parse("", protocol, tools, options)
     call = ToolCall(
         index=0, segment_index=0, name=name if isinstance(name, str) and name else "unknown", name_span=None,
-        wire_id=None, protocol=known.protocol, status="ok", confidence=1.0, source_json=arguments,
+        wire_id=None, protocol=protocol_id, status="ok", confidence=1.0, source_json=arguments,
         arguments_json=arguments, problems=problems, segment=segment,
     )  # fmt: skip
-    return replace(known, raw=raw, segments=(segment,) if raw else (), calls=(call,))
+    return ParseResult(raw, protocol_id, options, (segment,) if raw else (), (call,), (), tuple(tools))
