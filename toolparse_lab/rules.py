@@ -64,6 +64,7 @@ _RULES = (
     Rule("tags.unclosed-function", "A function without its closing tag is closed."),
     Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
     Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
+    Rule("tags.early-closer", "A function's closing tag that stands before its parameters is dropped."),
     Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back."),
     Rule("tags.bare-name", "A line that is exactly a known tool's name is read as the function's tag."),
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, goes into the tag."),

@@ -84,14 +84,14 @@ def tag_pattern(form: TagForm) -> re.Pattern[str]:
     # The common first character stands alone in front, so that a search skips ordinary text at once.
     return re.compile(
         rf"<(?:(?P<opener>{opener})|(?P<closer>{closer})"
-        rf"|(?P<f>{functions})(?:{_named('f')}|>\s{{0,64}}(?P<ft>{_TEXT_NAME})"
-        rf"(?:\s{{0,64}}</(?:{functions})>(?=\s{{0,64}}<(?:{parameters})[\s=>])"
-        rf"|(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>])))"
+        rf"|(?P<f>{functions})(?:{_named('f')}"
+        rf"|>\s{{0,64}}(?P<ft>{_TEXT_NAME})(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>]))"
         rf"|(?P<p>{parameters})(?:{_named('p')}"
         rf"|>\s{{0,8}}(?P<pt>{_TEXT_NAME})\s{{0,8}}</(?:{parameters})>(?=\s{{0,64}}[^\s<]))"
         rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
-        rf"|(?P<cut>[^<>]{{0,400}}\Z|(?:{functions}|{parameters})>\s{{0,64}}(?:{_TEXT_NAME}\s{{0,64}}"
-        rf"(?:</?[a-z_]{{0,16}}|</(?:{functions}|{parameters})>\s{{0,64}}(?:<[a-z_]{{0,16}})?)?)?\Z))",
+        rf"|(?P<cut>[^<>]{{0,400}}\Z"
+        rf"|(?:{functions}|{parameters})>\s{{0,64}}(?:{_TEXT_NAME}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z"
+        rf"|(?:{parameters})>\s{{0,8}}{_TEXT_NAME}\s{{0,8}}</(?:{parameters})>\s{{0,64}}\Z))",
         re.IGNORECASE | re.ASCII,
     )
 

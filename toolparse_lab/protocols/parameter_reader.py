@@ -77,6 +77,8 @@ class FunctionReader:
             pos = mark.end
             if mark.kind == "json":
                 json = mark
+            elif mark.kind == "/function" and i + 1 < len(marks) and marks[i + 1].kind == "parameter":
+                self._fix(mark.start, mark.end, "", "tags.early-closer")
             elif mark.kind == "/function":
                 self._closer(mark, form.function)
                 closed = True

@@ -53,7 +53,7 @@ class ParameterScan:
     """
 
     __slots__ = (
-        "_at", "_begun", "_form", "_from", "_fword", "_hidden", "_indent", "_lined", "_look", "_nest",
+        "_at", "_begun", "_early", "_form", "_from", "_fword", "_hidden", "_indent", "_lined", "_look", "_nest",
         "_outside", "_pattern", "_pword", "_state", "_sub", "_tools", "_view", "_whole", "_wrapped", "marks", "quoting",
     )  # fmt: skip
 
@@ -74,6 +74,7 @@ class ParameterScan:
         self._view: View | None = None
         self._lined = False  # the value begins with a line break
         self._outside = False  # the name of the value's parameter stood between its tags
+        self._early = False  # the function's name stood between its tags, and no parameter came since
         self._indent = -1  # white space since the last settled line break; -1 = there is more than that
         self._nest: list[str] = []  # the tags of a quoted call that are open
         self.marks: list[Mark] = []
@@ -211,7 +212,7 @@ class ParameterScan:
             return _Hold(len(tail))
         kind, start, end, at = kind_of(m), m.start(), m.end(), self._at
         if kind == "cut":
-            return _Hold(len(tail) if final else start)
+            return _past_cut(tail, start, end) if final else _Hold(start)
         if kind == "function":
             if self._state == _INSIDE and not self._wrapped and not self._whole:
                 return Close(at + start, at + start, "implicit")
@@ -219,7 +220,7 @@ class ParameterScan:
         elif kind == "/function" and self._state == _INSIDE:
             self._mark("/function", start, end)
             self._state = _TOP if self._wrapped or self._whole else _ENDED
-        elif kind == "parameter" and self._state == _INSIDE and self._counts(m):
+        elif kind == "parameter" and (self._state == _INSIDE or self._early) and self._counts(m):
             self._open_parameter(m)
         elif kind == "opener" and not self._whole:
             return Close(at + start, at + start, "implicit")
@@ -234,6 +235,7 @@ class ParameterScan:
         self._view = view_of(tool.schema_json) if tool else None
         self._mark("function", m.start(), m.end(), name, m.start(group), rule=rule)
         self._outside = False
+        self._early = group == "ft"
         self._state = _BODY
 
     def _open_parameter(self, m: re.Match[str]) -> None:
@@ -243,6 +245,7 @@ class ParameterScan:
         rule = "tags.name-inside" if self._outside else "tags.spelling"
         self._mark("parameter", m.start(), m.end(), m[group], m.start(group), rule=rule)
         self._nest.clear()
+        self._early = False
         self._state = _HEAD
 
     def _mark(
@@ -256,13 +259,20 @@ class ParameterScan:
         """A name between two parameter tags counts only as one that the tool knows."""
         return m["pt"] is None or (self._view is not None and m["pt"] in self._view.properties)
 
-    def _behind(self, tail: str, pos: int, final: bool) -> Close | _Hold:
-        """A function without its block's opener may still have its closer."""
+    def _behind(self, tail: str, pos: int, final: bool) -> Close | _Hold | int:
+        """A function without its block's opener may still have its closer, or its parameters."""
         closer = self._form.closer
         end = self._at + pos
         after = pos
         while after < len(tail) and after - pos <= _INDENT and tail[after] in " \t\r\n":
             after += 1
+        if self._early:
+            m = self._pattern.match(tail, after)
+            if not final and (after == len(tail) or (m is not None and kind_of(m) == "cut")):
+                return _Hold(pos)
+            if m is not None and kind_of(m) == "parameter" and self._counts(m):
+                self._open_parameter(m)
+                return m.end()
         if closer and after - pos <= _INDENT:
             if tail.startswith(closer, after):
                 return Close(end, self._at + after + len(closer), "closer")
@@ -278,7 +288,7 @@ class ParameterScan:
             return _Hold(len(tail))
         kind, start, end = kind_of(m), m.start(), m.end()
         if kind == "cut":
-            return _Hold(len(tail) if final else start)
+            return _past_cut(tail, start, end) if final else _Hold(start)
         if self._nest:
             return self._in_quotation(tail, m, kind, final)
         if kind == "/parameter" and m["cp"].lower() == self._pword:
@@ -429,3 +439,9 @@ class ParameterScan:
         blank = tail[line + 1 : start]
         total = known + len(blank)
         return total if total <= _INDENT and not blank.strip(" \t\r") else -1
+
+
+def _past_cut(tail: str, start: int, end: int) -> _Hold | int:
+    """Where to look on at the end of the text, behind what might have become a tag."""
+    inner = tail.find(">", start, end)
+    return inner + 1 if inner >= 0 else _Hold(len(tail))
