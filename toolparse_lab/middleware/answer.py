@@ -33,6 +33,7 @@ from ..types import (
 
 Delta = dict[str, Any]
 _ALPHABET = string.ascii_letters + string.digits
+_LETTERS = bytes(ord(_ALPHABET[i % len(_ALPHABET)]) for i in range(256))  # one of them for every byte
 _DONE = (None, "stop", "other", "unknown")  # finish reasons that a call turns into "tool_calls"
 
 
@@ -109,7 +110,7 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 def new_call_id() -> str:
     """`call_` and 24 letters and digits."""
-    return "call_" + "".join(secrets.choice(_ALPHABET) for _ in range(24))
+    return "call_" + secrets.token_bytes(24).translate(_LETTERS).decode()
 
 
 class CallIds:

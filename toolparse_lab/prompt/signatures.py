@@ -6,6 +6,7 @@ All three come from the same ToolSpecs. References are followed, and nesting dee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..toolspec import ToolSpec
@@ -18,7 +19,12 @@ _MAX_CHOICES = 40
 
 def write_tools_json(tools: Sequence[ToolSpec]) -> str:
     """A JSON array with one compact object {name, description, parameters} a tool, one tool a line."""
-    return "[" + ",\n".join(write_canonical(t.to_dict()) for t in tools) + "]"
+    return "[" + ",\n".join(_tool_json(t) for t in tools) + "]"
+
+
+@lru_cache(maxsize=1024)
+def _tool_json(tool: ToolSpec) -> str:
+    return write_canonical(tool.to_dict())
 
 
 def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
@@ -31,6 +37,7 @@ def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> 
     return "\n".join(_signature(t, max_depth) for t in tools)
 
 
+@lru_cache(maxsize=1024)
 def _signature(tool: ToolSpec, max_depth: int) -> str:
     root = tool.schema
     parameters: list[str] = []
@@ -90,6 +97,7 @@ def write_tools_xml(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
     return "\n".join(_outline(t, max_depth) for t in tools)
 
 
+@lru_cache(maxsize=1024)
 def _outline(tool: ToolSpec, max_depth: int) -> str:
     root = tool.schema
     lines = _children(shape.resolve(root, root), root, 1, max_depth)
