@@ -52,19 +52,19 @@ class Snake:
         return parts
 
     def create_stream_parser(self, tools: Any, options: Any = None) -> Any:
-        return Collecting(self, tools)
+        return Collecting(self, tools, options)
 
 
 class Collecting:
-    def __init__(self, protocol: Snake, tools: Any) -> None:
-        self.protocol, self.tools, self.text = protocol, tools, ""
+    def __init__(self, protocol: Snake, tools: Any, options: Any) -> None:
+        self.protocol, self.tools, self.options, self.text = protocol, tools, options, ""
 
     def feed(self, chunk: str) -> list[Any]:
         self.text += chunk
         return []
 
     def close(self) -> list[Any]:
-        return self.protocol.parse_generated_text(self.text, self.tools)
+        return self.protocol.parse_generated_text(self.text, self.tools, self.options)
 
 
 class Segmenting(Snake):

@@ -20,6 +20,7 @@ from . import errors, rjson, rxml
 from .api import parse, stream
 from .protocols.base import Protocol
 from .protocols.json_mix import json_mix_protocol
+from .protocols.morph_xml import morph_xml_protocol
 from .registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
 from .schema.view import get_schema_type, unwrap_json_schema
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .evals.cases import Case, Cases, load_cases
     from .evals.shipped import example_cases, example_recording
     from .lab import Lab
+    from .law_report import LawReport, check_protocol
     from .middleware import (
         create_dynamic_if_then_else_schema,
         create_tool_middleware,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         xml_tool_middleware,
     )
     from .runner.types import Model
+    from .stream_report import StreamReport, check_stream
 
 __version__ = "0.1.0"
 
@@ -66,7 +69,11 @@ _LATE = {
     "Case": "toolparse_lab.evals.cases",
     "Cases": "toolparse_lab.evals.cases",
     "Lab": "toolparse_lab.lab",
+    "LawReport": "toolparse_lab.law_report",
     "Model": "toolparse_lab.runner.types",
+    "StreamReport": "toolparse_lab.stream_report",
+    "check_protocol": "toolparse_lab.law_report",
+    "check_stream": "toolparse_lab.stream_report",
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
     "example_cases": "toolparse_lab.evals.shipped",
@@ -88,6 +95,7 @@ __all__ = [
     "Edit",
     "Event",
     "Lab",
+    "LawReport",
     "Markup",
     "Model",
     "Origin",
@@ -101,10 +109,13 @@ __all__ = [
     "Segment",
     "Span",
     "Step",
+    "StreamReport",
     "TextDelta",
     "ToolCall",
     "ToolSpec",
     "__version__",
+    "check_protocol",
+    "check_stream",
     "coerce",
     "coerce_by_schema",
     "create_dynamic_if_then_else_schema",
@@ -118,6 +129,7 @@ __all__ = [
     "hermes_tool_middleware",
     "json_mix_protocol",
     "load_cases",
+    "morph_xml_protocol",
     "parse",
     "protocols",
     "rjson",

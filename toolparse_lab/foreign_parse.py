@@ -103,7 +103,7 @@ class ForeignParser:
         for i, (piece, segment) in enumerate(zip(placed.pieces, segments, strict=True)):
             if piece.calls:
                 body = Body(segment.span.of(raw), piece.start, piece.start, True, "closer", self.protocol.id)
-                decoded = tuple(_decoded(c, body.text) for c in piece.calls)
+                decoded = tuple(_decoded(c, body.text, len(piece.calls) == 1) for c in piece.calls)
                 calls.extend(map(_placed_roughly, resolver.calls(decoded, body, segment, i, len(calls))))
         return ParseResult(
             raw=raw, protocol=self.protocol.id, options=self.options, segments=segments, calls=tuple(calls),
@@ -168,10 +168,12 @@ def _reported(raw: str, message: str, metadata: Any) -> Problem:
     return Problem("decode", "foreign.reported", "error", message or "the parser reported an error", "", span)
 
 
-def _decoded(call: Said, text: str) -> Decoded:
-    at = text.find(call.name) if call.name else -1
+def _decoded(call: Said, text: str, alone: bool) -> Decoded:
+    at = text.find(call.name) if call.name and alone else -1  # of several, the first place is not each one's own
     name_span = Span(at, at + len(call.name)) if at >= 0 else None
-    wire_id = call.id if call.id and call.id in text else None  # an id made up while parsing would differ every time
+    wire_id = (
+        call.id if alone and call.id and call.id in text else None
+    )  # an id made up while parsing would differ every time
     value = {} if call.input is None else call.input
     try:
         value = read_strict(value) if isinstance(value, str) else read_strict(write_canonical(value))
@@ -203,6 +205,9 @@ def _placed_roughly(call: ToolCall) -> ToolCall:
 def _events_of(result: ParseResult) -> Iterator[Event]:
     kinds: dict[str, type[TextDelta | ReasoningDelta | Markup]]
     kinds = {"text": TextDelta, "reasoning": ReasoningDelta, "markup": Markup}
+    held: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        held.setdefault(call.segment_index, []).append(call)
     for i, segment in enumerate(result.segments):
         if segment.kind in kinds:
             yield kinds[segment.kind](segment.span)
@@ -210,4 +215,4 @@ def _events_of(result: ParseResult) -> Iterator[Event]:
         start, end = segment.span.start, segment.span.end
         yield CallStart(Span(start, start))
         yield CallDelta(segment.span)
-        yield CallEnd(Span(end, end), tuple(c for c in result.calls if c.segment_index == i))
+        yield CallEnd(Span(end, end), tuple(held.get(i, ())))

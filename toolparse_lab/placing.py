@@ -7,11 +7,14 @@ one, say it more exactly. Nothing is lost: characters that no part accounts for 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .types import Problem, SegmentKind, Span
+
+_AHEAD = 8  # named texts looked through for a call's name, where there are more or fewer of them than calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,18 @@ def place(raw: str, said: Sequence[Said], named: Sequence[str]) -> Placed:
     cursor = 0
     pending: list[Said] = []
     unplaced = False
+    missing: set[str] = set()
     for i, part in enumerate(said):
         if part.kind == "call":
             pending.append(part)
             continue
         if not part.text:
             continue
-        at = _find_text(raw, part.text, cursor, pending, spans, last=i == len(said) - 1)
+        last = i == len(said) - 1
+        at = None if part.text in missing else _find_text(raw, part.text, cursor, pending, spans, last=last)
         if at is None:
             unplaced = True
+            missing.add(part.text)
             problems.append(
                 _problem("foreign.text-not-in-raw", f"{_short(part.text)} does not stand in the text", None)
             )
@@ -99,8 +105,10 @@ def _find_text(
         return len(raw) - len(text)
     start = cursor
     for call in pending:  # a text behind a call stands behind the call's name
-        named = raw.find(call.name, start) if call.name else -1
-        start = named + len(call.name) if named >= 0 else start
+        named = raw.find(call.name, start)
+        if named < 0:
+            break
+        start = named + len(call.name)
     for begin in (start, cursor):
         at = _outside(raw, text, begin, spans)
         if at is not None:
@@ -113,10 +121,22 @@ def _outside(raw: str, text: str, start: int, spans: Sequence[tuple[int, int]]) 
     at = raw.find(text, start)
     while at >= 0:
         end = at + len(text)
-        cut = next(((a, b) for a, b in spans if a < end and at < b and not (at <= a and b <= end)), None)
+        cut = _cut(spans, at, end)
         if cut is None:
             return at
         at = raw.find(text, max(at + 1, cut[1] if at > cut[0] else at + 1))
+    return None
+
+
+def _cut(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+    """The call's own text that the range cuts into: spans are in order, so only the outermost can be cut."""
+    first = bisect_right(spans, start, key=lambda s: s[1])
+    last = bisect_left(spans, end, key=lambda s: s[0]) - 1
+    for i in (first, last):
+        if 0 <= i < len(spans):
+            a, b = spans[i]
+            if a < end and start < b and not (start <= a and b <= end):
+                return spans[i]
     return None
 
 
@@ -128,7 +148,8 @@ def _fill(
     if not calls:
         _between(raw, start, end, unplaced, pieces, problems)
         return
-    inside = [s for s in spans if start <= s[0] and s[1] <= end]
+    low = bisect_left(spans, start, key=lambda s: s[0])
+    inside = list(spans[low : bisect_right(spans, end, lo=low, key=lambda s: s[1])])
     if not inside:
         gap = raw[start:end]
         inside = [(start + len(gap) - len(gap.lstrip()), start + len(gap.rstrip()))] if gap.strip() else []
@@ -153,7 +174,7 @@ def _share(raw: str, calls: list[Said], spans: list[tuple[int, int]]) -> list[li
     shares: list[list[Said]] = [[] for _ in spans]
     k = 0
     for call in calls if spans else ():
-        named = next((i for i in range(k, len(spans)) if call.name in raw[slice(*spans[i])]), k)
+        named = next((i for i in range(k, min(len(spans), k + _AHEAD)) if call.name in raw[slice(*spans[i])]), k)
         shares[named].append(call)
         k = named
     return shares
@@ -174,10 +195,14 @@ def _between(raw: str, start: int, end: int, unplaced: bool, pieces: list[Piece]
 def _house(pieces: list[Piece], problems: list[Problem]) -> list[Said]:
     """Calls without a character of their own go with the piece before them, or else behind."""
     homeless: list[Said] = []
-    for i, piece in enumerate(pieces):
+    first = next((p for p in pieces if p.end > p.start), None)
+    before: Piece | None = None
+    for piece in pieces:
+        if piece.end > piece.start:
+            before = piece
         if not piece.calls or piece.end > piece.start:
             continue
-        near = next((p for p in (*reversed(pieces[:i]), *pieces[i + 1 :]) if p.end > p.start), None)
+        near = before or first
         if near is None:
             homeless.extend(piece.calls)
         else:

@@ -247,7 +247,7 @@ class Protocol:
         tools = {tool.name: tool} if tool is not None else {}
         pos = 0
         found = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
-        while isinstance(found, Opening) and found.kind == "markup":
+        while isinstance(found, Opening) and found.kind == "markup" and 0 < found.end <= len(text) - pos:
             pos += found.end
             found = self.envelope.open(text, pos, True, tools)
         if not isinstance(found, Opening) or found.kind != "call":
