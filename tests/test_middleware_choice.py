@@ -203,6 +203,27 @@ def test_reasoning_of_a_forced_answer_is_kept() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("protocol", "raw"),
+    [
+        ("hermes", "\n<think>hm</think>\n{}\n"),
+        (
+            "harmony_channel",
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
+        ),
+    ],
+)
+def test_reasoning_and_markup_around_a_call_that_breaks_its_schema(protocol: str, raw: str) -> None:
+    """Such a call is not recovered from a text, so that only the forced reading finds it."""
+    middleware = tp.create_tool_middleware(protocol)
+    raw = raw.replace("{}", '{"name":"get_weather","arguments":{"days":"x"}}')
+    answer = middleware.wrap_generate(transform("required"), raw)
+    assert [c["function"]["arguments"] for c in answer.tool_calls] == ['{"days":"x"}']
+    assert answer.message["reasoning_content"] == "hm"
+    assert answer.result is not None
+    assert "".join(s.span.of(raw) for s in answer.result.segments) == raw
+
+
 def test_calls_of_the_provider_answer_a_forced_choice_too() -> None:
     native = {"id": "n", "type": "function", "function": {"name": "get_weather", "arguments": '{"days": "2"}'}}
     answer = HERMES.wrap_generate(transform("required"), None, tool_calls=[native])
