@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .engine import StreamParser
 from .errors import UnreadableInput
 from .foreign import ForeignProtocol, adapt
-from .foreign_parse import ForeignParser
 from .protocols.base import Protocol
 from .registry import protocol_of
 from .toolspec import tool_specs
 from .types import ParseOptions, ParseResult
+
+if TYPE_CHECKING:
+    from .foreign_parse import ForeignParser
 
 
 def parse(
@@ -50,5 +52,7 @@ def stream(
         protocol = AUTO
     known = None if isinstance(protocol, (str, Protocol)) else adapt(protocol)
     if isinstance(known, ForeignProtocol):
+        from .foreign_parse import ForeignParser
+
         return ForeignParser(known, specs, ParseOptions.of(options))
     return StreamParser(protocol_of(known or protocol), specs, ParseOptions.of(options))
