@@ -74,6 +74,7 @@ _RULES = (
     Rule("yaml.tabs", "Tabs before every line are dropped."),
     Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants a text."),
     # repairs of pythonic text
+    Rule("pythonic.raw-break", "A raw line break inside a string is escaped."),
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from dataclasses import dataclass
 
 from ..errors import UnwritableCall
@@ -13,10 +11,13 @@ from ..toolspec import ToolSpec
 from ..types import Edit, Span, Step
 from ..values import Value, escape_token, number, read_strict
 from .base import Decoded, Reading
+from .python_string import unescape_python
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _NAME = re.compile(r"[^\W\d][\w]*(?:\.[^\W\d][\w]*)*")
-_STRING = re.compile(r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"", re.DOTALL)
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_RAW_BREAK = re.compile(r"\\(?:\r\n|.)|(?P<raw>[\r\n])", re.DOTALL)
+_LINE_END = re.compile(r"\r\n?")
 _TRIPLE = re.compile(r"'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _WORDS = {"True": True, "False": False, "None": None}
@@ -101,15 +102,27 @@ class _Reader:
         if not m:
             raise Refusal("decode.truncated-value", "a string is not closed", self.pos)
         quotes = 3 if triple else 1
-        self.places[path] = (m.start() + quotes, m.end() - quotes)
+        start, end = m.start() + quotes, m.end() - quotes
+        self.places[path] = (start, end)
         self.pos = m.end()
+        text = self.text[start:end]
+        if triple:
+            text = _LINE_END.sub("\n", text)  # as Python reads its source
+        elif "\n" in text or "\r" in text:
+            self.escape_breaks(start, end)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an unknown escape keeps its backslash, as Python reads it
-                value = ast.literal_eval(m[0])
-        except (ValueError, SyntaxError) as e:
-            raise Refusal("decode.pythonic", f"a string Python cannot read: {e}", m.start()) from None
-        return str(value)
+            return unescape_python(text)
+        except ValueError as no:
+            raise Refusal("decode.pythonic", f"a string Python cannot read: {no}", m.start()) from None
+
+    def escape_breaks(self, start: int, end: int) -> None:
+        """A raw line break in a string between single quotes, or double ones, is no Python."""
+        for m in _RAW_BREAK.finditer(self.text, start, end):
+            if m["raw"]:
+                if not self.repair:
+                    raise Refusal("decode.pythonic", "a raw line break in a string", m.start())
+                escape = "\\n" if m["raw"] == "\n" else "\\r"
+                self.edits.append(Edit(Span(*m.span()), escape, "pythonic.raw-break"))
 
     def items(self, closer: str, path: str, depth: int) -> list[Value]:
         self.pos += 1
