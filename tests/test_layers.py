@@ -86,7 +86,7 @@ UPWARD = {
     "text": ("toolparse_lab.notebook", "text"),
 }
 # These import by a name they compute; their tables are checked instead.
-BY_NAME = ("__init__", "hooks")
+BY_NAME = ("__init__", "hooks", "registry")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 from . import errors, rjson, rxml
 from .api import parse, stream
 from .protocols.base import Protocol
-from .protocols.json_mix import json_mix_protocol
-from .protocols.morph_xml import morph_xml_protocol
 from .registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
 from .schema.view import get_schema_type, unwrap_json_schema
@@ -59,6 +57,8 @@ if TYPE_CHECKING:
         hermes_tool_middleware,
         xml_tool_middleware,
     )
+    from .protocols.json_mix import json_mix_protocol
+    from .protocols.morph_xml import morph_xml_protocol
     from .runner.types import Model
     from .stream_report import StreamReport, check_stream
 
@@ -81,7 +81,9 @@ _LATE = {
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",
+    "json_mix_protocol": "toolparse_lab.protocols.json_mix",
     "load_cases": "toolparse_lab.evals.cases",
+    "morph_xml_protocol": "toolparse_lab.protocols.morph_xml",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 

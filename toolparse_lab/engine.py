@@ -263,8 +263,10 @@ class StreamParser:
             if not final and len(tail) - at < _LONGEST_THINK and any(t.startswith(tail[at:]) for t in THINK_TAGS):
                 return NEED_MORE
         opening = self.protocol.envelope.open(tail, at, final, self.tools)
-        if opening is None or isinstance(opening, NeedMore) or opening.kind != "call":
+        if opening is None or isinstance(opening, NeedMore):
             return opening
+        if opening.kind != "call":
+            return opening if opening.end else None  # an opener of no length would be found again for ever
         if quoting.fence:
             # An example in a code fence is no call; but a fence may be all that the model says.
             return dataclasses.replace(opening, speculative=True) if quoting.lone_fence else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -9,16 +10,25 @@ from typing import Any
 
 from .errors import UnknownProtocol
 from .protocols.base import Protocol
-from .protocols.harmony import HARMONY
-from .protocols.json_mix import GEMMA, HERMES
-from .protocols.kimi_k2 import KIMI_K2
-from .protocols.morph_xml import MORPH_XML
-from .protocols.parameter_tags import QWEN3_CODER_XML
-from .protocols.pythonic import PYTHONIC
-from .protocols.yaml_xml import YAML_XML
 
 GROUP = "toolparse_lab.protocols"
-_SHIPPED = (HERMES, GEMMA, QWEN3_CODER_XML, MORPH_XML, KIMI_K2, HARMONY, PYTHONIC, YAML_XML)
+# id -> its module in `protocols` and its name there: a format is imported when it is first asked for.
+_SHIPPED = {
+    "hermes": ("json_mix", "HERMES"),
+    "gemma": ("json_mix", "GEMMA"),
+    "qwen3_coder_xml": ("parameter_tags", "QWEN3_CODER_XML"),
+    "morph_xml": ("morph_xml", "MORPH_XML"),
+    "kimi_k2": ("kimi_k2", "KIMI_K2"),
+    "harmony_channel": ("harmony", "HARMONY"),
+    "pythonic": ("pythonic", "PYTHONIC"),
+    "yaml_xml": ("yaml_xml", "YAML_XML"),
+}
+
+
+def _shipped(protocol_id: str) -> Protocol:
+    module, name = _SHIPPED[protocol_id]
+    found: Protocol = getattr(importlib.import_module(f"toolparse_lab.protocols.{module}"), name)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -26,7 +36,7 @@ def protocols() -> Mapping[str, Protocol]:
     """Every known protocol by id, read-only. An entry point that fails to load is left out."""
     from importlib.metadata import entry_points  # loads email and zipfile: a seventh of the time to import us
 
-    found = {p.id: p for p in _SHIPPED}
+    found = {protocol_id: _shipped(protocol_id) for protocol_id in _SHIPPED}
     for point in entry_points(group=GROUP):
         try:
             protocol = point.load()
@@ -41,6 +51,8 @@ def protocol_of(x: Any) -> Protocol:
     """The protocol of an id or alias, or `x` itself; raises UnknownProtocol with the ids that come near."""
     if isinstance(x, Protocol):
         return x
+    if isinstance(x, str) and x in _SHIPPED:
+        return _shipped(x)
     known = protocols()
     if isinstance(x, str):
         if x in known:

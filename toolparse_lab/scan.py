@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 CloseKind = Literal["closer", "implicit", "rescued", "end"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
 class Close:
     """The body is [0, start), its closer [start, end).
 

@@ -52,7 +52,7 @@ class Opening:
     owner: Protocol | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
 class Reading:
     """What a codec may know of a body: whether its closer was seen, what is allowed, and the tools."""
 
@@ -71,7 +71,7 @@ def _nowhere() -> Places:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class Decoded:
     """One call read out of a body. Spans and edits count from the beginning of the body.
 
@@ -97,10 +97,11 @@ class Decoded:
 class Envelope(Interface):
     """Where calls, reasoning and markup open.
 
-    Three more names may be there. closers: the literals that close a body. restarts: the literals at which a body that
-    cannot be read may have been begun anew (otherwise the heads). suits(opening, text, at, final, tools): whether the
-    body that begins at `text[at]` is of this format, where another format has the same opener; True, False or
-    NEED_MORE, and a function of the text alone.
+    Four more names may be there. closers: the literals that close a body. closer_of(opening): the literal that every
+    closer of the body behind `opening` contains, by which the engine knows how far to read ahead. restarts: the
+    literals at which a body that cannot be read may have been begun anew (otherwise the heads). suits(opening, text,
+    at, final, tools): whether the body that begins at `text[at]` is of this format, where another format has the same
+    opener; True, False or NEED_MORE, and a function of the text alone.
     """
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
