@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolparse_lab.rules import CODES
-from toolparse_lab.schema.validate import validate
+from toolparse_lab.schema.coerce import coerce
+from toolparse_lab.schema.validate import fits, validate
 from toolparse_lab.values import read_strict, write_canonical
 
 from .core_cases import rows
@@ -106,3 +110,37 @@ def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:
     assert (slow.code, slow.severity) == ("validate.slow-pattern", "error")
     keys = '{"type":"object","patternProperties":{"^(x|xx)+$":{"type":"integer"}}}'
     assert [p.code for p in validate({"x" * 64 + "!": 1}, keys)] == ["validate.slow-pattern"]
+
+
+PLAIN = [
+    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}}, "required": ["a"]},
+    {"type": "object", "properties": {"a": {"enum": ["x", 1, True]}}, "additionalProperties": False},
+    {
+        "anyOf": [{"type": "array", "items": {"type": "number"}}, {"$ref": "#/$defs/N"}],
+        "$defs": {"N": {"type": "null"}},
+    },
+    {"$ref": "#/$defs/T", "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}}},
+]
+VALUES = st.recursive(
+    st.sampled_from([None, True, False, 1, -1, "x", "1", read_strict("3.0"), read_strict("2.5"), read_strict("1e999")]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(PLAIN), VALUES)
+def test_what_fits_is_valid_to_the_library_and_not_coerced(schema: dict[str, Any], value: Any) -> None:
+    """With a keyword that says nothing, the library is asked about the same values."""
+    text = json.dumps(schema)
+    asked = validate(value, json.dumps({**schema, "minContains": 1}))
+    assert fits(value, text) == (not asked)
+    assert validate(value, text) == asked
+    if fits(value, text):
+        assert coerce(value, text).steps == ()
+
+
+def test_references_to_nothing_are_left_to_the_library() -> None:
+    for ref in ("#/$defs/Nope", "#name", "https://example.invalid/x", "#/$defs/R"):
+        schema = json.dumps({"type": "array", "items": {"$ref": ref}, "$defs": {"R": {"$ref": "#/$defs/R"}}})
+        assert not fits([1], schema)
+        assert [p.code for p in validate([1], schema)] == ["validate.schema"]

@@ -43,7 +43,7 @@ def _reject_constant(name: str) -> Value:
 
 
 Decoders: TypeAlias = tuple[json.JSONDecoder, json.JSONDecoder]
-_MINUS_ZERO = re.compile(r"-0(?![.\d])")
+_MINUS_ZERO = re.compile(r"-0(?!\.)")
 
 
 def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Decoders:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 from ..types import Edit, Span
+from .quotes import ESCAPE, QUOTES, escape_control, read_quoted, refuse_two_readings
+from .refusal import Refusal as Refusal
 from .strict import CleanParts
 
 _WS = r"[ \t\n\r]*+"
@@ -34,35 +36,10 @@ _NEXT_VALUE = re.compile(r"""\s*(?:["'“{\[\-\d]|(?:true|false|null|True|False|
 _LOOSE_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 _NO_JSON = {"nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf", "undefined"}
-_OPEN_TO_CLOSE = {
-    "“": "”", "”": "”", "„": "“”", "‟": "”", "‘": "’", "’": "’", "‚": "‘’",
-}  # fmt: skip
 _IN_STRING = re.compile(r'["\\\x00-\x1f]')
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _VALUE, _MEMBER, _AFTER = range(3)  # what may come next: a value, a member or its bracket, a comma or bracket
 _SIGNS = frozenset('{}[],:"')
 _PLUS_STRING = re.compile(r'"\s*\+\s*"')
-_SMART_STOP = re.compile(r'["\\\x00-\x1f“”‘’]')
-_SINGLE_STOP = re.compile(r"['\"\\\x00-\x1f]")
-_AFTER_COMMA = re.compile(r"""\s*[,'"\w{\[\]}\-“+]""")
-_HEX_ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")  # Python's and JavaScript's
-_CONTROL_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-
-
-class Refusal(Exception):
-    """The text cannot be repaired without inventing something. `code` is a problem code, `position` an offset.
-
-    name: the tool that a body plainly names all the same, at [start, end) of it.
-    """
-
-    name: str = ""
-    name_at: tuple[int, int] | None = None
-
-    def __init__(self, code: str, message: str, position: int) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.position = position
 
 
 @dataclass(slots=True)
@@ -71,10 +48,6 @@ class Found:
 
     start: int
     end: int
-
-
-def escape_control(ch: str) -> str:
-    return _CONTROL_NAMES.get(ch) or f"\\u{ord(ch):04x}"
 
 
 class Damage:
@@ -252,10 +225,8 @@ class Damage:
         ch = text[pos]
         if ch == '"':
             end = self.string(pos, key=True)
-        elif ch == "'":
-            end = self.single_quotes(pos, key=True)
-        elif ch in _OPEN_TO_CLOSE:
-            end = self.smart_quotes(pos)
+        elif ch in QUOTES:
+            end = self.quoted(pos, key=True)
         else:
             m = _BARE_KEY.match(text, pos)
             if not m:
@@ -283,10 +254,8 @@ class Damage:
         m = _STRICT_SCALAR.match(text, pos)
         if m:
             return m.end()
-        if ch == "'":
-            return self.single_quotes(pos, key=False)
-        if ch in _OPEN_TO_CLOSE:
-            return self.smart_quotes(pos)
+        if ch in QUOTES:
+            return self.quoted(pos, key=False)
         return self.bare(pos, top)
 
     def bare(self, pos: int, top: str) -> int:
@@ -368,7 +337,7 @@ class Damage:
                 edits.append(Edit(Span(at, at + 1), '\\"', "rjson.unescaped-quote"))
                 i = at + 1
             elif ch == "\\":
-                esc = _ESCAPE.match(text, at)
+                esc = ESCAPE.match(text, at)
                 if esc:
                     good_letters = good_letters or text[at + 1] in "bfnrtu"
                     i = esc.end()
@@ -382,14 +351,9 @@ class Damage:
             else:
                 edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
                 i = at + 1
-        self.one_reading(bad, good_letters)
+        refuse_two_readings(text, bad, good_letters)
         self.edits.extend(edits)
         return at + 1
-
-    def one_reading(self, bad: list[int], good_letters: bool) -> None:
-        """Refuses a string in which some backslashes begin escapes with a letter and some letters' do not."""
-        if good_letters and any(self.text[b + 1 : b + 2].isalpha() for b in bad):
-            raise Refusal("decode.ambiguous", "some backslashes of this string begin escapes and some do not", bad[0])
 
     def triple_quotes(self, pos: int) -> int:
         """A string between three quotes on each side, as Python writes texts of several lines."""
@@ -406,7 +370,7 @@ class Damage:
                 self.edit(at, at + 1, '\\"', "rjson.triple-quotes")
             elif m[0] != "\\":
                 self.edit(at, at + 1, escape_control(m[0]), "rjson.raw-control")
-            elif esc := _ESCAPE.match(text, at):
+            elif esc := ESCAPE.match(text, at):
                 i = esc.end()
             else:
                 self.edit(at, at, "\\", "rjson.bad-escape")
@@ -445,84 +409,7 @@ class Damage:
             return ""
         return self.text[end : end + 1]
 
-    def single_quotes(self, pos: int, *, key: bool) -> int:
-        text = self.text
-        edits = [Edit(Span(pos, pos + 1), '"', "rjson.single-quotes")]
-        bad: list[int] = []
-        good_letters = False
-        i = pos + 1
-        while True:
-            m = _SINGLE_STOP.search(text, i)
-            if not m:
-                raise Refusal("decode.truncated-value", "a string in single quotes is not closed", pos)
-            at, ch = m.start(), m[0]
-            i = at + 1
-            if ch == "'":
-                if self.apostrophe_ends(at, key=key):
-                    break
-            elif ch == '"':
-                edits.append(Edit(Span(at, at + 1), '\\"', "rjson.single-quotes"))
-            elif ch == "\\":
-                esc = _ESCAPE.match(text, at)
-                if esc:
-                    good_letters = good_letters or text[at + 1] in "bfnrtu"
-                    i = esc.end()
-                elif text[at + 1 : at + 2] == "'":
-                    edits.append(Edit(Span(at, at + 1), "", "rjson.single-quotes"))
-                    i = at + 2
-                elif _HEX_ESCAPE.match(text, at):
-                    good_letters = True
-                    edits.append(Edit(Span(at, at + 2), "\\u00", "rjson.single-quotes"))
-                    i = at + 4
-                else:
-                    bad.append(at)
-                    edits.append(Edit(Span(at, at), "\\", "rjson.bad-escape"))
-            else:
-                edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
-        self.one_reading(bad, good_letters)
-        edits.append(Edit(Span(at, at + 1), '"', "rjson.single-quotes"))
+    def quoted(self, pos: int, *, key: bool) -> int:
+        end, edits = read_quoted(self.text, pos, key=key)
         self.edits.extend(edits)
-        return at + 1
-
-    def apostrophe_ends(self, at: int, *, key: bool) -> bool:
-        """An apostrophe inside a word is no closing quote."""
-        m = _SPACE.match(self.text, at + 1)
-        after = self.text[m.end() : m.end() + 1] if m else ""
-        if key:
-            return after == ":"
-        if after == "," and m:
-            return bool(_AFTER_COMMA.match(self.text, m.end() + 1))
-        return after in ("", "}", "]", ":", "/", "#")
-
-    def smart_quotes(self, pos: int) -> int:
-        text = self.text
-        closers = _OPEN_TO_CLOSE[text[pos]]
-        edits = [Edit(Span(pos, pos + 1), '"', "rjson.smart-quotes")]
-        bad: list[int] = []
-        good_letters = False
-        i = pos + 1
-        while True:
-            m = _SMART_STOP.search(text, i)
-            if not m:
-                raise Refusal("decode.truncated-value", "a string in typographic quotes is not closed", pos)
-            at, ch = m.start(), m[0]
-            i = at + 1
-            if ch in closers:
-                if ch != "’" or self.apostrophe_ends(at, key=False):
-                    break
-            elif ch == '"':
-                edits.append(Edit(Span(at, at + 1), '\\"', "rjson.smart-quotes"))
-            elif ch == "\\":
-                esc = _ESCAPE.match(text, at)
-                if esc:
-                    good_letters = good_letters or text[at + 1] in "bfnrtu"
-                    i = esc.end()
-                else:
-                    bad.append(at)
-                    edits.append(Edit(Span(at, at), "\\", "rjson.bad-escape"))
-            elif ch < " ":
-                edits.append(Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"))
-        self.one_reading(bad, good_letters)
-        edits.append(Edit(Span(at, at + 1), '"', "rjson.smart-quotes"))
-        self.edits.extend(edits)
-        return at + 1
+        return end

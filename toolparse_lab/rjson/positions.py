@@ -35,9 +35,14 @@ class Doubled:
     again: tuple[int, int]
 
 
+MAX_LEVELS = 1000  # a path is as long as its value is deep, so all paths together grow with the square of the depth
+
+
 def find_places(text: str) -> Places:
-    """The places of one strict JSON text, without recursion."""
+    """The places of one strict JSON text, without recursion; of values nested deeper than `MAX_LEVELS`, none."""
     places = Places()
+    below = 0  # how many containers are open beyond that depth
+    deep_start = 0
     stack: list[tuple[str, int, bool]] = []  # path, start, is object
     path, index = "", 0
     key_expected = False
@@ -45,6 +50,11 @@ def find_places(text: str) -> Places:
     for m in _TOKEN.finditer(text):
         tok = m[0]
         ch = tok[0]
+        if below:
+            below += 1 if ch in "{[" else -1 if ch in "}]" else 0
+            if not below:
+                _put(places, path, deep_start, m.end(), comma)
+            continue
         if ch == ",":
             if stack[-1][2]:
                 key_expected = True
@@ -66,6 +76,9 @@ def find_places(text: str) -> Places:
         if key_expected:
             path = f"{stack[-1][0]}/{escape_token(read_strict(tok))}"
             key_expected = False
+            continue
+        if ch in "{[" and len(stack) == MAX_LEVELS:
+            below, deep_start = 1, m.start()
             continue
         if ch in "{[":
             stack.append((path, m.start(), ch == "{"))

@@ -14,6 +14,7 @@ from ..values import Decoders, Value, decoder_for, decoders
 WINDOW = 1024  # characters a container may have to be read whole inside damaged text
 _SLACK = 8 * WINDOW
 _JSON_SPACE = re.compile(r"[ \t\n\r]*+")
+_RUN_ON = re.compile(r"[\w.+\-]{2}")  # 007 is no 0, 0 and 7
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
 Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
@@ -43,19 +44,20 @@ def read_unique(text: str) -> Value:
     return values[0]
 
 
-def read_sequence(text: str, pair: Decoders = _UNIQUE) -> list[Value]:
-    """The strict JSON values that stand one behind the other in `text`, nested as deep as may be; ValueError
-    otherwise."""
+def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[Value]:
+    """The strict JSON values that stand one behind the other in `text` from `start` on, nested as deep as may be;
+    ValueError otherwise."""
     decoder = decoder_for(text, pair)
     values: list[Value] = []
-    pos = _space_end(text, 0)
-    while pos < len(text):
+    end = start
+    while (pos := _space_end(text, end)) < len(text):
+        if pos == end > 0 and _RUN_ON.match(text, pos - 1):
+            raise ValueError(f"a value runs into another at character {pos}")
         try:
-            value, pos = decoder.raw_decode(text, pos)
+            value, end = decoder.raw_decode(text, pos)
         except RecursionError:
-            value, pos = read_deep(text, pos, pairs=_unique)
+            value, end = read_deep(text, pos, pairs=_unique)
         values.append(value)
-        pos = _space_end(text, pos)
     return values
 
 
@@ -74,7 +76,7 @@ def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
             return None
     if end < len(body):
         try:
-            values = [value, *read_sequence(body[end:])]
+            values = [value, *read_sequence(body, start=end)]
         except ValueError:
             return None
     else:

@@ -76,6 +76,8 @@ def _chosen(
 ) -> bool:
     """Whether some branch holds; where only one can, it goes to `todo`."""
     branches = [b for b in view.any_of if b.union or _fits(b, value)]
+    if known is not None and len(branches) == 1 and (id(branches[0]), id(value)) in known:
+        return known[id(branches[0]), id(value)]
     if len(branches) == 1 and hops < _MAX_HOPS:
         todo.append((branches[0], value, hops + 1))
         return True
@@ -102,7 +104,9 @@ def _members(view: View, value: dict[str, Value], todo: list[tuple[View, Value, 
     leaves = view.leaves
     for key, member in value.items():
         types = leaves.get(key)
-        if types is not None and type(member) in types:
+        if types is not None:
+            if type(member) not in types and not _fits(view.properties[key], member):
+                return False
             continue
         child = view.child(key)
         if child is not None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ..types import Step
-from ..values import Num, Value, escape_token
+from ..values import Num, Value, escape_token, write_canonical
 from .conforms import is_type
 from .go_strconv import parse_bool, parse_float, parse_int
 from .view import View, unwrap_json_schema
@@ -93,10 +93,10 @@ def _made_up(value: Value, view: View) -> Value:
     if view.any_of:
         return next((m for b in view.any_of for m in [_made_up(value, b)] if b.conforms(m)), value)
     if view.enum is not None:
-        text = str(value).strip().casefold()
+        text = _as_text(value).strip().casefold()
         same = [m for m in view.enum if str(m).casefold() == text]
         return (same or list(view.enum) or [value])[0]
-    text = value if isinstance(value, str) else str(value)
+    text = _as_text(value)
     for name in view.types or ():
         if is_type(value, name):
             return value
@@ -113,3 +113,9 @@ def _made_up(value: Value, view: View) -> Value:
         if name == "object":
             return {}
     return value
+
+
+def _as_text(value: Value) -> str:
+    if isinstance(value, (dict, list)):
+        return write_canonical(value)  # Python cannot print what nests deep
+    return value if isinstance(value, str) else str(value)

@@ -11,7 +11,7 @@ from ..values import Value, escape_token, read_plain
 from .conforms import TooDeep, is_type
 from .keywords import KEYWORDS, brief, said
 from .patterns import TooSlow
-from .view import View, unwrap_json_schema, view_of
+from .view import View, node_at, unwrap_json_schema, view_of
 
 _CODES = {
     "type": "validate.type",
@@ -108,31 +108,14 @@ def _validator(schema_json: str) -> Any:
     return cls(schema, registry=Registry())
 
 
-# The keywords `View.conforms` looks at, or that never make a value wrong.
-_PLAIN = frozenset(
-    [
-        "type",
-        "properties",
-        "required",
-        "enum",
-        "const",
-        "items",
-        "prefixItems",
-        "anyOf",
-        "additionalProperties",
-        "title",
-        "description",
-        "default",
-        "examples",
-        "$schema",
-        "$defs",
-        "definitions",
-        "$comment",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-    ]
+# The keywords that never make a value wrong, and with them those `View.conforms` looks at.
+_ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly")
 )
+_PLAIN = _ANNOTATIONS | frozenset(
+    ("type", "properties", "required", "enum", "const", "items", "prefixItems", "anyOf", "additionalProperties",
+     "$defs", "definitions")
+)  # fmt: skip
 
 
 @lru_cache(maxsize=2048)
@@ -140,9 +123,17 @@ def _plain_view(schema_json: str) -> View | None:
     """The view of a schema that has no other keywords than the plain ones, None for all others."""
     schema = unwrap_json_schema(read_plain(schema_json))
     stack: list[Any] = [schema]
+    seen: set[int] = set()
     while stack:
         node = stack.pop()
-        if isinstance(node, bool):
+        if isinstance(node, bool) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, dict) and "$ref" in node:
+            target = _target(node, schema)
+            if target is None:
+                return None
+            stack.append(target)
             continue
         if not isinstance(node, dict) or any(k not in _PLAIN for k in node):
             return None
@@ -156,3 +147,13 @@ def _plain_view(schema_json: str) -> View | None:
             stack.extend(node.get(key, []) if isinstance(node.get(key, []), list) else [None])
         stack.extend(node[k] for k in ("items", "additionalProperties") if k in node)
     return view_of(schema_json)
+
+
+def _target(node: dict[str, Any], schema: Any) -> Any:
+    """What a plain reference names, an object without a reference of its own; None for every other reference."""
+    beside = [k for k in node if k != "$ref" and k not in _ANNOTATIONS]
+    # Definitions may stand beside the reference of the whole schema, and are plain if what is referred to is.
+    if beside and not (node is schema and set(beside) <= {"$defs", "definitions"}):
+        return None
+    found = node_at(schema, node["$ref"]) if isinstance(node["$ref"], str) else None
+    return found if isinstance(found, dict) and found and "$ref" not in found else None

@@ -211,7 +211,7 @@ def _resolve(node: Any, root: Any) -> Any:
     for _ in range(_MAX_REFS):
         if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
             break
-        target = _at(root, node["$ref"])
+        target = node_at(root, node["$ref"])
         rest = {k: v for k, v in node.items() if k != "$ref"}
         node = {**target, **rest} if isinstance(target, Mapping) else rest
     else:
@@ -237,7 +237,7 @@ def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _at(root: Any, ref: str) -> Any:
+def node_at(root: Any, ref: str) -> Any:
     """The node a local reference names, {} where there is none; nothing is ever fetched."""
     if ref == "#":
         return root

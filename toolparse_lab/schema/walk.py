@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..types import Step
 from ..values import Value, escape_token, same
 from . import arrays, scalars
-from .conforms import LEAVES, is_type
+from .conforms import LEAVES, conforms, is_type
 from .view import View
 
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
@@ -14,7 +14,7 @@ _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people wr
 class Walk:
     """One coercion under way."""
 
-    __slots__ = ("_unions", "one_item", "policy", "safe", "steps")
+    __slots__ = ("_alive", "_inside", "_known", "_unions", "one_item", "policy", "safe", "steps")
 
     def __init__(self, policy: str, one_item: bool = False) -> None:
         self.policy = policy
@@ -24,6 +24,9 @@ class Walk:
         # The answers of unions, by view and value: unions inside unions would ask the same again and again. Each
         # holds its value, so that no other gets its id.
         self._unions: dict[tuple[int, int], tuple[Value, Value, list[Step], str]] = {}
+        self._known: dict[tuple[int, int], bool] = {}
+        self._alive: list[Value] = []
+        self._inside = False  # a union is being looked into
 
     def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
         self.steps.append(Step("coerce", rule, path, None, before, after))
@@ -51,7 +54,7 @@ class Walk:
         """The branch the value fits, as it is or after coercion; more than one way under `safe` is no way."""
         if isinstance(value, str) and view.admits_string():
             return value
-        if self.safe and view.conforms(value):
+        if self.safe and not self._inside and view.conforms(value):
             return value
         key = id(view), id(value)
         if key not in self._unions:
@@ -67,21 +70,32 @@ class Walk:
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
         mark = len(self.steps)
+        inside, self._inside = self._inside, True
         fits: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
             new = self.value(value, branch, path, depth + 1)
             steps = self.steps[mark:]
             del self.steps[mark:]
-            if branch.conforms(new):
+            if self.holds(branch, new):
                 if not steps:
+                    self._inside = inside
                     return value
                 if not any(same(new, other) for other, _ in fits):
                     fits.append((new, steps))
+        self._inside = inside
         if not fits or (self.safe and len(fits) > 1):
             return value
         new, steps = fits[0]
         self.steps.extend(steps)
         return new
+
+    def holds(self, branch: View, value: Value) -> bool:
+        """Whether a branch holds; inner unions are asked first, so that outer ones need not look into them again."""
+        key = id(branch), id(value)
+        if key not in self._known:
+            self._known[key] = conforms(branch, value, 0, self._known)
+            self._alive.append(value)
+        return self._known[key]
 
     def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
         """The schema names no type: declared members of objects are still coerced, text only by `middleware`."""
