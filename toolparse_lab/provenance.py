@@ -44,11 +44,15 @@ def trace_origins(d: Decoded, steps: tuple[Step, ...], start: int, body: str) ->
 
 def find_step_spans(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> tuple[Span | None, ...]:
     """The spans of `trace_origins` alone; much cheaper where no step moves a value."""
-    if any(step.rule in _MOVES for step in steps):
-        return trace_origins(d, steps, start, body)[1]
+    for step in steps:
+        if step.rule in _MOVES:
+            return trace_origins(d, steps, start, body)[1]
     places = d.places()
-    found = (places.get(step.path) for step in steps)
-    return tuple(Span(start + place[0], start + place[1]) if place else None for place in found)
+    spans: list[Span | None] = []
+    for step in steps:
+        place = places.get(step.path)
+        spans.append(Span(start + place[0], start + place[1]) if place else None)
+    return tuple(spans)
 
 
 class _Place:

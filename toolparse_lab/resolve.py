@@ -9,7 +9,7 @@ from .protocols.base import Decoded, Protocol, Reading, Tools
 from .provenance import find_step_spans, trace_origins
 from .rjson.damage import Refusal
 from .schema.coerce import coerce
-from .schema.validate import validate
+from .schema.validate import fits, validate
 from .types import (
     CallStatus,
     Edit,
@@ -114,7 +114,9 @@ class Resolver:
         steps = tuple(_placed(s, body) for s in d.steps) if d.steps else ()
         arguments_json, value = source_json, d.arguments
         coerced: tuple[Step, ...] = ()
-        if tool is not None and self.options.coerce != "none":
+        # One look is enough for arguments that plainly are what the schema says, which most are.
+        fit = tool is not None and self.options.coerce == "safe" and fits(d.arguments, tool.schema_json)
+        if tool is not None and not fit and self.options.coerce != "none":
             result = coerce(d.arguments, tool.schema_json, self.options.coerce, one_item=d.untyped)
             coerced = result.steps
             if coerced:
@@ -126,11 +128,10 @@ class Resolver:
                     problems.append(Problem("coerce", "coerce.not-finite", "error", message))
         origins = OriginTable(lambda: trace_origins(d, coerced, body.start, body.text)[0])
         if coerced:
-            spans = find_step_spans(d, coerced, body.start, body.text)
-            steps += tuple(
-                Step(s.stage, s.rule, s.path, span, s.before, s.after) for s, span in zip(coerced, spans, strict=True)
-            )
-        if tool is not None and self.options.validate:
+            for step, span in zip(coerced, find_step_spans(d, coerced, body.start, body.text), strict=True):
+                object.__setattr__(step, "span", span)  # nobody else has seen these steps yet
+            steps += coerced
+        if tool is not None and not fit and self.options.validate:
             found = validate(value, tool.schema_json)
             if found:
                 known_origins = origins.get()
