@@ -322,7 +322,7 @@ def _format(case: dict[str, Any]) -> dict[str, Any]:
 def _middleware(case: dict[str, Any], errors: list[dict[str, str]]) -> ToolCallMiddleware:
     return tp.create_tool_middleware(
         _protocol(case), compat=case.get("compat"), placement=case.get("placement", "first"),
-        on_error=lambda message, _: errors.append({"message": message}),
+        unknown_tools="call", on_error=lambda message, _: errors.append({"message": message}),
     )  # fmt: skip
 
 

@@ -76,6 +76,16 @@ def test_what_cannot_be_read_stays_as_it_was_written(broken: str) -> None:
     assert "original text" in message
 
 
+def test_calls_of_unknown_tools_may_be_calls() -> None:
+    told: list[Any] = []
+    middleware = tp.create_tool_middleware("hermes", unknown_tools="call", on_error=lambda *a: told.append(a))
+    answer = both('x <tool_call>{"name":"nope","arguments":{"a":"1"}}</tool_call> <tool_call>{</tool_call>', middleware)
+    assert [c["function"] for c in answer.tool_calls] == [{"name": "nope", "arguments": '{"a":"1"}'}]
+    assert answer.message["content"] == "x  <tool_call>{</tool_call>"
+    assert answer.finish_reason == "tool_calls"
+    assert {m["toolCall"] for _, m in told} == {"<tool_call>{</tool_call>"}
+
+
 def test_each_failed_piece_is_told_once_and_a_broken_schema_not_at_all() -> None:
     told: list[str] = []
     middleware = tp.create_tool_middleware("hermes", on_error=lambda m, _: told.append(m))

@@ -339,6 +339,7 @@ def test_what_is_no_conversation(messages: Any) -> None:
     "options",
     [
         {"placement": "middle"}, {"tool_choice_by": "magic"}, {"compat": "old"}, {"result_format": "x"},
+        {"unknown_tools": "drop"},
         {"on_error": 1}, {"options": {"coerce": "x"}}, {"options": 1},
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..errors import UnreadableInput
 from ..protocols.base import Protocol
@@ -31,7 +31,8 @@ from ..types import (
     ToolCall,
 )
 
-Delta = dict[str, Any]
+Delta: TypeAlias = dict[str, Any]
+UnknownTools: TypeAlias = Literal["text", "call"]
 _ALPHABET = string.ascii_letters + string.digits
 _LETTERS = bytes(ord(_ALPHABET[i % len(_ALPHABET)]) for i in range(256))  # one of them for every byte
 _DONE = (None, "stop", "other", "unknown")  # finish reasons that a call turns into "tool_calls"
@@ -132,17 +133,19 @@ def answer_of(
     finish_reason: str | None,
     ids: CallIds,
     *,
+    unknown_tools: UnknownTools = "text",
     reasoning: str | None = None,
     native: Iterable[Mapping[str, Any]] = (),
 ) -> Answer:
     """The answer that a parse says.
 
+    unknown_tools: whether calls of tools that were not offered are text or tool calls like others.
     reasoning: what the provider gave as reasoning by itself, said before that of the text. native: tool calls that the
     provider read itself, which come after those of the text.
     """
-    calls = [_tool_call(c, ids) for c in result.calls if c.ok]
+    calls = [_tool_call(c, ids) for c in result.calls if is_made(c, unknown_tools)]
     calls += [dict(c) for c in native]
-    content = content_of(result)
+    content = content_of(result, unknown_tools)
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
     thought = "\n".join(t for t in (reasoning, result.reasoning) if t)
     if thought:
@@ -175,9 +178,14 @@ def finish_reason_of(given: str | None, called: bool) -> str:
     return "tool_calls" if called and given in _DONE else given or "stop"
 
 
-def content_of(result: ParseResult) -> str:
-    """The text of an answer with the calls that are not ok as they were written."""
-    called = {c.segment_index for c in result.calls if c.ok}
+def is_made(call: ToolCall, unknown_tools: UnknownTools) -> bool:
+    """Whether a call becomes a tool call of the message."""
+    return call.ok or (unknown_tools == "call" and call.status == "unknown_tool")
+
+
+def content_of(result: ParseResult, unknown_tools: UnknownTools) -> str:
+    """The text of an answer, with the calls that do not become tool calls as they were written."""
+    called = {c.segment_index for c in result.calls if is_made(c, unknown_tools)}
     runs: list[list[str]] = [[]]
     for i, segment in enumerate(result.segments):
         if segment.kind == "text" or (segment.kind in ("call", "recovered") and i not in called):
@@ -200,9 +208,17 @@ class Deltas:
     """Events of the parser as OpenAI deltas. What was said is never taken back: text is said when it is settled,
     reasoning unless a call may have begun in it, and a call when it is whole."""
 
-    def __init__(self, protocol: Any, tools: Iterable[ToolSpec], text_of: Callable[[Span], str], ids: CallIds) -> None:
+    def __init__(
+        self,
+        protocol: Any,
+        tools: Iterable[ToolSpec],
+        text_of: Callable[[Span], str],
+        ids: CallIds,
+        unknown_tools: UnknownTools,
+    ) -> None:
         self._text_of = text_of
         self._ids = ids
+        self._unknown_tools = unknown_tools
         self._runs = _Runs()
         heads = protocol.envelope.heads({t.name: t for t in tools}) if isinstance(protocol, Protocol) else ()
         self._thought = _Thought(heads)
@@ -235,7 +251,7 @@ class Deltas:
         elif isinstance(event, Markup):
             self._runs.cut()
         elif isinstance(event, (CallEnd, Recovered)) and event.calls:
-            called = [c for c in event.calls if c.ok]
+            called = [c for c in event.calls if is_made(c, self._unknown_tools)]
             if not called:
                 _add(deltas, "content", self._runs.say(self._text_of(event.calls[0].segment.span)))
                 return

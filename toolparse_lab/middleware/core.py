@@ -19,7 +19,7 @@ from ..registry import protocol_of
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult
 from . import debug
-from .answer import Answer, CallIds, Delta, Deltas, answer_of, deltas_of, passed_through, read_content
+from .answer import Answer, CallIds, Delta, Deltas, UnknownTools, answer_of, deltas_of, passed_through, read_content
 from .choice import Kind, forced_prompt, read_choice, read_tools, response_format, with_schemas
 from .compat import Ways, ways_of
 from .failures import tell_failures
@@ -68,6 +68,7 @@ class ToolCallMiddleware:
     compat: Literal["seed"] | None = None
     tool_choice_by: Literal["response_format", "prompt"] = "response_format"
     result_format: ResultFormat | None = None
+    unknown_tools: UnknownTools = "text"
 
     def transform_params(
         self, params: Mapping[str, Any], *, original_tool_schemas: Mapping[str, Any] | None = None
@@ -133,7 +134,9 @@ class ToolCallMiddleware:
             result = parse(text, self.protocol, turn.tools, self.ways.batch)
         self._tell(result)
         thought = "\n".join(t for t in (reasoning, said.reasoning) if t)
-        answer = answer_of(result, finish_reason, CallIds(), reasoning=thought, native=native)
+        answer = answer_of(
+            result, finish_reason, CallIds(), unknown_tools=self.unknown_tools, reasoning=thought, native=native
+        )
         if content is None or said.media:
             answer.message["content"] = said.beside(answer.message["content"])
         if level == "stream":
@@ -167,7 +170,7 @@ class ToolCallMiddleware:
 
     def _tell(self, result: ParseResult, *, streamed: bool = False) -> None:
         if self.on_error is not None:
-            tell_failures(result, self.on_error, streamed=streamed)
+            tell_failures(result, self.on_error, self.unknown_tools, streamed=streamed)
 
 
 class AnswerStream:
@@ -190,7 +193,9 @@ class AnswerStream:
         self._parser = None
         if turn.active and not turn.forced:
             self._parser = stream(middleware.protocol, turn.tools, middleware.ways.stream)
-            self._deltas = Deltas(middleware.protocol, turn.tools, self._parser.text_of, self._ids)
+            self._deltas = Deltas(
+                middleware.protocol, turn.tools, self._parser.text_of, self._ids, middleware.unknown_tools
+            )
 
     def feed(self, text: str) -> tuple[Delta, ...]:
         """The deltas that a piece of text settles. Raises ParserClosed after `close`."""
@@ -226,7 +231,7 @@ class AnswerStream:
         else:
             result = middleware._read_forced(turn, "".join(self._texts))
         middleware._tell(result, streamed=True)
-        answer = answer_of(result, finish_reason, self._ids)
+        answer = answer_of(result, finish_reason, self._ids, unknown_tools=middleware.unknown_tools)
         return (deltas if self._parser is not None else deltas_of(answer)), answer
 
     def _log(self, deltas: Iterable[Delta]) -> None:
@@ -273,6 +278,7 @@ def create_tool_middleware(
     options: ParseOptions | Mapping[str, Any] | None = None,
     tool_choice_by: Literal["response_format", "prompt"] = "response_format",
     result_format: ResultFormat | None = None,
+    unknown_tools: UnknownTools = "text",
 ) -> ToolCallMiddleware:
     """A middleware that gives tool calling to a model by one protocol.
 
@@ -283,7 +289,8 @@ def create_tool_middleware(
     compat: "seed" brings back the ways of the oldest version (see docs/middleware.md). options: ParseOptions or a
     mapping of them; coercion has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice
     asks for its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function that writes a
-    ToolResult, instead of the protocol's own form.
+    ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a tool that was not offered stays
+    "text", or is a "call" like others, so that a loop can tell the model that there is no such tool.
 
     Raises UnknownProtocol and BadOptions.
     """
@@ -294,6 +301,7 @@ def create_tool_middleware(
     for name, value, allowed in (
         ("placement", placement, ("first", "last")),
         ("tool_choice_by", tool_choice_by, ("response_format", "prompt")),
+        ("unknown_tools", unknown_tools, ("text", "call")),
     ):
         if value not in allowed:
             raise BadOptions(f"unknown {name}", got=value, expected=" or ".join(allowed))
@@ -305,4 +313,5 @@ def create_tool_middleware(
         protocol=chosen, ways=ways_of(compat, options, chosen),
         tool_system_prompt_template=tool_system_prompt_template, placement=placement, on_error=on_error,
         compat=compat, tool_choice_by=tool_choice_by, result_format=result_format,
+        unknown_tools=unknown_tools,
     )  # fmt: skip

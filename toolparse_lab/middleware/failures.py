@@ -7,12 +7,15 @@ from typing import Any
 
 from ..parts import OnError, call_safely, failure_message
 from ..types import ParseResult, Problem, ToolCall
+from .answer import UnknownTools
 
 _CHOICE = "Failed to parse toolChoice JSON from {} model output"
 _UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original text."
 
 
-def tell_failures(result: ParseResult, on_error: OnError, *, streamed: bool = False) -> None:
+def tell_failures(
+    result: ParseResult, on_error: OnError, unknown_tools: UnknownTools, *, streamed: bool = False
+) -> None:
     """Calls `on_error` for each segment with a call that failed, and for each failure of the text as a whole.
 
     metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer also text and error.
@@ -22,7 +25,12 @@ def tell_failures(result: ParseResult, on_error: OnError, *, streamed: bool = Fa
     for call in result.calls:
         by_segment.setdefault(call.segment_index, []).append(call)
     for calls in by_segment.values():
-        failed = ((c, p) for c in calls for p in c.problems if _is_failure(p))
+        failed = (
+            (c, p)
+            for c in calls
+            for p in c.problems
+            if _is_failure(p) and (p.code != "call.unknown-tool" or unknown_tools == "text")
+        )
         for call, problem in islice(failed, 1):
             _tell(result, on_error, problem, call, streamed)
     for problem in result.problems:
