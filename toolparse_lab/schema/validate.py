@@ -40,7 +40,7 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
             errors.append(error)
             if len(errors) == _MAX_PROBLEMS:
                 break
-    except (TooDeep, RecursionError):
+    except RecursionError:
         if depth([value]) < _DEEP:
             return (
                 Problem("validate", "validate.schema", "warning", "the tool's schema refers to itself in a circle"),
@@ -58,9 +58,12 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 def fits(value: Value, schema_json: str) -> bool:
     """Whether a value plainly conforms to a plain schema: then the policies `none` and `safe` change nothing in it
-    and `validate` finds nothing. False says nothing. Raises TooDeep, and what a broken schema raises."""
+    and `validate` finds nothing. False says nothing. Raises what a broken schema raises."""
     view = _plain_view(schema_json)
-    return view is not None and view.conforms(value)
+    try:
+        return view is not None and view.conforms(value)
+    except TooDeep:
+        return False
 
 
 def _problem(error: Any) -> Problem:
