@@ -166,6 +166,8 @@ def test_the_providers_own_calls_stand_behind_those_of_the_text() -> None:
         '{"days":3}',
         '{"days": "3"}',
     ]
+    assert HERMES.wrap_generate(turn_of(), "hi", tool_calls=[own]).finish_reason == "tool_calls"
+    assert HERMES.wrap_generate(turn_of(), "hi", tool_calls=[ran]).finish_reason == "stop"
     untouched = HERMES.transform_params({"messages": []})
     assert HERMES.wrap_generate(untouched, "x", tool_calls=[own]).tool_calls == (own,)
 

@@ -30,6 +30,7 @@ from ..types import (
     TextDelta,
     ToolCall,
 )
+from .native import was_run
 
 Delta: TypeAlias = dict[str, Any]
 UnknownTools: TypeAlias = Literal["text", "call"]
@@ -152,14 +153,15 @@ def answer_of(
         message["reasoning_content"] = thought
     if calls:
         message["tool_calls"] = calls
-    return Answer(message, finish_reason_of(finish_reason, bool(calls)), result, tuple(result.all_problems()))
+    to_run = any(not was_run(c) for c in calls)
+    return Answer(message, finish_reason_of(finish_reason, to_run), result, tuple(result.all_problems()))
 
 
 def passed_through(content: Any, finish_reason: str | None, native: Iterable[Mapping[str, Any]] = ()) -> Answer:
     """An answer that is none of ours: unchanged."""
     calls = [dict(c) for c in native]
     message = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
-    return Answer(message, finish_reason_of(finish_reason, bool(calls)), None, ())
+    return Answer(message, finish_reason_of(finish_reason, any(not was_run(c) for c in calls)), None, ())
 
 
 def deltas_of(answer: Answer) -> tuple[Delta, ...]:

@@ -115,4 +115,4 @@ def parse_like_seed(raw: str, protocol_id: str, tools: Sequence[ToolSpec], optio
         wire_id=None, protocol=protocol_id, status="ok", confidence=1.0, source_json=arguments,
         arguments_json=arguments, problems=problems, segment=segment,
     )  # fmt: skip
-    return ParseResult(raw, protocol_id, options, (segment,) if raw else (), (call,), (), tuple(tools))
+    return ParseResult(raw, protocol_id, options, (segment,), (call,), (), tuple(tools))

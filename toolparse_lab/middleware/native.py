@@ -34,7 +34,7 @@ def coerce_call(call: Mapping[str, Any], tools: Mapping[str, ToolSpec], policy: 
     tool = tools.get(str(body.get("toolName", body.get("name"))))
     key = "input" if "input" in body else "arguments"
     given = body.get(key)
-    if tool is None or given is None or any(fixed.get(k) for k in _RAN):
+    if tool is None or given is None or was_run(fixed):
         return fixed
     try:
         value = read_strict(given if isinstance(given, str) else write_canonical(given))
@@ -46,3 +46,8 @@ def coerce_call(call: Mapping[str, Any], tools: Mapping[str, ToolSpec], policy: 
     if isinstance(inner, Mapping):
         fixed["function"] = body
     return fixed
+
+
+def was_run(call: Mapping[str, Any]) -> bool:
+    """Whether the provider ran the call itself, so that nobody else is to run it."""
+    return any(call.get(k) for k in _RAN)
