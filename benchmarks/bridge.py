@@ -62,9 +62,9 @@ def cheapest(ways: dict[str, Callable[[], Any]], calls: int) -> dict[str, float]
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(calls):
         for name, work in ways.items():
-            time.sleep(0.002)  # litellm's logging of the call before has ended
             began = time.process_time()
             work()
+            time.sleep(0.01)  # litellm logs a call in a thread of its own, which belongs to the call
             times[name].append((time.process_time() - began) * 1000)
     return {name: statistics.mean(sorted(t)[: max(1, calls // 10)]) for name, t in times.items()}
 

@@ -19,7 +19,7 @@ def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware,
 
 def _choice(shapes: Any, choice: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
     message = choice.message
-    thought = getattr(message, "reasoning_content", None)
+    thought = message.__dict__.get("reasoning_content")  # litellm deletes the attribute where there is none
     own = message.tool_calls or ()
     answer = middleware.wrap_generate(
         turn,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import BadOptions
@@ -21,12 +22,12 @@ _EXPECTED_CALL = "{toolName, input}, {name, arguments}, an OpenAI tool call or a
 
 
 def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> str:
-    from ..prompt.messages import fill_template, render_system
+    from ..prompt.messages import fill_template
     from ..prompt.signatures import write_tools_json
 
     specs = tool_specs(tools)
     if template is None:
-        return render_system(protocol.id, specs, write_call=protocol.write_call)
+        return _built_in(protocol, specs)
     if isinstance(template, str):
         return fill_template(protocol.id, template, specs, write_call=protocol.write_call)
     if not callable(template):
@@ -37,6 +38,13 @@ def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> s
     if not isinstance(text, str):
         raise BadOptions("tool_system_prompt_template returned no text", got=type(text).__name__, expected="str")
     return text
+
+
+@lru_cache(maxsize=256)
+def _built_in(protocol: Protocol, specs: tuple[ToolSpec, ...]) -> str:
+    from ..prompt.messages import render_system
+
+    return render_system(protocol.id, specs, write_call=protocol.write_call)
 
 
 def format_tool_call(protocol: Protocol, call: Any, tool: ToolSpec | None) -> str:
