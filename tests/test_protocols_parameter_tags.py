@@ -192,7 +192,7 @@ def grows_linearly(work: Callable[[int], Any]) -> bool:
             best = min(best, time.process_time() - start)
         return best
 
-    return seconds(4000) <= 6 * max(seconds(1000), 0.02)
+    return seconds(4000) <= 10 * max(seconds(1000), 0.02)  # a square takes 16 times; a loaded machine may take 6
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
