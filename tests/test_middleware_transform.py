@@ -184,6 +184,24 @@ def test_messages_of_clients_are_read() -> None:
     ]
 
 
+@pytest.mark.parametrize("protocol", list(tp.protocols()))
+def test_what_an_answer_said_is_read_the_same_from_the_history(protocol: str) -> None:
+    middleware = tp.create_tool_middleware(protocol)
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS})
+    spoken = tp.protocols()[protocol].format_tool_call(
+        {"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}
+    )
+    first = middleware.wrap_generate(turn, spoken)
+    assert [c["function"]["name"] for c in first.tool_calls] == ["get_weather"]
+    (again,) = sent([first.message], middleware)
+    second = middleware.wrap_generate(turn, again["content"])
+    assert [c["function"] for c in second.tool_calls] == [c["function"] for c in first.tool_calls]
+    results = [{"role": "tool", "tool_call_id": c["id"], "content": "rain"} for c in first.tool_calls]
+    (_, result) = sent([first.message, *results], middleware)
+    assert "rain" in result["content"]
+    assert not middleware.wrap_generate(turn, result["content"]).tool_calls
+
+
 def test_results_of_parallel_calls_stand_in_the_calls_order() -> None:
     messages = [
         {"role": "assistant", "content": "", "tool_calls": [call("a", "get_weather", city="A"), call("b", "get_loc")]},
@@ -353,6 +371,7 @@ def test_auto_cannot_write_and_functions_were_replaced() -> None:
         tp.create_tool_middleware("auto")
     with pytest.raises(BadOptions, match="tools"):
         HERMES.transform_params({"messages": [], "functions": []})
+    assert HERMES.transform_params({"messages": [], "functions": None}).params["functions"] is None
 
 
 def test_an_on_error_that_raises_breaks_nothing() -> None:

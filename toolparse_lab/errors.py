@@ -151,7 +151,7 @@ class BadMessage(UsageError):
 
 
 class UnknownToolCallId(UsageError):
-    """Raised by `transform_params` for a tool's result that says neither its tool's name nor the id of a call before."""
+    """Raised by `transform_params` for a tool's result that names neither its tool nor a call before it."""
 
 
 class BadToolChoice(UsageError):

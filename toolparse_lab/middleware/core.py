@@ -80,7 +80,7 @@ class ToolCallMiddleware:
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
         """
-        if "functions" in params or "function_call" in params:
+        if any(params.get(k) is not None for k in ("functions", "function_call")):
             raise BadOptions("functions were replaced by tools", got="functions", expected="tools and tool_choice")
         shown = read_tools(params.get("tools"))
         read_by = with_schemas(shown.tools, original_tool_schemas)

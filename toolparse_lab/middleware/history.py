@@ -81,10 +81,10 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     """
     calls = _Calls()
     out: list[Message] = []
-    answers: list[tuple[int, ToolResult, Message]] = []
+    answers: list[tuple[int, ToolResult]] = []
 
     def settle() -> None:
-        for _, result, _rest in sorted(answers, key=lambda a: a[0]):
+        for _, result in sorted(answers, key=lambda a: a[0]):
             out.append(_result_message(result, writer))
         answers.clear()
 
@@ -93,7 +93,7 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
         if role in ("tool", "function"):
             for result in _results_of(message, calls, writer):
                 rank = calls.order.get(result.call_id, len(calls.order))
-                answers.append((rank, result, message))
+                answers.append((rank, result))
             continue
         settle()
         if role == "assistant":
