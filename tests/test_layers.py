@@ -35,7 +35,8 @@ LAYER_OF = {
     "render": "VIEW",
     **dict.fromkeys(("flow", "middleware"), "L4"),
     **dict.fromkeys(("evals", "litellm_bridge", "telemetry"), "L5"),
-    **dict.fromkeys(("cli", "demo", "lab", "notebook", "plan", "record", "run", "widgets"), "L6"),
+    **dict.fromkeys(("arms", "asking", "cli", "demo", "lab", "notebook", "plan", "record", "rounds", "run"), "L6"),
+    "widgets": "L6",
 }
 PARSING = ("L0", "L1", "L2", "L3")
 # Layer -> what it may import, its own layer included.

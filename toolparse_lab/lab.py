@@ -7,19 +7,22 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .api import parse
-from .errors import ProviderError, UnknownModel
+from .arms import Arm, arm_of
+from .asking import request_for
+from .errors import BadOptions, ProviderError, UnknownModel
 from .evals.cases import Case
 from .evals.trial import Trial
-from .plan import Arm, Plan, arm_of, make_plan, model_map, request_for
+from .flow import read_answer
+from .plan import Plan, make_plan, model_map
 from .protocols.base import Protocol
+from .rounds import run_rounds
 from .run import Run
 from .runner.loop import run_sync
 from .runner.pool import Summary, run_requests
 from .runner.store import RunRecord, Store
 from .runner.types import Completion, Model, PlanItem, Request
 from .toolspec import tool_specs
-from .types import ParseOptions, ParseResult
+from .types import ParseResult
 
 
 class Lab:
@@ -57,7 +60,11 @@ class Lab:
     # experiments
 
     def plan(self, cases: Any, models: Any, protocols: Any, *, trials: int = 1, **settings: Any) -> Plan:
-        """An experiment, shown with its calls, tokens and cost before anything is sent; see `plan.make_plan`."""
+        """An experiment, shown with its calls, tokens and cost before anything is sent.
+
+        settings: the factors of `arms.FACTORS`, each a value or a list of levels, `runnable` tools, and sampling
+        parameters; see `plan.make_plan`.
+        """
         made = make_plan(cases, models, protocols, trials=trials, **settings)
         self.models.update(made.models)
         return made
@@ -74,7 +81,7 @@ class Lab:
         """`run`, for code that is async already."""
         run_id = self.store.begin_run(plan.to_dict(), plan.items, requests=plan.requests.values())
         limits.setdefault("complete", self._complete)
-        summary = await run_requests(plan.requests.values(), self.store, run_id=run_id, **limits)
+        summary = await run_rounds(plan, self.store, run_id, **limits)
         return Run(self.store, run_id, plan, summary, self._retry)
 
     def replaying(self, source: Any) -> Lab:
@@ -103,14 +110,17 @@ class Lab:
         """Asks one question and reads the answer. Recorded like any other; asked only if it is new.
 
         model: an alias this lab has planned with, a Model, or a litellm model string. settings: the factors of a plan
-        (decoding, few_shot, wording, …) and sampling parameters. Raises ProviderError where there is no answer.
+        (decoding, few_shot, tool_choice, wording, …) and sampling parameters. Raises ProviderError where there is no
+        answer, and BadOptions for more than one turn.
         """
         case = Case("ask", text, tool_specs(tools), None)
         alias, chosen = self._model(model)
         fresh = bool(settings.pop("fresh", False))
         arm = arm_of(protocol, settings)
+        if arm.conversing:
+            raise BadOptions("ask asks one question", got=arm.levels["max_turns"], hint="plan and run a conversation")
         completion = self._answer(case, alias, chosen, arm, settings, 0, fresh)
-        return parse(completion.raw, arm.protocol, case.tools, ParseOptions.of(options))
+        return read_answer(completion.raw, arm.protocol, case.tools, options, arm.levels["tool_choice"])
 
     def _model(self, model: Any) -> tuple[str, Model]:
         if isinstance(model, Model):
@@ -153,19 +163,20 @@ class Lab:
         return answer
 
     def _retry(self, trial: Trial, **changes: Any) -> Trial:
-        """Asks a trial's model again, with another protocol or other settings, as a new recorded trial."""
-        request = trial.request
-        settings = {k: v for k, v in (request.get("params") or {}).items() if k not in ("grammar", "seed")}
-        protocol = changes.pop("protocol", trial.prompt_protocol)
-        settings.update(changes)
+        """Asks a trial's model again, with another protocol or other settings, as a new recorded trial of one turn."""
+        fresh, protocol = bool(changes.pop("fresh", False)), changes.pop("protocol", trial.prompt_protocol)
+        chosen = trial.levels.get("tool_choice", "auto") != "auto"
+        made = ("grammar", "seed", "response_format") if chosen else ("grammar", "seed")  # they follow from the arm
+        sent = {k: v for k, v in (trial.request.get("params") or {}).items() if k not in made}
+        settings = {**sent, **trial.levels, "max_turns": 1, **changes}
         alias, model = self._model(trial.model)
         arm = arm_of(protocol, settings)
-        completion = self._answer(
-            trial.case, alias, model, arm, settings, trial.trial, bool(changes.pop("fresh", False))
+        completion = self._answer(trial.case, alias, model, arm, settings, trial.trial, fresh)
+        result = read_answer(
+            completion.raw, arm.protocol, trial.case.tools, {"coerce": trial.policy}, arm.levels["tool_choice"]
         )
-        result = parse(completion.raw, arm.protocol, trial.case.tools, ParseOptions(coerce=trial.policy))
         return Trial.of(
             trial.case, completion, result, run_id=trial.run_id, model=alias, arm=f"{arm.name} retry",
             prompt_protocol=arm.protocol, parse_protocol=arm.protocol, policy=trial.policy, trial=trial.trial,
-            asker=self._retry,
+            asker=self._retry, levels=arm.levels,
         )  # fmt: skip

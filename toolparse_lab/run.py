@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .api import parse
 from .errors import BadOptions
 from .evals.trial import Trial
+from .flow import Conversation, drive, read_answer
 from .plan import Plan
 from .registry import protocol_of
 from .runner.pool import Summary
 from .runner.store import Store
-from .runner.types import Completion
+from .runner.types import Completion, PlanItem
 from .types import ParseOptions, Policy
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Run:
         self.summary = summary
         self._asker = asker
         self._parsed: dict[tuple[str, str | None, Policy], Trial] = {}
+        self._conversations: dict[str, Conversation] = {}
 
     def __repr__(self) -> str:
         return f"Run {self.run_id}: {self.summary}" if self.summary else f"Run {self.run_id}"
@@ -95,45 +96,58 @@ class Run:
     def trials(self, *, protocol: str | None = None, policies: Sequence[Policy] = (HEADLINE,)) -> Trials:
         """Every planned trial, read by `protocol` (default: the one its prompt asked for) under each policy.
 
-        What is not recorded yet is there too, without a result. Reading is done once and kept.
+        What is not recorded yet is there too, without a result. Reading is done once and kept. Conversations are what
+        they were when they were asked, whatever reads their first turn here.
         """
-        recorded = {(i.case_id, i.model, i.trial, i.arm["arm"]): c for i, c in self.store.completions(self.run_id)}
+        recorded = {i.key: c for i, c in self.store.completions(self.run_id)}
         return Trials(t for policy in policies for t in self._read(recorded, protocol, policy))
 
-    def _read(
-        self, recorded: Mapping[tuple[Any, ...], Completion], protocol: str | None, policy: Policy
-    ) -> Iterator[Trial]:
+    def _read(self, recorded: Mapping[str, Completion], protocol: str | None, policy: Policy) -> Iterator[Trial]:
         cases = {c.id: c for c in self.plan.cases}
         arms = {a.name: n for n, a in enumerate(self.plan.arms)}
         models = {alias: n for n, alias in enumerate(self.plan.models)}
         # Asked in random order, shown in the plan's.
         ordered = sorted(self.plan.items, key=lambda i: (models[i.model], arms[str(i.arm["arm"])]))
         for item in ordered:
-            completion = recorded.get((item.case_id, item.model, item.trial, item.arm["arm"]))
-            identity = completion.created if completion else ""
-            cache = (f"{item.key}:{item.case_id}:{item.arm['arm']}:{identity}", protocol, policy)
+            completion = recorded.get(item.key)
+            identity = f"{item.key}:{item.case_id}:{item.arm['arm']}:{completion.created if completion else ''}"
+            cache = (identity, protocol, policy)
             trial = self._parsed.get(cache)
             if trial is None:
-                case = cases[item.case_id]
-                reader = protocol_of(protocol or item.arm["prompt_protocol"]).id if protocol != "auto" else "auto"
+                arm, case = self.plan.arm(item), cases[item.case_id]
+                reader = protocol_of(protocol or arm.protocol).id if protocol != "auto" else "auto"
                 result = None
                 if completion is not None and completion.ok:
-                    result = parse(completion.raw, reader, case.tools, ParseOptions(coerce=policy))
+                    options = ParseOptions(coerce=policy)
+                    result = read_answer(completion.raw, reader, case.tools, options, arm.levels["tool_choice"])
+                conversation = self._conversation(item, identity, recorded) if arm.conversing else None
                 trial = Trial.of(
                     case,
                     completion,
                     result,
                     run_id=self.run_id,
                     model=item.model,
-                    arm=str(item.arm["arm"]),
-                    prompt_protocol=str(item.arm["prompt_protocol"]),
+                    arm=arm.name,
+                    prompt_protocol=arm.protocol,
                     parse_protocol=reader,
                     policy=policy,
                     trial=item.trial,
                     asker=self._asker,
+                    levels=arm.levels,
+                    conversation=conversation,
                 )
-                self._parsed[cache] = trial
+                if conversation is None or conversation.stop != "not_asked":
+                    self._parsed[cache] = trial
             yield trial
+
+    def _conversation(self, item: PlanItem, identity: str, recorded: Mapping[str, Completion]) -> Conversation:
+        """As much of an item's conversation as is recorded. One that is not over is read again the next time."""
+        known = self._conversations.get(identity)
+        if known is None:
+            known = drive(self.plan.flow(item), lambda request: recorded.get(request.key))
+            if known.stop != "not_asked":
+                self._conversations[identity] = known
+        return known
 
     # frames
 

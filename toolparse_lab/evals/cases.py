@@ -13,9 +13,11 @@ from typing import Any, TypeAlias, overload
 from ..errors import BadCase, BadOptions, BadToolSpec, UnreadableInput
 from ..toolspec import ToolSpec, tool_specs
 from ..values import Value, read_strict, write_canonical
+from .final_text import check_answer
 from .target import check_target
+from .tool_results import check_results
 
-KEYS = ("id", "input", "tools", "target", "metadata")
+KEYS = ("id", "input", "tools", "target", "results", "answer", "metadata")
 _TOOLS = "a list of tool definitions with different names"
 MAX_LINE = 16 * 1024 * 1024
 """Characters a dataset line may have; a longer one is taken for a file that is no JSONL."""
@@ -29,7 +31,8 @@ class Case:
 
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name", "arguments"}``; ``[]``
     says that no call is right, None that the case is not graded. Values of a target may be alternatives, see
-    `toolparse_lab.evals.match`.
+    `toolparse_lab.evals.match`. For conversations of several turns, `results` says what the tools give back (see
+    `toolparse_lab.evals.tool_results`), and `answer` what the last text is to say (`toolparse_lab.evals.final_text`).
 
     >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
     'simple'
@@ -40,6 +43,8 @@ class Case:
     tools: tuple[ToolSpec, ...] = ()
     target: list[Any] | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    results: tuple[dict[str, Any], ...] = ()
+    answer: Any = None
 
     @property
     def category(self) -> str:
@@ -66,6 +71,10 @@ class Case:
         row: dict[str, Any] = {"id": self.id, "input": self.input, "tools": [t.to_dict() for t in self.tools]}
         if self.target is not None:
             row["target"] = self.target
+        if self.results:
+            row["results"] = [dict(r) for r in self.results]
+        if self.answer is not None:
+            row["answer"] = self.answer
         if self.metadata:
             row["metadata"] = self.metadata
         return row
@@ -279,10 +288,16 @@ def read_case(row: Any, *, source: str = "", line: int | None = None) -> Case:
             )  # fmt: skip
         if complaint := check_target(target):
             raise bad(f"the target of case {case_id!r} cannot be read: {complaint[0]}", complaint[1], complaint[2])
+    results, answer = row.get("results"), row.get("answer")
+    if results is not None and (complaint := check_results(results, tools)):
+        raise bad(f"the results of case {case_id!r} cannot be read: {complaint[0]}", complaint[1], complaint[2])
+    if answer is not None and (complaint := check_answer(answer)):
+        raise bad(f"the answer of case {case_id!r} cannot be read: {complaint[0]}", complaint[1], complaint[2])
     metadata = row.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise bad(f"the metadata of case {case_id!r} are no object", metadata, "an object")
-    return Case(case_id, question, tools, target, dict(metadata or {}))
+    found = tuple(dict(r) for r in results or ())
+    return Case(case_id, question, tools, target, dict(metadata or {}), found, answer)
 
 
 def _read_input(x: Any, bad: Callable[..., BadCase]) -> str | list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from .columns import columns_of
 from .trial import Trial
 
 if TYPE_CHECKING:
+    from ..flow import Conversation
     from ..runner.types import Completion
 
 Frame: TypeAlias = pd.DataFrame
@@ -220,7 +221,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
         row |= {"outcome": score.outcome, "sub_code": score.sub_code or None, "detail": score.detail}
         row |= {
             f"score_{name}": getattr(score, name)
-            for name in ("success", "strict", "repaired", "safe", "naive", "fabricated")
+            for name in ("success", "strict", "repaired", "safe", "naive", "fabricated", "answer")
         }
         if score.outcome == "provider_error" and not trial.missing_reason:
             row["missing_reason"] = f"provider error: {score.sub_code}"
@@ -237,7 +238,24 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
         }
     if c is not None:
         row |= _completion_row(c)
+    if trial.conversation is not None:
+        row |= _conversation_row(trial.conversation)
     return row
+
+
+def _conversation_row(conversation: Conversation) -> dict[str, Any]:
+    completions = [turn.completion for turn in conversation.turns]
+    tokens = [c.prompt_tokens + c.completion_tokens for c in completions if c.prompt_tokens and c.completion_tokens]
+    costs = [c.cost for c in completions if c.cost is not None]
+    whole = len(completions)
+    return {
+        "n_turns": whole,
+        "stop": conversation.stop,
+        "final_text": conversation.answer,
+        **{f"n_{status}": n for status, n in conversation.counts.items()},
+        "conversation_tokens": sum(tokens) if len(tokens) == whole else None,
+        "conversation_cost": sum(costs) if len(costs) == whole else None,
+    }
 
 
 def _completion_row(c: Completion) -> dict[str, Any]:

@@ -17,11 +17,13 @@ from ..values import Value, read_strict
 from .attempt import Attempt, find_attempt, find_own_result
 from .cases import Case
 from .fabrication import find_fabrication
+from .final_text import matches_answer
 from .match import match_calls
 from .matchers import DEFAULT_MATCHERS, Matchers
 from .outcomes import SUCCESSES
 
 if TYPE_CHECKING:
+    from ..flow import Conversation
     from ..runner.types import Completion
 
 _CUT_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "max_length"})
@@ -39,6 +41,7 @@ class Score:
     `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits allowed, no coercion. `safe`: with
     lossless coercion only. `naive`: what a regex for a JSON object and `json.loads` would have scored; it takes every
     text it cannot read for an abstention. `fabricated`: a call holds what the text does not say, None without calls.
+    `answer`: the conversation ended with the wanted text, see `score_answer`.
     """
 
     outcome: str
@@ -50,6 +53,7 @@ class Score:
     safe: bool | None = None
     naive: bool | None = None
     fabricated: bool | None = None
+    answer: bool | None = None
 
     @property
     def coerced(self) -> bool | None:
@@ -107,6 +111,14 @@ def _unheard(case: Case, completion: Completion) -> Score | None:
     else:
         return None
     return Score(outcome, "", completion.error_message or detail, failed, failed, failed, failed, failed)
+
+
+def score_answer(case: Case, conversation: Conversation) -> bool | None:
+    """Whether a conversation ended with the wanted text; None where none is wanted, or where it could not end."""
+    if case.answer is None or conversation.stop in ("not_asked", "provider_error"):
+        return None
+    said = conversation.answer
+    return said is not None and matches_answer(case.answer, said)
 
 
 class _Scoring:

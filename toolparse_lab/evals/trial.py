@@ -13,9 +13,10 @@ from ..errors import BadOptions, StoreError
 from ..types import ParseResult, Policy
 from .cases import Case
 from .matchers import DEFAULT_MATCHERS, Matchers
-from .score import Score, score_completion
+from .score import Score, score_answer, score_completion
 
 if TYPE_CHECKING:
+    from ..flow import Conversation
     from ..runner.types import Completion
 
 
@@ -39,7 +40,9 @@ class Trial:
     """One row of the trials frame, with everything behind it.
 
     `completion` is None where nothing is recorded yet, `result` where nothing was parsed (a provider error, say);
-    `score` is then None too. `asker` is set by the lab and lets `retry` ask the model again.
+    `score` is then None too. `asker` is set by the lab and lets `retry` ask the model again. `levels` are the arm's
+    factors. `conversation` holds all turns where the arm has several; `completion`, `result` and the outcome are the
+    first turn's.
     """
 
     run_id: str
@@ -56,6 +59,8 @@ class Trial:
     score: Score | None = None
     missing_reason: str = ""
     asker: Callable[..., Trial] | None = field(default=None, repr=False, compare=False)
+    levels: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    conversation: Conversation | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -74,6 +79,8 @@ class Trial:
         missing_reason: str = "",
         matchers: Matchers = DEFAULT_MATCHERS,
         asker: Callable[..., Trial] | None = None,
+        levels: Mapping[str, Any] | None = None,
+        conversation: Conversation | None = None,
     ) -> Trial:
         """A scored trial with an id of its own; what `result` says of protocol and policy fills what is not given."""
         if result is not None:
@@ -82,14 +89,18 @@ class Trial:
         policy = policy or "safe"
         prompt_protocol = prompt_protocol or parse_protocol
         arm = arm or prompt_protocol
-        score = score_completion(case, completion, result, matchers)
+        # Where no call is allowed, none is right, whatever the case wants.
+        barred = case.target is not None and (levels or {}).get("tool_choice") == "none"
+        score = score_completion(replace(case, target=[]) if barred else case, completion, result, matchers)
+        if score is not None and conversation is not None:
+            score = replace(score, answer=score_answer(case, conversation))
         if score is None and not missing_reason:
             missing_reason = "not recorded" if completion is None else "not parsed"
         return cls(
             run_id,
             trial_id_of(run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial),
             case, model, arm, prompt_protocol, parse_protocol, policy, trial, completion, result, score,
-            missing_reason, asker,
+            missing_reason, asker, levels or {}, conversation,
         )  # fmt: skip
 
     @property
@@ -124,18 +135,20 @@ class Trial:
 
     def reparse(self, protocol: str | None = None, policy: Policy | None = None) -> Trial:
         """The same recorded answer read anew: no model is called."""
-        from .. import parse
+        from ..flow import read_answer
         from ..types import DEFAULT_OPTIONS
 
         if self.completion is None:
             raise BadOptions("nothing is recorded for this trial, so there is nothing to read", got=self.trial_id)
         protocol, policy = protocol or self.parse_protocol, policy or self.policy
         options = replace(self.result.options if self.result else DEFAULT_OPTIONS, coerce=policy)
-        result = parse(self.completion.raw, protocol, self.case.tools, options) if self.completion.ok else None
+        choice = self.levels.get("tool_choice", "auto")
+        raw, tools = self.completion.raw, self.case.tools
+        result = read_answer(raw, protocol, tools, options, choice) if self.completion.ok else None
         return Trial.of(
             self.case, self.completion, result, run_id=self.run_id, model=self.model, arm=self.arm,
             prompt_protocol=self.prompt_protocol, parse_protocol=protocol, policy=policy, trial=self.trial,
-            asker=self.asker,
+            asker=self.asker, levels=self.levels, conversation=self.conversation,
         )  # fmt: skip
 
     def retry(self, **changes: Any) -> Trial:
@@ -159,17 +172,18 @@ class Trial:
         comment = f"# case {self.case.id!r}, model {self.model!r}, outcome {self.outcome or 'none'}".replace("\n", " ")
         text = f'''"""Pins how one recorded answer is read."""
 
-import toolparse_lab as tp
+from toolparse_lab.flow import read_answer
 
 {comment}
 RAW = {self.result.raw!a}
 TOOLS = {[t.to_dict() for t in self.result.tools]!r}
 OPTIONS = {self.result.options.to_dict()!r}
+TOOL_CHOICE = {self.levels.get("tool_choice", "auto")!r}
 CALLS = {wanted!r}
 
 
 def test_calls_are_read_as_recorded():
-    result = tp.parse(RAW, {self.result.protocol!r}, TOOLS, OPTIONS)
+    result = read_answer(RAW, {self.result.protocol!r}, TOOLS, OPTIONS, TOOL_CHOICE)
     assert [(c.name, c.status, c.arguments_json) for c in result.calls] == CALLS
 '''
         file = Path(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .grammar import grammar_for
-from .messages import Message, PromptBuilder, WriteCall, build_messages, render_system
+from .messages import Message, PromptBuilder, WriteCall, build_messages, explain_tools, render_system
 from .shots import Shot, example_arguments, make_shots
 from .signatures import python_type, write_tools_json, write_tools_signatures, write_tools_xml
 from .type_rules import TAG_TYPE_RULES, TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
@@ -20,6 +20,7 @@ __all__ = [
     "WriteCall",
     "build_messages",
     "example_arguments",
+    "explain_tools",
     "grammar_for",
     "list_wordings",
     "make_shots",

@@ -89,23 +89,46 @@ def build_messages(
     Raises BadOptions for an unknown wording, placement or count, BadCase for an input that is no text and no
     message list.
     """
-    specs = tool_specs(tools)
-    template = read_template(protocol_id, wording)
-    _check_few_shot(few_shot)
     if placement not in ("first", "last"):
         raise BadOptions("the prompt goes first or last", got=placement, expected="first, last")
     messages = _read_input(case_input)
+    prompt, turns = explain_tools(
+        messages, tools, protocol_id=protocol_id, write_call=write_call, wording=wording, few_shot=few_shot,
+        type_rules=type_rules, target=target, builder=builder, on_error=on_error,
+    )  # fmt: skip
+    return tuple(_place(prompt, turns, messages, placement) if tool_specs(tools) else messages)
+
+
+def explain_tools(
+    case_input: str | Sequence[Message],
+    tools: Any,
+    *,
+    protocol_id: str,
+    write_call: WriteCall,
+    wording: str = "plain",
+    few_shot: int = 2,
+    type_rules: bool = False,
+    target: Iterable[Mapping[str, Any]] | None = None,
+    builder: PromptBuilder | None = None,
+    on_error: Callable[[str, Mapping[str, Any]], None] | None = None,
+) -> tuple[str, list[dict[str, Any]]]:
+    """What `build_messages` adds to an input: the system prompt, and the examples that come as turns behind it.
+
+    ("", []) without tools. Arguments and errors are those of `build_messages`.
+    """
+    specs = tool_specs(tools)
+    template = read_template(protocol_id, wording)
+    _check_few_shot(few_shot)
+    messages = _read_input(case_input)
     if not specs:
-        return tuple(messages)
+        return "", []
     drawn = make_shots(specs, few_shot, text="\n".join(_text_of(m) for m in messages), target=target)
     shots = _written(drawn, write_call)
     prompt = _ask_builder(builder, on_error, protocol_id, specs, shots, type_rules) if builder else None
-    if prompt is None:
-        prompt = _render(protocol_id, template, specs, shots, write_call, type_rules)
-        turns = [] if asks_for(template, "examples") else _turns(shots)
-    else:
-        turns = []
-    return tuple(_place(prompt, turns, messages, placement))
+    if prompt is not None:
+        return prompt, []
+    prompt = _render(protocol_id, template, specs, shots, write_call, type_rules)
+    return prompt, [] if asks_for(template, "examples") else _turns(shots)
 
 
 def _check_few_shot(few_shot: int) -> None:

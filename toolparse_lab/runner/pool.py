@@ -113,6 +113,7 @@ async def run_requests(
     max_age: float | None = None,
     progress: bool | None = None,
     backoff: float = 0.5,
+    more: bool = False,
 ) -> Summary:
     """Asks what the store does not know yet and records every answer and every failure.
 
@@ -121,6 +122,7 @@ async def run_requests(
     with jitter, or as long as the provider asks. `max_cost` (US dollars; calls in flight are reserved), `max_calls`
     (retries included) and `deadline` (seconds) stop the run before they are passed. `fresh` asks again what this run
     has not asked itself, `max_age` what is older (seconds). `progress` None shows a bar where somebody can see it.
+    `more` says that further requests of this run follow, so that it is not marked complete.
 
     Cancelling it stops cleanly: what has been answered is recorded, the run is marked interrupted, and a "stopped"
     event carries the summary. Raises StoreError where the store fails, UnknownModel or MissingModelPackage before
@@ -134,6 +136,7 @@ async def run_requests(
         max_calls=max_calls,
         deadline=deadline,
         backoff=backoff,
+        more=more,
     )
     unique = {r.key: r for r in requests}
     summary = pool.summary
@@ -187,6 +190,7 @@ class _Pool:
     max_calls: int | None
     deadline: float | None
     backoff: float
+    more: bool = False
     complete: Complete | None = None
     progress: Progress | None = None
     summary: Summary = field(default_factory=Summary)
@@ -241,7 +245,7 @@ class _Pool:
         self.summary.seconds = time.monotonic() - self.began
         if self.run_id is None:
             return
-        status = "complete" if self.summary.complete else "incomplete"
+        status = "incomplete" if not self.summary.complete else "running" if self.more else "complete"
         if self.summary.stopped == "interrupted":
             status = "interrupted"
         run_id, summary = self.run_id, self.summary.to_dict()

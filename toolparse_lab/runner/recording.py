@@ -141,6 +141,10 @@ class Replay:
             raise _missing(missing, self._name)
 
     async def __call__(self, request: Request) -> Completion:
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Completion:
+        """The same, for code that is not async."""
         key = request.key
         completion = self._get(key)
         if completion is None:

@@ -124,18 +124,7 @@ class Store:
         """
         now = datetime.now(UTC)
         run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-        rows = [
-            {
-                "run_id": run_id,
-                "position": n,
-                "case_id": _text(item.case_id),
-                "model": _text(item.model),
-                "trial": item.trial,
-                "arm": json.dumps(dict(item.arm), ensure_ascii=True, separators=(",", ":")),
-                "key": item.key,
-            }
-            for n, item in enumerate(items)
-        ]
+        rows = _item_rows(run_id, items)
         bodies = {r.key: r.to_dict() for r in requests}
         safe = redact_strings(redact_named(dict(plan)))
         with self._writing() as connection:
@@ -151,12 +140,19 @@ class Store:
             )
             if rows:
                 connection.execute(schema.items.insert(), rows)
-            if bodies:
-                connection.execute(
-                    _insert_or_keep(connection, schema.requests),
-                    [{"key": k, "body": _pack_json(v)} for k, v in bodies.items()],
-                )
+            _keep_requests(connection, bodies)
         return run_id
+
+    def extend_run(self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] = ()) -> None:
+        """Adds items to a run behind those it has, for questions that only answers could tell."""
+        bodies = {r.key: r.to_dict() for r in requests}
+        i = schema.items.c
+        with self._writing() as connection:
+            last = connection.execute(sa.select(sa.func.max(i.position)).where(i.run_id == run_id)).scalar()
+            rows = _item_rows(run_id, items, 0 if last is None else last + 1)
+            if rows:
+                connection.execute(schema.items.insert(), rows)
+            _keep_requests(connection, bodies)
 
     def finish_run(self, run_id: str, status: str, summary: Mapping[str, Any] | None = None) -> None:
         """Sets a run's status: complete, incomplete or interrupted."""
@@ -365,6 +361,29 @@ def _completion(row: Any) -> Completion:
     values["response"] = _unpack_json(row.response) if row.response is not None else None
     values["request"] = _unpack_json(row.body) if row.body is not None else {}
     return Completion(**values)
+
+
+def _item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": run_id,
+            "position": n,
+            "case_id": _text(item.case_id),
+            "model": _text(item.model),
+            "trial": item.trial,
+            "arm": json.dumps(dict(item.arm), ensure_ascii=True, separators=(",", ":")),
+            "key": item.key,
+        }
+        for n, item in enumerate(items, start)
+    ]
+
+
+def _keep_requests(connection: sa.Connection, bodies: Mapping[str, Any]) -> None:
+    if bodies:
+        connection.execute(
+            _insert_or_keep(connection, schema.requests),
+            [{"key": k, "body": _pack_json(v)} for k, v in bodies.items()],
+        )
 
 
 def _insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:

@@ -1,0 +1,107 @@
+"""What a tool loop leaves behind: the turns it took, the tools it ran, and why it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ..middleware import Answer
+from ..protocols.results import ToolResult
+from ..runner.types import Completion, Request
+from ..types import ParseResult, ToolCall
+
+Stop: TypeAlias = Literal[
+    "answered",
+    "unreadable_call",
+    "max_turns",
+    "no_runnable_tool",
+    "tool_failed",
+    "unwritable_result",
+    "provider_error",
+    "not_asked",
+]
+STOPS: Mapping[Stop, str] = {
+    "answered": "The model answered without a call.",
+    "unreadable_call": "A call was tried or required, and none could be read.",
+    "max_turns": "The last turn allowed still held calls; they were not run.",
+    "no_runnable_tool": "A call needs a tool that cannot be run here; nothing of its turn was run.",
+    "tool_failed": "A tool failed, and failures end this loop.",
+    "unwritable_result": "A tool's result cannot be written in the format of the model.",
+    "provider_error": "The provider failed.",
+    "not_asked": "The next question has no answer yet.",
+}
+"""Why a conversation ended -> one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """One call and what came of it.
+
+    status: 'ran'; 'failed', the tool raised or gave an error; 'rejected', the arguments do not fit the tool's schema,
+    so that it was not run and the model is told why. call_id: the same whenever the conversation is replayed.
+    """
+
+    call: ToolCall
+    call_id: str
+    result: ToolResult
+    status: Literal["ran", "failed", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    """One question as it was sent, its recorded answer, what that says, and the calls that were run.
+
+    answer is None where the provider failed.
+    """
+
+    request: Request
+    completion: Completion
+    answer: Answer | None = None
+    runs: tuple[ToolRun, ...] = ()
+
+    @property
+    def result(self) -> ParseResult | None:
+        """The parse of the answer; None where there is none, or no call was allowed."""
+        return self.answer.result if self.answer else None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A finished tool loop, or as much of it as has answers.
+
+    stop: one of `STOPS`. messages: the conversation in OpenAI shape, as the caller of a model with tool calls would
+    keep it, the given messages first. pending: the question that has no answer, where stop is 'not_asked'.
+    """
+
+    turns: tuple[ConversationTurn, ...]
+    stop: Stop
+    messages: tuple[Mapping[str, Any], ...] = ()
+    pending: Request | None = None
+
+    @property
+    def answer(self) -> str | None:
+        """The text of the final answer; None where the conversation did not end with one."""
+        if self.stop != "answered" or not self.turns or self.turns[-1].answer is None:
+            return None
+        content = self.turns[-1].answer.message.get("content")
+        return content if isinstance(content, str) else ""
+
+    @property
+    def runs(self) -> tuple[ToolRun, ...]:
+        """What was called, over all turns."""
+        return tuple(run for turn in self.turns for run in turn.runs)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Status of a tool run -> how many: 'ran', 'failed', 'rejected'."""
+        return {"ran": 0, "failed": 0, "rejected": 0, **Counter(run.status for run in self.runs)}
+
+    def __str__(self) -> str:
+        lines = []
+        for number, turn in enumerate(self.turns, 1):
+            said = turn.answer.message.get("content") if turn.answer else turn.completion.error_message
+            lines.append(f"{number}. {said if isinstance(said, str) else ''}".rstrip())
+            lines += [f"   {r.call.name}({r.call.arguments_json}) {r.status}: {r.result.content!r}" for r in turn.runs]
+        return "\n".join([*lines, f"{self.stop}: {STOPS[self.stop]}"])

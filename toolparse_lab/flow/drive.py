@@ -1,0 +1,44 @@
+"""Drivers of flows: one step, to the end with a function, to the end with an awaitable function."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeAlias, TypeVar
+
+from ..runner.types import Completion, Request
+
+_T = TypeVar("_T")
+Flow: TypeAlias = Generator[Request, Completion | None, _T]
+"""Yields questions; is sent their answers, or None for one that has none; returns what came of it."""
+
+
+def advance(flow: Flow[_T], completion: Completion | None = None) -> tuple[Request, None] | tuple[None, _T]:
+    """The next question and None, or None and what came of the flow. completion: None for a flow not begun."""
+    try:
+        return flow.send(completion), None
+    except StopIteration as end:
+        return None, end.value
+
+
+def drive(flow: Flow[_T], ask: Callable[[Request], Completion | None]) -> _T:
+    """Runs a flow to its end. `ask` gives the answer to a question: a model's, or a recorded one
+    (`runner.recording.replay(path).answer`). What it raises is raised from here, and the flow is closed.
+    """
+    request, made = advance(flow)
+    try:
+        while request is not None:
+            request, made = advance(flow, ask(request))
+    finally:
+        flow.close()
+    return made  # type: ignore[return-value]
+
+
+async def adrive(flow: Flow[_T], ask: Callable[[Request], Awaitable[Completion | None]]) -> _T:
+    """`drive` for an `ask` that is awaited, such as `runner.complete.complete` or `runner.recording.replay(path)`."""
+    request, made = advance(flow)
+    try:
+        while request is not None:
+            request, made = advance(flow, await ask(request))
+    finally:
+        flow.close()
+    return made  # type: ignore[return-value]
