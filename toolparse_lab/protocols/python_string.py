@@ -14,11 +14,11 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def unescape_python(text: str) -> str:
-    """The text between a literal's quotes, decoded once; an unknown escape keeps its backslash, as Python reads it.
+    r"""The text between a literal's quotes, decoded once; an unknown escape keeps its backslash, as Python reads it.
 
     A surrogate pair written as two escapes is one character, as in JSON. Raises ValueError for a broken escape.
 
-    >>> unescape_python(r"C:\\dir\\x41\\N{BULLET}")
+    >>> unescape_python(r"C:\dir\x41\N{BULLET}")
     'C:\\dirA•'
     """
     if "\\" not in text:
