@@ -42,6 +42,18 @@ def test_jsonl(tmp_path: Path) -> None:
     assert load_cases(cases) is cases
 
 
+def test_results_and_answer_come_back_as_they_were() -> None:
+    row = {
+        **GOOD,
+        "results": [{"name": "f", "arguments": {"a": 1}, "output": {"type": "text", "value": "x"}}],
+        "answer": {"contains": "x"},
+    }
+    case = load_cases([row])[0]
+    assert case.results == tuple(row["results"])
+    assert load_cases([case.to_dict()])[0] == case
+    assert "results" not in load_cases([GOOD])[0].to_dict()
+
+
 def test_json_array_and_number_lexemes(tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
     path.write_text('[{"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": 0.10}}]}]')
@@ -81,6 +93,10 @@ BAD_ROWS: list[tuple[Any, str, str]] = [
         "no regular expression",
         "(",
     ),
+    ({"id": "a", "input": "x", "tools": [TOOL], "results": {}}, "results of case 'a' cannot be read", "{}"),
+    ({"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "g", "output": 1}]}, "results[0].name", "g"),
+    ({"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "f"}]}, "results[0] has no output", "name"),
+    ({"id": "a", "input": "x", "answer": {"says": "x"}}, "answer of case 'a' cannot be read", "says"),
     ({"id": "a", "input": "x", "metadata": []}, "metadata", "[]"),
     ({"id": "a", "input": "x", "expected": 1}, "unknown key", "expected"),
 ]

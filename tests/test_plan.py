@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.plan import FACTORS, make_plan
+from toolparse_lab.arms import FACTORS
+from toolparse_lab.plan import make_plan
 
 CASES = [
     {
@@ -116,6 +117,15 @@ def test_what_cannot_be_planned_says_why(arguments: tuple[Any, ...], error: type
         ({"trials": True}, "how often"),
         ({"decoding": "greedy"}, "free or grammar"),
         ({"few_shot": []}, "no levels"),
+        ({"max_turns": 0}, "how often a model"),
+        ({"max_turns": [1, True]}, "how often a model"),
+        ({"max_turns": 2, "runnable": {"f": 3}}, "runs no tool"),
+        ({"max_turns": 2, "runnable": [print]}, "functions by name"),
+        ({"tool_choice": "maybe"}, "auto or required"),
+        ({"tool_choice": {"tool": "set_timer"}}, "names its tool"),
+        ({"tool_choice": {"name": "set_alarm"}}, "case 'c1' cannot be asked"),
+        ({"result_format": "xml"}, "own or seed"),
+        ({"tool_choice_by": "force"}, "response_format or prompt"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], says: str) -> None:
@@ -127,3 +137,28 @@ def test_every_factor_is_explained() -> None:
     plan = make_plan(CASES[:1], MODELS, "hermes")
     assert set(plan.arms[0].levels) == set(FACTORS)
     assert all(FACTORS.values())
+
+
+def test_a_plan_of_conversations_says_how_many_calls_there_may_be() -> None:
+    plan = make_plan(CASES, {"a": MODELS["a"]}, "hermes", max_turns=[1, 5])
+    assert (plan.calls, plan.most_calls, len(plan.items)) == (4, 20, 8)
+    assert "up to 20 calls" in str(plan)
+    assert "turns:" not in str(make_plan(CASES, MODELS, "hermes"))
+    with pytest.raises(tp.errors.BadPlan, match="not async"):
+        make_plan(CASES, MODELS, "hermes", runnable={"set_timer": _later})
+
+
+async def _later() -> None:
+    """A tool that no loop could run."""
+
+
+def test_the_flow_of_an_item_begins_with_its_request() -> None:
+    plan = make_plan(CASES, MODELS, ["hermes", "morph_xml"], max_turns=[1, 3], wording=["plain", "strict"], trials=2)
+    for item in plan.items:
+        assert next(plan.flow(item)).key == item.key
+
+
+def test_what_may_be_run_is_named_in_the_record_of_a_plan() -> None:
+    plan = make_plan(CASES, MODELS, "hermes", max_turns=2, runnable={"set_timer": print})
+    assert plan.to_dict()["runnable"] == ["set_timer"]
+    assert plan.to_dict()["arms"][0]["max_turns"] == 2

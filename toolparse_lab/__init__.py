@@ -46,7 +46,7 @@ from .types import (
 
 if TYPE_CHECKING:
     from .evals.cases import Case, Cases, load_cases
-    from .evals.shipped import example_cases, example_recording
+    from .evals.shipped import example_cases, example_conversations, example_recording
     from .lab import Lab
     from .law_report import LawReport, check_protocol
     from .middleware import (
@@ -77,6 +77,7 @@ _LATE = {
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
     "example_cases": "toolparse_lab.evals.shipped",
+    "example_conversations": "toolparse_lab.evals.shipped",
     "example_recording": "toolparse_lab.evals.shipped",
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
@@ -124,6 +125,7 @@ __all__ = [
     "create_tool_middleware",
     "errors",
     "example_cases",
+    "example_conversations",
     "example_recording",
     "fix_tool_call_with_schema",
     "gemma_tool_middleware",

@@ -26,6 +26,11 @@ def example_cases(*, demo: bool = False) -> Cases:
     return cases.filter(demo=True) if demo else cases
 
 
+def example_conversations() -> Cases:
+    """The project's own cases of several turns: their tools have results, for plans with `max_turns` above 1."""
+    return load_cases(shipped_path("conversations.jsonl"))
+
+
 def example_recording() -> Path:
     """The embedded model's recorded answers to the project's own cases, for `lab.replaying`."""
     return shipped_path(RECORDING)

@@ -11,6 +11,7 @@ from ..middleware import Answer
 from ..protocols.results import ToolResult
 from ..runner.types import Completion, Request
 from ..types import ParseResult, ToolCall
+from ..values import write_canonical
 
 Stop: TypeAlias = Literal[
     "answered",
@@ -103,5 +104,7 @@ class Conversation:
         for number, turn in enumerate(self.turns, 1):
             said = turn.answer.message.get("content") if turn.answer else turn.completion.error_message
             lines.append(f"{number}. {said if isinstance(said, str) else ''}".rstrip())
-            lines += [f"   {r.call.name}({r.call.arguments_json}) {r.status}: {r.result.content!r}" for r in turn.runs]
+            for r in turn.runs:
+                told = write_canonical(r.result.content)
+                lines.append(f"   {r.call.name}({r.call.arguments_json}) {r.status}: {told}")
         return "\n".join([*lines, f"{self.stop}: {STOPS[self.stop]}"])

@@ -11,7 +11,6 @@ from ..middleware import Answer, ToolCallMiddleware, Turn
 from ..protocols.results import ToolResult
 from ..runner.types import Completion, Request
 from ..types import ToolCall
-from ..values import write_canonical
 from .conversation import Conversation, ConversationTurn, Stop, ToolRun
 from .drive import Flow
 
@@ -139,7 +138,6 @@ def _run(call: ToolCall, call_id: str, runnable: Runnable) -> ToolRun:
         return ToolRun(call, call_id, _result(call, call_id, _error(_rejection(call))), "rejected")
     try:
         result = _result(call, call_id, runnable[call.name](**call.arguments))
-        write_canonical(result.output)  # an integer of thousands of digits has no text
     except (Exception, SystemExit) as e:
         result = _result(call, call_id, _error(_said(e)))
     output = result.output

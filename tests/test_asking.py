@@ -1,0 +1,98 @@
+"""How a case is asked: the same text as ever at the default levels, and what each level of a factor changes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.arms import arm_of
+from toolparse_lab.asking import request_for
+from toolparse_lab.evals.cases import Case, read_case
+from toolparse_lab.prompt import build_messages, list_wordings
+from toolparse_lab.runner.types import Model, Request
+from toolparse_lab.toolspec import tool_specs
+
+TOOL = {"name": "set_timer", "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}}}
+OTHER = {"name": "stop", "parameters": {"type": "object"}}
+CASE = Case("c", "Three minutes.", tool_specs([TOOL, OTHER]), [{"name": "set_timer", "arguments": {"minutes": 3}}])
+MODEL = Model("openai/x", price=(0, 0))
+
+
+def ask(case: Case = CASE, protocol: str = "hermes", **settings: Any) -> Request:
+    return request_for(case, "m", MODEL, arm_of(protocol, settings), {"seed": 1}, 0)
+
+
+@pytest.mark.parametrize("protocol", ["hermes", "gemma", "morph_xml", "yaml_xml"])
+def test_the_middleware_sends_what_build_messages_makes(protocol: str) -> None:
+    """So that what was recorded without it is found again."""
+    chosen = tp.protocols()[protocol]
+    shipped = tp.example_cases()
+    kept = [*shipped.filter(lambda c: not isinstance(c.input, str)), *shipped[:3]]
+    for case, placement, wording in itertools.product(kept, ("first", "last"), list_wordings(protocol)):
+        tools = {t.name: t for t in case.tools}
+        made = build_messages(
+            case.input, case.tools, protocol_id=protocol, wording=wording, few_shot=2, target=case.target,
+            placement=placement,  # type: ignore[arg-type]
+            write_call=lambda n, a, tools=tools: chosen.write_call(n, a, tools.get(n)),  # type: ignore[misc]
+        )  # fmt: skip
+        assert ask(case, protocol, placement=placement, wording=wording).messages == made
+
+
+def test_nothing_but_the_prompt_is_sent_by_default() -> None:
+    request = ask()
+    assert request.params == {"temperature": 0, "seed": 1}
+    assert request.tools == ()
+
+
+def test_a_forced_choice_by_schema_by_prompt_and_by_grammar() -> None:
+    by_schema = ask(tool_choice="required")
+    assert by_schema.params["response_format"]["type"] == "json_schema"
+    by_prompt = ask(tool_choice="required", tool_choice_by="prompt")
+    assert "response_format" not in by_prompt.params
+    assert by_prompt.messages[0]["content"].startswith(by_schema.messages[0]["content"])
+    by_grammar = ask(tool_choice={"name": "stop"}, decoding="grammar")
+    assert "response_format" not in by_grammar.params
+    assert "stop" in by_grammar.params["grammar"]
+    assert "set_timer" not in by_grammar.params["grammar"]
+    named = ask(tool_choice={"name": "stop"})
+    assert named.params["response_format"]["json_schema"]["name"] == "stop"
+
+
+def test_no_choice_tells_of_no_tool() -> None:
+    request = ask(tool_choice="none", decoding="grammar", few_shot=2)
+    assert [m["content"] for m in request.messages] == ["Three minutes."]
+    assert "grammar" not in request.params
+
+
+def test_a_history_with_tool_calls_is_rewritten() -> None:
+    case = read_case(
+        {
+            "id": "h",
+            "tools": [TOOL],
+            "input": [
+                {"role": "system", "content": "Be short."},
+                {"role": "user", "content": "Three minutes."},
+                {"role": "assistant", "content": None, "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "set_timer", "arguments": '{"minutes":3}'}}
+                ]},
+                {"role": "tool", "tool_call_id": "a", "content": "set"},
+                {"role": "user", "content": "And now?"},
+            ],
+        }
+    )  # fmt: skip
+    request = ask(case, few_shot=1, wording="brief")
+    roles = [m["role"] for m in request.messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert request.messages[0]["content"].endswith("Be short.")
+    assert "<tool_response>" in request.messages[-1]["content"]
+    assert all(m.keys() == {"role", "content"} for m in request.messages)
+
+
+def test_a_choice_that_a_case_cannot_honour() -> None:
+    with pytest.raises(tp.errors.BadPlan, match="case 'c' cannot be asked"):
+        ask(tool_choice={"name": "no_such"}, decoding="grammar")
+    with pytest.raises(tp.errors.BadPlan, match="cannot be asked"):
+        ask(Case("e", "hi"), tool_choice="required")

@@ -1,0 +1,42 @@
+"""What the last text of a conversation is to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolparse_lab.evals.final_text import check_answer, matches_answer
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "matches"),
+    [
+        ("18 °C", "It is 18 °c  now.", True),
+        ("18 °C", "It is 19 °C.", False),
+        ({"contains": ["a", "b"]}, "B and A", True),
+        ({"contains": ["a", "z"]}, "B and A", False),
+        ({"contains": {"$any": ["nine", "9"]}}, "In 9 minutes", True),
+        ({"contains": [{"$any": ["nine", "9"]}, "tram"]}, "In nine minutes", False),
+        ({"equals": "Yes."}, " yes. ", True),
+        ({"equals": "Yes."}, "Yes. Sure.", False),
+        ({"equals": {"$any": ["yes", "ja"]}}, "JA", True),
+        ("ﬁne", "Fine", True),
+        ("x", "", False),
+    ],
+)
+def test_matching(wanted: Any, text: str, matches: bool) -> None:
+    assert check_answer(wanted) is None
+    assert matches_answer(wanted, text) is matches
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["", " ", 3, [], ["a"], {}, {"is": "a"}, {"contains": []}, {"contains": 3}, {"contains": ["a", ""]},
+     {"equals": ["a"]}, {"equals": {"$any": []}}, {"contains": {"$any": ["a"], "$optional": True}},
+     {"contains": "a", "equals": "a"}],
+)  # fmt: skip
+def test_what_cannot_be_matched_is_refused(wanted: Any) -> None:
+    complaint = check_answer(wanted)
+    assert complaint is not None
+    assert complaint[0]

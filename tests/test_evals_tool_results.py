@@ -1,0 +1,86 @@
+"""Rows of a case that answer for its tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolparse_lab.evals.tool_results import check_results, runnable_of
+from toolparse_lab.toolspec import ToolSpec, tool_specs
+
+TOOLS: tuple[ToolSpec, ...] = tool_specs(
+    [
+        {
+            "name": "f",
+            "parameters": {"type": "object", "properties": {"x": {"type": "number"}, "unit": {"default": "m"}}},
+        },
+        {"name": "g"},
+    ]
+)
+NONE = {"type": "error-text", "value": "there is no result for these arguments"}
+
+
+def test_rows_are_found_by_their_arguments() -> None:
+    rows = [
+        {"name": "f", "arguments": {"x": 1.0}, "output": "one"},
+        {"name": "f", "arguments": {"x": 2}, "output": "two"},
+    ]
+    f = runnable_of(rows, TOOLS)["f"]
+    assert [f(x=2), f(x=1), f(x=2), f(x=3)] == ["two", "one", "two", NONE]
+    assert f(unit="m", x=1) == "one", "a default of the schema may be written"
+    assert f(x=1, unit="km") == NONE
+
+
+def test_equal_rows_answer_in_order_and_the_last_stays() -> None:
+    rows = [{"name": "f", "arguments": {}, "output": n} for n in (1, 2)]
+    f = runnable_of(rows, TOOLS)["f"]
+    assert [f(), f(), f()] == [1, 2, 2]
+
+
+def test_rows_without_arguments_answer_in_order_then_the_default() -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "f", "output": "else", "default": True},
+        {"name": "f", "output": 1},
+        {"name": "f", "arguments": {"x": 5}, "output": "five"},
+        {"name": "f", "output": 2},
+        {"name": "g", "output": None},
+    ]
+    tools = runnable_of(rows, TOOLS)
+    f = tools["f"]
+    assert [f(x=5), f(x=1), f(x=5), f(x=2), f(x=3), f()] == ["five", 1, "five", 2, "else", "else"]
+    assert [tools["g"](self=1), tools["g"]()] == [None, NONE]
+
+
+def test_every_conversation_has_its_own_count() -> None:
+    rows = [{"name": "g", "output": 1}]
+    assert runnable_of(rows, TOOLS)["g"]() == runnable_of(rows, TOOLS)["g"]() == 1
+
+
+def test_alternatives_in_arguments() -> None:
+    rows = [{"name": "f", "arguments": {"x": {"$any": [1, 2]}}, "output": "few"}]
+    assert check_results(rows, TOOLS) is None
+    assert runnable_of(rows, TOOLS)["f"](x=2) == "few"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ({"name": "f"}, "no list"),
+        (["f"], r"results\[0\] is no object"),
+        ([{"name": "f", "output": 1}, {"name": "h", "output": 1}], r"results\[1\]\.name is no tool"),
+        ([{"name": "f"}], "has no output"),
+        ([{"name": "f", "output": 1, "args": {}}], "unknown key 'args'"),
+        ([{"name": "f", "output": 1, "arguments": [1]}], r"results\[0\]\.arguments: .* no object"),
+        ([{"name": "f", "output": 1, "arguments": {"x": {"$any": []}}}], r"\$any is a list"),
+        ([{"name": "f", "output": 1, "default": "yes"}], "true or false"),
+        ([{"name": "f", "output": 1, "default": True}] * 2, "second default"),
+        ([{"name": "f", "output": 1, "default": True, "arguments": {}}], "with arguments"),
+    ],
+)
+def test_what_cannot_be_read_is_named(rows: Any, says: str) -> None:
+    import re
+
+    complaint = check_results(rows, TOOLS)
+    assert complaint is not None
+    assert re.search(says, complaint[0])

@@ -1,0 +1,75 @@
+"""One flow, driven in steps, sync, async, and from a recording."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.flow import Flow, adrive, advance, drive
+from toolparse_lab.runner.recording import replay, write_recording
+from toolparse_lab.runner.types import Completion, Model, Request
+
+MODEL = Model("openai/scripted", price=(0, 0))
+CLOSED: list[str] = []
+
+
+def ask_twice() -> Flow[str]:
+    """Asks what was answered before, and says both answers."""
+    request = Request(MODEL, "m", ({"role": "user", "content": "one"},))
+    try:
+        first = yield request
+        second = yield replace(request, messages=({"role": "user", "content": first.raw if first else "nothing"},))
+    finally:
+        CLOSED.append("yes")
+    return f"{first.raw if first else None}, {second.raw if second else None}"
+
+
+def answer(request: Request) -> Completion:
+    return Completion(key=request.key, raw=f"({request.messages[0]['content']})")
+
+
+async def answer_later(request: Request) -> Completion:
+    await asyncio.sleep(0)
+    return answer(request)
+
+
+def test_every_driver_comes_to_the_same_end(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def note(request: Request) -> Completion:
+        asked.append(request)
+        return answer(request)
+
+    assert drive(ask_twice(), note) == "(one), ((one))"
+    assert asyncio.run(adrive(ask_twice(), answer_later)) == "(one), ((one))"
+    write_recording(tmp_path / "r.jsonl", [answer(r) for r in asked])
+    recorded = replay(tmp_path / "r.jsonl")
+    assert drive(ask_twice(), recorded.answer) == "(one), ((one))"
+    assert asyncio.run(adrive(ask_twice(), recorded)) == "(one), ((one))"
+
+
+def test_a_missing_answer_is_named(tmp_path: Path) -> None:
+    request, _ = advance(ask_twice())
+    assert request is not None
+    write_recording(tmp_path / "r.jsonl", [answer(request)])
+    recorded = replay(tmp_path / "r.jsonl")
+    CLOSED.clear()
+    with pytest.raises(tp.errors.MissingRecording, match="never recorded"):
+        drive(ask_twice(), recorded.answer)
+    with pytest.raises(tp.errors.MissingRecording):
+        asyncio.run(adrive(ask_twice(), recorded))
+    assert CLOSED == ["yes", "yes"]
+
+
+def test_step_by_step() -> None:
+    flow = ask_twice()
+    request, made = advance(flow)
+    assert request is not None
+    assert made is None
+    request, made = advance(flow, answer(request))
+    assert request is not None
+    assert advance(flow, None) == (None, "(one), None")

@@ -1,0 +1,274 @@
+"""Conversations of a plan, round by round: one run, the same limits, nothing asked twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.mock_openai import MockOpenAI
+from toolparse_lab.runner.recording import export_recording
+from toolparse_lab.runner.store import Store
+from toolparse_lab.runner.types import Completion, Request
+
+TOOL = {
+    "name": "double",
+    "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+}
+MODELS = {"scripted": tp.Model("openai/scripted", price=(1, 1), max_retries=0)}
+
+
+def cases(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"c{n}",
+            "input": f"Double {n} for me.",
+            "tools": [TOOL],
+            "target": [{"name": "double", "arguments": {"n": n}}],
+            "results": [{"name": "double", "arguments": {"n": n}, "output": f"result {2 * n}"}],
+            "answer": f"is {2 * n}",
+        }
+        for n in range(1, count + 1)
+    ]
+
+
+class Scripted:
+    """Calls the tool, then answers with its result."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.dead_after = 10**9
+
+    async def __call__(self, request: Request) -> Completion:
+        self.asked[request.key] += 1
+        base = Completion(
+            key=request.key, request=request.to_dict(), finish_reason="stop", prompt_tokens=100, completion_tokens=10,
+            cost=0.01, created="2026-01-01",
+        )  # fmt: skip
+        if self.asked.total() > self.dead_after:
+            return replace(base, status="error", error_kind="connection", error_message="nobody is there")
+        last = str(request.messages[-1]["content"])
+        number = "".join(c for c in last if c.isdigit())
+        if "result" in last:
+            return replace(base, raw=f"It is {number}.")
+        return replace(base, raw=f'<tool_call>{{"name": "double", "arguments": {{"n": {number}}}}}</tool_call>')
+
+
+@pytest.fixture
+def scripted() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, scripted: Scripted) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        lab._complete = scripted
+        yield lab
+
+
+def plan_of(lab: tp.Lab, count: int = 4, **settings: Any) -> Any:
+    return lab.plan(cases(count), MODELS, ["hermes"], **{"max_turns": 4, **settings})
+
+
+def test_a_conversation_is_one_trial(lab: tp.Lab, scripted: Scripted) -> None:
+    run = lab.run(plan_of(lab), progress=False)
+    assert run.summary is not None
+    assert (run.summary.planned, run.summary.done, run.summary.calls) == (8, 8, 8)
+    assert run.summary.cost == pytest.approx(0.08)
+    trials = run.trials()
+    assert len(trials) == 4
+    assert [t.outcome for t in trials] == ["correct"] * 4
+    for trial in trials:
+        assert trial.conversation is not None
+        assert trial.conversation.stop == "answered"
+        assert trial.score is not None
+        assert trial.score.answer is True
+    frame = run.frame()
+    assert list(frame["n_turns"]) == [2] * 4
+    assert list(frame["final_text"]) == [f"It is {2 * n}." for n in range(1, 5)]
+    assert list(frame["conversation_tokens"]) == [220] * 4
+    assert list(frame["conversation_cost"]) == pytest.approx([0.02] * 4)
+    record = lab.store.run(run.run_id)
+    assert (record.status, record.items, record.done) == ("complete", 8, 8)
+
+
+def test_one_turn_is_what_it_was(lab: tp.Lab, scripted: Scripted) -> None:
+    run = lab.run(plan_of(lab, max_turns=1), progress=False)
+    assert scripted.asked.total() == 4
+    assert run.trials()[0].conversation is None
+    assert run.frame()[["n_turns", "score_answer", "stop"]].isna().all(axis=None)
+    assert lab.store.run(run.run_id).items == 4
+
+
+def test_arms_share_their_first_turns(lab: tp.Lab, scripted: Scripted) -> None:
+    run = lab.run(plan_of(lab, max_turns=[1, 2, 4], result_format=["own", "seed"]), progress=False)
+    assert run.summary is not None
+    assert run.summary.calls == 4 + 2 * 4
+    assert scripted.asked.most_common(1)[0][1] == 1
+    frame = run.frame()
+    assert len(frame) == 4 * 6
+    assert list(frame["score_answer"].dropna()) == [True] * 16
+
+
+def test_a_second_run_asks_nothing_and_a_fresh_one_everything(lab: tp.Lab, scripted: Scripted) -> None:
+    first = lab.run(plan_of(lab), progress=False)
+    second = lab.run(plan_of(lab), progress=False)
+    assert second.summary is not None
+    assert (second.summary.calls, second.summary.cached) == (0, 8)
+    assert [t.conversation for t in first.trials()] == [t.conversation for t in second.trials()]
+    fresh = lab.run(plan_of(lab), progress=False, fresh=True)
+    assert fresh.summary is not None
+    assert fresh.summary.calls == 8
+
+
+def test_a_recording_holds_every_turn(lab: tp.Lab, tmp_path: Path) -> None:
+    run = lab.run(plan_of(lab), progress=False)
+    assert export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id) == 8
+    with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
+        replayed = other.run(plan_of(other), progress=False)
+        assert [str(t.conversation) for t in replayed.trials()] == [str(t.conversation) for t in run.trials()]
+        with pytest.raises(tp.errors.MissingRecording):
+            other.run(plan_of(other, result_format="seed"), progress=False)
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 5}, {"max_cost": 0.0501}, {"max_calls": 4}, {"max_calls": 2}])
+def test_limits_hold_for_all_rounds_together(lab: tp.Lab, scripted: Scripted, limit: dict[str, Any]) -> None:
+    run = lab.run(plan_of(lab, max_tokens=10), progress=False, **limit)
+    assert run.summary is not None
+    assert run.summary.stopped in limit
+    assert scripted.asked.total() <= 5
+    assert lab.store.run(run.run_id).status == "incomplete"
+    stops = Counter(str(t.conversation.stop) for t in run.trials())
+    assert set(stops) <= {"answered", "not_asked"}
+    asked = scripted.asked.total()
+    rest = lab.run(plan_of(lab, max_tokens=10), progress=False)
+    assert rest.summary is not None
+    assert rest.summary.calls == 8 - asked
+    assert {t.conversation.stop for t in rest.trials()} == {"answered"}
+
+
+def test_a_deadline_counts_the_time_of_tools(lab: tp.Lab, scripted: Scripted) -> None:
+    plan = plan_of(lab, runnable={"double": lambda n: time.sleep(0.3)})
+    run = lab.run(plan, progress=False, deadline=1.0)
+    assert run.summary is not None
+    assert run.summary.stopped == "deadline"
+    assert scripted.asked.total() == 4
+
+
+def test_a_provider_that_fails_half_way_ends_only_its_conversations(lab: tp.Lab, scripted: Scripted) -> None:
+    scripted.dead_after = 6
+    run = lab.run(plan_of(lab), progress=False)
+    stops = [t.conversation.stop for t in run.trials()]
+    assert Counter(stops) == {"answered": 2, "provider_error": 2}
+    assert [t.score.answer for t in run.trials() if t.conversation.stop == "provider_error"] == [None, None]
+    assert {t.outcome for t in run.trials()} == {"correct"}
+    scripted.dead_after = 10**9
+    healed = lab.run(plan_of(lab), progress=False)
+    assert healed.summary is not None
+    assert (healed.summary.calls, healed.summary.cached) == (2, 6)
+
+
+def test_functions_go_before_the_results_of_a_case(lab: tp.Lab) -> None:
+    run = lab.run(plan_of(lab, runnable={"double": lambda n: f"result {n * 100}"}), progress=False)
+    assert list(run.frame()["final_text"]) == [f"It is {n * 100}." for n in range(1, 5)]
+    assert list(run.frame()["score_answer"]) == [False] * 4
+
+
+def test_a_view_of_a_run_that_is_not_over(lab: tp.Lab) -> None:
+    plan = plan_of(lab)
+    run = lab.run(plan, progress=False, max_calls=4)
+    before = run.trials()[0]
+    assert before.conversation.stop == "not_asked"
+    assert before.conversation.pending is not None
+    lab.run(plan, progress=False)
+    assert run.trials()[0].conversation.stop in ("answered", "not_asked")
+
+
+def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
+    async def model(request: Request) -> Completion:
+        raw = '{"name": "double", "arguments": {"n": 1}}' if "response_format" in request.params else "It is 2."
+        return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
+
+    lab._complete = model
+    plan = plan_of(lab, 1, tool_choice=["auto", "required", {"name": "double"}, "none"], max_turns=3)
+    assert [a.name for a in plan.arms] == [
+        "hermes tool_choice=auto", "hermes tool_choice=required", "hermes tool_choice=double",
+        "hermes tool_choice=none",
+    ]  # fmt: skip
+    run = lab.run(plan, progress=False)
+    assert [t.outcome for t in run.trials()] == ["abstained_wrongly", "correct", "correct", "abstained_correctly"]
+    assert [t.conversation.stop for t in run.trials()] == ["answered"] * 4
+    forced = run.trials()[1]
+    assert forced.reparse(policy="none").outcome == "correct"
+    assert forced.retry().outcome == "correct"
+    assert forced.retry(tool_choice="auto").outcome == "abstained_wrongly"
+    written = forced.as_pytest(tmp_path / "test_pinned.py").read_text()
+    namespace: dict[str, Any] = {}
+    exec(written, namespace)
+    namespace["test_calls_are_read_as_recorded"]()
+    assert lab.ask("Double 1.", [TOOL], model="scripted", tool_choice="required").calls[0].arguments == {"n": 1}
+    with pytest.raises(tp.errors.BadOptions, match="one question"):
+        lab.ask("Double 1.", [TOOL], model="scripted", max_turns=2)
+
+
+RUNNER = """
+import sys
+import toolparse_lab as tp
+
+url, path = sys.argv[1:]
+tool = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+rows = [
+    {
+        "id": f"c{n}",
+        "input": f'slow=0.1 say=<tool_call>{{"name": "f", "arguments": {{"n": {n}}}}}</tool_call>',
+        "tools": [tool],
+        "results": [{"name": "f", "output": f"slow=0.1 say=number {n}"}],
+    }
+    for n in range(20)
+]
+model = tp.Model("openai/m", api_base=url, api_key="k", max_connections=4, timeout=20, max_retries=0)
+with tp.Lab(path) as lab:
+    plan = lab.plan(rows, {"m": model}, "hermes", max_turns=3)
+    run = lab.run(plan, progress=False)
+    print(run.summary.calls, [t.conversation.answer for t in run.trials()])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_kill_9_in_the_second_round_loses_only_the_calls_in_flight(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-W", "error", "-c", RUNNER, mock.url, str(path)]
+        root = Path(__file__).parents[1]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root)
+
+    with MockOpenAI() as mock:
+        process = start()
+        end = time.monotonic() + 90
+        while len(mock.bodies) < 28:
+            assert time.monotonic() < end, "waited too long"
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        sent = len(mock.bodies)
+        with Store(path) as store:
+            (record,) = store.runs()
+            assert record.status == "running"
+            assert record.items == 40
+            assert 20 < record.done < 40
+            before = record.done
+        out, _ = start().communicate(timeout=120)
+        assert f"{40 - before} [" in out, out
+        assert sent + 40 - before == len(mock.bodies)
+        assert all(f"number {n}" in out for n in range(20))
