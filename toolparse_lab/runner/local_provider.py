@@ -7,6 +7,7 @@ import importlib
 import queue
 import threading
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -96,9 +97,12 @@ def _provider_class(litellm: Any) -> Any:
         made.usage = shapes.Usage(**answer.usage)
         return made
 
-    def piece(model: str, text: str = "", finish_reason: str | None = None, answer: Answer | None = None) -> Any:
+    def piece(
+        id: str, model: str, text: str = "", finish_reason: str | None = None, answer: Answer | None = None
+    ) -> Any:
         delta = shapes.Delta(content=text, role="assistant")
         made = shapes.ModelResponseStream(
+            id=id,
             choices=[shapes.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)],
             model=model,
             system_fingerprint=answer.system_fingerprint if answer else None,
@@ -107,9 +111,9 @@ def _provider_class(litellm: Any) -> Any:
             made.usage = shapes.Usage(**answer.usage)
         return made
 
-    def ending(model: str, answer: Answer) -> tuple[Any, Any]:
+    def ending(id: str, model: str, answer: Answer) -> tuple[Any, Any]:
         # litellm drops what comes with or after the finish reason, so the counted tokens come before it.
-        return piece(model, answer=answer), piece(model, finish_reason=answer.finish_reason)
+        return piece(id, model, answer=answer), piece(id, model, finish_reason=answer.finish_reason)
 
     class EmbeddedModel(litellm.CustomLLM):  # type: ignore[misc]
         def completion(self, *args: Any, **kw: Any) -> Any:
@@ -130,21 +134,21 @@ def _provider_class(litellm: Any) -> Any:
                 stopped.set()
 
         def streaming(self, *args: Any, **kw: Any) -> Iterator[Any]:
-            stopped = threading.Event()
+            stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
             ready: queue.SimpleQueue[str | BaseException | Answer] = queue.SimpleQueue()
             _spawn(executor, ask, kw, ready.put, stopped)
             try:
                 while isinstance(item := ready.get(), str):
-                    yield piece(kw["model"], item)
+                    yield piece(id, kw["model"], item)
                 if isinstance(item, BaseException):
                     raise item
-                yield from ending(kw["model"], item)
+                yield from ending(id, kw["model"], item)
             finally:
                 stopped.set()
 
         async def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
             _note(kw)
-            stopped = threading.Event()
+            stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
             loop = asyncio.get_running_loop()
             ready: asyncio.Queue[str | BaseException | Answer] = asyncio.Queue()
 
@@ -155,10 +159,10 @@ def _provider_class(litellm: Any) -> Any:
             _spawn(executor, ask, kw, put, stopped)
             try:
                 while isinstance(item := await ready.get(), str):
-                    yield piece(kw["model"], item)
+                    yield piece(id, kw["model"], item)
                 if isinstance(item, BaseException):
                     raise item
-                for last in ending(kw["model"], item):
+                for last in ending(id, kw["model"], item):
                     yield last
             finally:
                 stopped.set()
