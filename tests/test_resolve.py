@@ -91,3 +91,31 @@ def test_a_strange_schema_never_breaks_a_parse(schema: Any) -> None:
             '<tool_call>{"name": "f", "arguments": {"a": "1"}}</tool_call>', "hermes", tools, {"coerce": policy}
         ).calls
         assert call.ok
+
+
+BROKEN: list[dict[str, Any]] = [
+    {"type": "object", "properties": 5}, {"$ref": "#/nope"}, {"$ref": "#"}, {"type": ["object", 3]}, {"type": {}},
+    {"properties": {"a": {"pattern": "("}}}, {"properties": {"a": {"enum": {}}}}, {"properties": {"a": {"type": "no"}}},
+    {"properties": {"a": {"anyOf": 3}}}, {"properties": {"a": {"anyOf": [3]}}}, {"required": "a"}, {"required": [1]},
+    {"properties": {"a": None}}, {"properties": {"a": {"items": 7}}}, {"properties": {"a": {"minimum": "x"}}},
+    {"properties": {"a": {"$ref": "http://x/y"}}}, {"additionalProperties": 7}, {"patternProperties": {"(": {}}},
+    {"type": "array"}, {"allOf": [{"$ref": "#"}]}, {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {"$defs": 3},
+    {"properties": {"a": {"$ref": "#/properties/a"}}}, {"properties": {"a": {"prefixItems": [3, None]}}},
+    {"properties": []}, {"enum": [[1], {"a": 1}]},
+    {"$ref": "#/$defs/d0", "$defs": {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}},
+]  # fmt: skip
+ANSWERS = {
+    "hermes": '<tool_call>{"name":"f","arguments":{"a":["1",{"a":null}]}}</tool_call>',
+    "morph_xml": "<f><a>1</a><a>2</a></f>",
+    "qwen3_coder_xml": "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+    "yaml_xml": "<f>\na: 1\n</f>",
+}
+
+
+@pytest.mark.parametrize("schema", BROKEN, ids=lambda s: str(s)[:60])
+@pytest.mark.parametrize("protocol", ANSWERS)
+@pytest.mark.parametrize("policy", ["none", "safe", "middleware", "seed-layer2", "lossy"])
+def test_a_broken_schema_breaks_no_parse(schema: dict[str, Any], protocol: str, policy: str) -> None:
+    result = tp.parse(ANSWERS[protocol], protocol, [{"name": "f", "parameters": schema}], {"coerce": policy})
+    assert not any(p.code == "parser.failed" for p in result.all_problems())
+    assert all(c.readable for c in result.calls)

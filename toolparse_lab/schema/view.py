@@ -12,7 +12,7 @@ from .conforms import LEAVES, conforms, is_type
 
 # Which type a value is brought to when the schema lists several.
 PREFERENCE = ("object", "array", "boolean", "number", "integer", "string", "null")
-_MAX_REFS = 64
+_MAX_PARTS = 2_000  # allOf members of one node, those of its members included
 
 
 class View:
@@ -205,21 +205,28 @@ def get_schema_type(schema: Any) -> str | None:
     return types[0] if types else None
 
 
-def _resolve(node: Any, root: Any) -> Any:
-    """A node with its references followed and its allOf members merged into it."""
+def _resolve(node: Any, root: Any, within: frozenset[str] = frozenset(), budget: list[int] | None = None) -> Any:
+    """A node with its references followed and its allOf members merged into it.
+
+    within: the references that led here; one that leads back says nothing. budget: allOf members that may be looked at.
+    """
     node = unwrap_json_schema(node)
-    for _ in range(_MAX_REFS):
-        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
-            break
-        target = node_at(root, node["$ref"])
+    budget = [_MAX_PARTS] if budget is None else budget
+    while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
+        ref = node["$ref"]
         rest = {k: v for k, v in node.items() if k != "$ref"}
+        if ref in within:
+            return {}  # a circle of references says nothing
+        within |= {ref}
+        target = node_at(root, ref)
         node = {**target, **rest} if isinstance(target, Mapping) else rest
-    else:
-        return {}  # a circle of references says nothing
     if isinstance(node, Mapping) and isinstance(node.get("allOf"), list):
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
-            part = _resolve(part, root)
+            budget[0] -= 1
+            if budget[0] < 0:
+                break
+            part = _resolve(part, root, within, budget)
             if isinstance(part, Mapping):
                 _merge(merged, part)
         return merged
