@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 TESTS = [
     f"tests/test_{name}.py"
     for name in (
-        "protocols_parse", "salvage", "scan", "rjson_repair", "provenance", "recovery", "schema_coerce", "conformance",
-        "laws",
+        "protocols_parse", "salvage", "scan", "rjson_repair", "provenance", "recovery", "schema_coerce", "rxml_flat",
+        "rjson_strict", "protocols_parameter_tags", "engine", "conformance", "laws",
     )
 ]  # fmt: skip
 
@@ -48,14 +48,14 @@ MUTANTS = (
     ),
     Mutant(
         "engine.py",
-        "if self._lone == _INSIDE else None",
+        "if quoting.lone_fence else None",
         "",
         "calls in code fences",
     ),
     Mutant("engine.py", "self._base += n", "self._base += n + (n > 40)", "offsets drift"),
     Mutant(
         "scan.py",
-        "return any(lit.startswith(rest) for lit in self._literals)",
+        "return any(lit.startswith(rest) for lit in by.literals)",
         "return False",
         "closers cut by a chunk",
     ),
@@ -73,7 +73,7 @@ MUTANTS = (
         "settled = len(tail)",
         "think tags cut",
     ),
-    Mutant("rjson/damage.py", "if good_letters and any(", "if False and any(", "ambiguous backslashes are guessed"),
+    Mutant("rjson/quotes.py", "if good_letters and any(", "if False and any(", "ambiguous backslashes are guessed"),
     Mutant(
         "rjson/damage.py",
         "if self.text[end - 1].isdigit() and not self.numbers_end:",
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "rjson/positions.py", "return offset + self._shift[i]", "return offset", "origins ignore the edits before them"
     ),
-    Mutant("rjson/repair.py", "if len(out) != len(pairs):", "if False:", "doubled keys go unnoticed"),
+    Mutant("rjson/strict.py", "if len(out) != len(pairs):", "if False:", "doubled keys go unnoticed"),
     Mutant(
         "protocols/json_call.py",
         'raise Refusal("decode.ambiguous", f"no arguments',
@@ -95,6 +95,26 @@ MUTANTS = (
     Mutant("schema/walk.py", "if self.safe and not view.conforms(new):", "if False:", "safe wraps what stays illegal"),
     Mutant("schema/scalars.py", "if not _NUMBER.fullmatch(text):", "if not _NUMBER.match(text):", "5 km becomes 5"),
     Mutant("provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
+    Mutant(
+        "scan.py",
+        "if tail.find(literal, 0, end + len(literal) - 1) >= 0:",
+        "if False:",
+        "the short way of a JSON body sees no delimiter in its strings",
+    ),
+    Mutant("engine.py", "size = self._fed", "size = self._base + len(self._tail) + self._late_size", "text taken back"),
+    Mutant("rxml/flat.py", "if out and size == len(body) else None", "if out else None", "text beside flat elements"),
+    Mutant(
+        "protocols/parameter_strict.py",
+        "return values if len(values) == len(pairs) else None",
+        "return values",
+        "the short way of parameter tags drops the first of two values",
+    ),
+    Mutant(
+        "rjson/strict.py",
+        "if level + length // 2 > self._max_depth and self._too_deep(pos, pos + length, level):",
+        "if False:",
+        "the short way of damaged JSON counts no depth",
+    ),
     Mutant(
         "recovery.py",
         "if not calls or not all(c.valid for c in calls):",
