@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -36,6 +37,7 @@ WAYS = ("drop-in", "async drop-in", "provider", "async provider")
 
 def litellm() -> Any:
     """litellm with the provider in it."""
+    asyncio.set_event_loop(None)  # else litellm's sync calls make a loop for this thread and never close it
     litellm_bridge.register()
     ignore_warnings()
     return litellm_module()
