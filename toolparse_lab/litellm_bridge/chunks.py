@@ -40,8 +40,10 @@ class ChunkReader:
 
     def feed(self, chunk: Any) -> Sequence[Any]:
         choices = chunk.choices
-        if self._closed or not choices:
-            return (*self.close(), chunk)
+        if self._closed:
+            return (chunk,)
+        if not choices:  # the usage, or before the first text what a provider says of the prompt
+            return (*self.close(), chunk) if self._ended else (chunk,)
         self._last = chunk
         if len(choices) == 1:
             return self._read(chunk, choices[0])
@@ -70,6 +72,10 @@ class ChunkReader:
                 endings.append(self._chunk(end, index, {"content": None}, answer.finish_reason))
         return made + endings
 
+    @property
+    def _ended(self) -> bool:
+        return any(c.finish is not None for c in self._choices.values())
+
     def _read(self, chunk: Any, choice: Any) -> Sequence[Any]:
         delta = choice.delta
         text = delta.content
@@ -82,7 +88,7 @@ class ChunkReader:
             made = self._made(chunk, index, state, state.stream.feed(text)) if text else ()
             return (*self._rest(chunk, index, state, choice), *made)
         if not text:
-            if getattr(chunk, "usage", None) is not None and any(c.finish is not None for c in self._choices.values()):
+            if self._ended and getattr(chunk, "usage", None) is not None:
                 return (*self.close(), chunk)
             return self._rest(chunk, index, state, choice) if delta.tool_calls else (chunk,)
         deltas = state.stream.feed(text)

@@ -1,0 +1,130 @@
+"""Chunks that providers send and the mock does not: several things in one, nothing in one, calls of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.bridge import NOW, TOOLS, joined, litellm
+from toolparse_lab.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.middleware import create_tool_middleware
+
+
+@pytest.fixture(scope="module")
+def shapes() -> Any:
+    return litellm().types.utils
+
+
+class Stream:
+    """Chunks of one stream, made and read."""
+
+    def __init__(self, shapes: Any) -> None:
+        middleware = create_tool_middleware("hermes")
+        turn = middleware.transform_params({"messages": [{"role": "user", "content": "x"}], "tools": TOOLS})
+        self.shapes = shapes
+        self.reader = ChunkReader(shapes, middleware, turn)
+        self.sent: list[Any] = []
+
+    def feed(self, *choices: Any) -> list[Any]:
+        chunk = self.shapes.ModelResponseStream(id="one", created=1, model="m", choices=list(choices))
+        if not choices:
+            chunk.choices = []
+        got = list(self.reader.feed(chunk))
+        self.sent += got
+        return got
+
+    def choice(self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any) -> Any:
+        return self.shapes.StreamingChoices(
+            index=index, delta=self.shapes.Delta(**delta), finish_reason=finish, logprobs=logprobs
+        )
+
+    def say(self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any) -> list[Any]:
+        return self.feed(self.choice(index, finish, logprobs, **delta))
+
+    def close(self, *, cut: bool = False) -> list[Any]:
+        got = list(self.reader.close(cut=cut))
+        self.sent += got
+        return got
+
+
+def test_plain_text_is_passed_on_as_the_same_object(shapes: Any) -> None:
+    stream = Stream(shapes)
+    stream.say(content="Hello ", role="assistant")
+    chunk = shapes.ModelResponseStream(choices=[stream.choice(content="there")])
+    assert stream.reader.feed(chunk) == (chunk,)
+    assert stream.reader.feed(chunk)[0] is chunk
+
+
+def test_a_chunk_without_choices_ends_nothing_before_the_end(shapes: Any) -> None:
+    stream = Stream(shapes)
+    assert len(stream.feed()) == 1
+    stream.say(content=NOW)
+    stream.say(finish="stop")
+    last = stream.feed()
+    assert last[-1].choices == []
+    assert [c.choices[0].finish_reason for c in last[:-1]] == ["tool_calls"]
+    assert [c[1] for c in joined(stream.sent)["calls"]] == ["now"]
+
+
+def test_the_role_waits_for_the_first_chunk_that_is_sent(shapes: Any) -> None:
+    stream = Stream(shapes)
+    assert stream.say(content="<tool", role="assistant") == []
+    stream.say(content=NOW.removeprefix("<tool"))
+    stream.say(finish="stop")
+    stream.close()
+    assert [c.choices[0].delta.role for c in stream.sent] == ["assistant", None]
+
+
+def test_what_comes_with_held_text_is_sent_at_once(shapes: Any) -> None:
+    stream = Stream(shapes)
+    logprobs = {"content": [{"token": "<tool", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
+    (first,) = stream.say(content="<tool", reasoning_content="hm", role="assistant", logprobs=logprobs)
+    assert first.choices[0].delta.reasoning_content == "hm"
+    assert first.choices[0].delta.content is None
+    assert first.choices[0].logprobs is not None
+    stream.close(cut=True)
+    assert joined(stream.sent) == {"content": "<tool", "thought": "hm", "calls": [], "reasons": []}
+
+
+def test_text_in_the_last_chunk_is_read_too(shapes: Any) -> None:
+    stream = Stream(shapes)
+    stream.say(content=NOW[:20])
+    stream.say(content=NOW[20:] + " ok", finish="stop")
+    stream.close()
+    said = joined(stream.sent)
+    assert (said["content"].strip(), [c[1] for c in said["calls"]], said["reasons"]) == ("ok", ["now"], ["tool_calls"])
+
+
+def test_calls_of_the_provider_and_of_the_text_have_indices_of_their_own(shapes: Any) -> None:
+    stream = Stream(shapes)
+    own = {"id": "own", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":'}}
+    stream.say(content=NOW)
+    stream.say(tool_calls=[{"index": 0, **own}])
+    stream.say(content=NOW)
+    stream.say(tool_calls=[{"index": 0, "function": {"arguments": '"Oslo"}'}}])
+    stream.say(finish="stop")
+    stream.close()
+    assert [c[1:] for c in joined(stream.sent)["calls"]] == [
+        ("now", "{}"),
+        ("get_weather", '{"city":"Oslo"}'),
+        ("now", "{}"),
+    ]
+
+
+def test_several_choices_in_one_chunk(shapes: Any) -> None:
+    stream = Stream(shapes)
+    stream.feed(stream.choice(0, content="a"), stream.choice(1, content=NOW))
+    stream.feed(stream.choice(0, finish="length"), stream.choice(1, finish="stop"))
+    stream.close()
+    assert joined(stream.sent, 0) == {"content": "a", "thought": "", "calls": [], "reasons": ["length"]}
+    assert joined(stream.sent, 1)["reasons"] == ["tool_calls"]
+    assert [c[1] for c in joined(stream.sent, 1)["calls"]] == ["now"]
+
+
+def test_after_the_end_nothing_is_changed(shapes: Any) -> None:
+    stream = Stream(shapes)
+    stream.say(content="a")
+    stream.close()
+    assert stream.close() == []
+    assert stream.say(content=NOW)[0].choices[0].delta.content == NOW
