@@ -18,7 +18,12 @@ from toolparse_lab.evals.cases import Case, load_cases
 from toolparse_lab.evals.final_text import matches_answer
 from toolparse_lab.evals.score import score_answer, score_completion
 from toolparse_lab.flow import Conversation, drive
+from toolparse_lab.record import conversation_plan
+from toolparse_lab.runner.recording import export_recording
+from toolparse_lab.runner.setup import local_model_ready
 from toolparse_lab.runner.types import Completion, Model, Request
+
+from .laws import check_all
 
 PATH = Path(__file__).parent.parent / "datasets" / "conversations.jsonl"
 ROWS = [json.loads(line) for line in PATH.read_text("utf-8").splitlines()]
@@ -132,3 +137,54 @@ def test_the_seeds_form_of_results_is_another_question(protocol: str) -> None:
     own, seed = (converse(case, protocol, result_format=f) for f in ("own", "seed"))
     assert own.turns[0].request.key == seed.turns[0].request.key
     assert own.turns[1].request.key != seed.turns[1].request.key
+
+
+def test_the_shipped_recording_answers_the_whole_plan(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db").replaying(tp.example_recording(conversations=True)) as lab:
+        run = lab.run(conversation_plan(lab), progress=False)
+        assert run.summary is not None
+        assert run.summary.missing == 0
+        frame = run.frame()
+        assert len(frame) == 6
+        assert frame["n_turns"].between(1, 3).all()
+        assert frame["score_answer"].notna().all()
+        for trial in run.trials():
+            assert trial.conversation is not None
+            assert trial.result is not None
+            assert trial.result.calls[0].ok, "a grammar wrote it"
+            for turn in trial.conversation.turns:
+                check_all(turn.completion.raw, trial.parse_protocol, trial.case.tools, every_split=False)
+
+
+def test_an_echo_of_the_result_is_no_answer() -> None:
+    case = CASES["one-call/water-level"]
+    for raw, right in (("It is 412 cm.", True), ('<tool_response>{"centimetres":412}</tool_response>', False)):
+        oracle = Oracle(case, "hermes")
+
+        def ask(request: Request, oracle: Oracle = oracle, raw: str = raw) -> Completion:
+            return oracle(request) if oracle.turns else Completion(key=request.key, raw=raw, finish_reason="stop")
+
+        done = drive(flow_for(case, "m", MODEL, arm_of("hermes", {"max_turns": 3}), {}, 0), ask)
+        assert done.stop == "answered"
+        assert score_answer(case, done) is right
+
+
+@pytest.mark.local_model
+@pytest.mark.skipif(not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local")
+@pytest.mark.parametrize("settings", [{"decoding": "grammar"}, {"tool_choice": "required"}], ids=str)
+def test_the_embedded_model_converses_and_is_replayed(settings: dict[str, Any], tmp_path: Path) -> None:
+    def plan_of(lab: tp.Lab) -> Any:
+        model = {"local": tp.Model("toolparse-local/smollm2-135m")}
+        return lab.plan(CASES[:1], model, "hermes", wording="brief", max_turns=2, max_tokens=48, **settings)
+
+    with tp.Lab(tmp_path / "live.db") as lab:
+        live = lab.run(plan_of(lab), progress=False)
+        (trial,) = live.trials()
+        assert trial.result is not None
+        assert trial.conversation is not None
+        assert trial.result.calls[0].name == "get_water_level"
+        assert trial.conversation.stop in ("answered", "max_turns", "unreadable_call")
+        export_recording(lab.store, tmp_path / "r.jsonl", run_id=live.run_id)
+    with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as lab:
+        again = lab.run(plan_of(lab), progress=False)
+        assert str(again.trials()[0].conversation) == str(trial.conversation)

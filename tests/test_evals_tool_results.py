@@ -33,7 +33,7 @@ def test_rows_are_found_by_their_arguments() -> None:
 
 
 def test_equal_rows_answer_in_order_and_the_last_stays() -> None:
-    rows = [{"name": "f", "arguments": {}, "output": n} for n in (1, 2)]
+    rows: list[dict[str, Any]] = [{"name": "f", "arguments": {}, "output": n} for n in (1, 2)]
     f = runnable_of(rows, TOOLS)["f"]
     assert [f(), f(), f()] == [1, 2, 2]
 

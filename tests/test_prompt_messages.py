@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolparse_lab.errors import BadCase, BadOptions, UnwritableCall
-from toolparse_lab.prompt import build_messages, list_wordings, render_system
+from toolparse_lab.prompt import build_messages, explain_tools, list_wordings, render_system
 
 WEATHER = {
     "name": "get_weather",
@@ -41,6 +41,16 @@ def test_text_becomes_a_prompt_and_a_question() -> None:
     assert '"get_weather"' in system
     assert '[[get_weather {"city":"Lisbon"}]]' in system
     assert '[[get_time {"city":"Nairobi"}]]' in system
+
+
+@pytest.mark.parametrize("wording", ["plain", "brief"])
+def test_what_is_added_can_be_had_alone(wording: str) -> None:
+    options: dict[str, Any] = {"protocol_id": "hermes", "write_call": write_call, "wording": wording}
+    prompt, turns = explain_tools("Weather in Oslo?", TOOLS, **options)
+    system, *between, _ = build("Weather in Oslo?", wording=wording)
+    assert system["content"] == prompt
+    assert between == turns
+    assert explain_tools("Weather in Oslo?", [], **options) == ("", [])
 
 
 def test_brief_wording_gives_its_examples_as_turns() -> None:

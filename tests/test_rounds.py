@@ -17,6 +17,8 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from toolparse_lab.evals.trial import Trial
+from toolparse_lab.flow import Conversation
 from toolparse_lab.runner.recording import export_recording
 from toolparse_lab.runner.store import Store
 from toolparse_lab.runner.types import Completion, Request
@@ -74,6 +76,11 @@ def lab(tmp_path: Path, scripted: Scripted) -> Iterator[tp.Lab]:
     with tp.Lab(tmp_path / "runs.db") as lab:
         lab._complete = scripted
         yield lab
+
+
+def talk(trial: Trial) -> Conversation:
+    assert trial.conversation is not None
+    return trial.conversation
 
 
 def plan_of(lab: tp.Lab, count: int = 4, **settings: Any) -> Any:
@@ -148,13 +155,13 @@ def test_limits_hold_for_all_rounds_together(lab: tp.Lab, scripted: Scripted, li
     assert run.summary.stopped in limit
     assert scripted.asked.total() <= 5
     assert lab.store.run(run.run_id).status == "incomplete"
-    stops = Counter(str(t.conversation.stop) for t in run.trials())
+    stops = Counter(str(talk(t).stop) for t in run.trials())
     assert set(stops) <= {"answered", "not_asked"}
     asked = scripted.asked.total()
     rest = lab.run(plan_of(lab, max_tokens=10), progress=False)
     assert rest.summary is not None
     assert rest.summary.calls == 8 - asked
-    assert {t.conversation.stop for t in rest.trials()} == {"answered"}
+    assert {talk(t).stop for t in rest.trials()} == {"answered"}
 
 
 def test_a_deadline_counts_the_time_of_tools(lab: tp.Lab, scripted: Scripted) -> None:
@@ -168,9 +175,9 @@ def test_a_deadline_counts_the_time_of_tools(lab: tp.Lab, scripted: Scripted) ->
 def test_a_provider_that_fails_half_way_ends_only_its_conversations(lab: tp.Lab, scripted: Scripted) -> None:
     scripted.dead_after = 6
     run = lab.run(plan_of(lab), progress=False)
-    stops = [t.conversation.stop for t in run.trials()]
+    stops = [talk(t).stop for t in run.trials()]
     assert Counter(stops) == {"answered": 2, "provider_error": 2}
-    assert [t.score.answer for t in run.trials() if t.conversation.stop == "provider_error"] == [None, None]
+    assert list(run.frame()["score_answer"].isna()) == [stop == "provider_error" for stop in stops]
     assert {t.outcome for t in run.trials()} == {"correct"}
     scripted.dead_after = 10**9
     healed = lab.run(plan_of(lab), progress=False)
@@ -188,10 +195,10 @@ def test_a_view_of_a_run_that_is_not_over(lab: tp.Lab) -> None:
     plan = plan_of(lab)
     run = lab.run(plan, progress=False, max_calls=4)
     before = run.trials()[0]
-    assert before.conversation.stop == "not_asked"
-    assert before.conversation.pending is not None
+    assert talk(before).stop == "not_asked"
+    assert talk(before).pending is not None
     lab.run(plan, progress=False)
-    assert run.trials()[0].conversation.stop in ("answered", "not_asked")
+    assert talk(run.trials()[0]).stop in ("answered", "not_asked")
 
 
 def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
@@ -207,7 +214,7 @@ def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
     ]  # fmt: skip
     run = lab.run(plan, progress=False)
     assert [t.outcome for t in run.trials()] == ["abstained_wrongly", "correct", "correct", "abstained_correctly"]
-    assert [t.conversation.stop for t in run.trials()] == ["answered"] * 4
+    assert [talk(t).stop for t in run.trials()] == ["answered"] * 4
     forced = run.trials()[1]
     assert forced.reparse(policy="none").outcome == "correct"
     assert forced.retry().outcome == "correct"

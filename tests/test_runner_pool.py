@@ -85,6 +85,15 @@ def test_everything_is_asked_once_and_a_second_run_asks_nothing(store: Store) ->
     assert len(provider.asked) == 30
 
 
+def test_a_run_of_which_more_follows_stays_open(store: Store) -> None:
+    asked = questions(2)
+    run_id = store.begin_run({}, [PlanItem("c", "m", r.key) for r in asked])
+    assert run(asked, store, run_id=run_id, complete=Provider(), more=True).complete
+    assert store.run(run_id).status == "running"
+    assert run(asked, store, run_id=run_id, complete=Provider()).complete
+    assert store.run(run_id).status == "complete"
+
+
 def test_fresh_asks_again_once(store: Store) -> None:
     provider = Provider()
     asked = questions(5)

@@ -115,6 +115,18 @@ def test_a_run_yields_its_items_in_plan_order_with_what_is_recorded(store: Store
     assert [r.run_id for r in store.runs()] == [run_id]
 
 
+def test_a_run_grows_by_the_questions_that_answers_led_to(store: Store) -> None:
+    first, second = question("a"), question("b")
+    run_id = store.begin_run({}, [PlanItem("c", "m", first.key)], requests=[first])
+    store.extend_run(run_id, [PlanItem("c", "m", second.key, 0, {"turn": 2})], [second])
+    store.extend_run(run_id, [])
+    assert [(i.key, i.arm) for i in store.items(run_id)] == [(first.key, {}), (second.key, {"turn": 2})]
+    assert set(store.requests(run_id)) == {first.key, second.key}
+    store.record(answer(second, "b"), run_id)
+    assert [(i.arm, c.raw) for i, c in store.completions(run_id)] == [({"turn": 2}, "b")]
+    assert (store.run(run_id).items, store.run(run_id).done) == (2, 1)
+
+
 def test_two_items_may_share_a_question(store: Store) -> None:
     request = question()
     run_id = store.begin_run({}, [PlanItem("a", "m", request.key), PlanItem("b", "m", request.key)])

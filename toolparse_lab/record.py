@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .demo import ALIAS, MAX_TOKENS, MODEL, PROTOCOLS
-from .evals.shipped import example_cases
+from .evals.shipped import example_cases, example_conversations
 from .lab import Lab
 from .plan import Plan
 from .runner.recording import export_recording
@@ -25,12 +25,31 @@ def recording_plan(lab: Lab) -> Plan:
     )
 
 
-def record_embedded(out: str | Path, store: str | Path | None = None, say: Callable[[str], None] = print) -> int:
+def conversation_plan(lab: Lab) -> Plan:
+    """What the shipped recording of conversations answers: a model so small calls only where a grammar makes it."""
+    return lab.plan(
+        example_conversations(demo=True),
+        {ALIAS: Model(MODEL)},
+        PROTOCOLS,
+        decoding="grammar",
+        wording="brief",
+        max_turns=3,
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def record_embedded(
+    out: str | Path,
+    store: str | Path | None = None,
+    say: Callable[[str], None] = print,
+    *,
+    planned: Callable[[Lab], Plan] = recording_plan,
+) -> int:
     """Asks what the store does not hold yet, then writes the recording; 3 where answers are missing."""
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     with Lab(store or path.with_suffix(".db")) as lab:
-        plan = recording_plan(lab)
+        plan = planned(lab)
         say(str(plan))
         run = lab.run(plan)
         say(str(run))

@@ -114,11 +114,14 @@ def _unheard(case: Case, completion: Completion) -> Score | None:
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Whether a conversation ended with the wanted text; None where none is wanted, or where it could not end."""
+    """Whether a conversation ended with the wanted text; None where none is wanted, or where it could not end.
+
+    A text that goes on writing tool results says the wanted words without answering: it is none.
+    """
     if case.answer is None or conversation.stop in ("not_asked", "provider_error"):
         return None
     said = conversation.answer
-    return said is not None and matches_answer(case.answer, said)
+    return said is not None and not find_own_result(said, after_call=False) and matches_answer(case.answer, said)
 
 
 class _Scoring:

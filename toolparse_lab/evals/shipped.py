@@ -9,6 +9,7 @@ from .cases import Cases, load_cases
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 RECORDING = "recordings/smollm2-135m.jsonl"
+CONVERSATIONS = "recordings/smollm2-135m-conversations.jsonl"
 
 
 def shipped_path(name: str) -> Path:
@@ -26,11 +27,15 @@ def example_cases(*, demo: bool = False) -> Cases:
     return cases.filter(demo=True) if demo else cases
 
 
-def example_conversations() -> Cases:
+def example_conversations(*, demo: bool = False) -> Cases:
     """The project's own cases of several turns: their tools have results, for plans with `max_turns` above 1."""
-    return load_cases(shipped_path("conversations.jsonl"))
+    cases = load_cases(shipped_path("conversations.jsonl"))
+    return cases.filter(demo=True) if demo else cases
 
 
-def example_recording() -> Path:
-    """The embedded model's recorded answers to the project's own cases, for `lab.replaying`."""
-    return shipped_path(RECORDING)
+def example_recording(*, conversations: bool = False) -> Path:
+    """The embedded model's recorded answers to the project's own cases, for `lab.replaying`.
+
+    conversations: those to the short ones of `example_conversations`, instead of those to `example_cases`.
+    """
+    return shipped_path(CONVERSATIONS if conversations else RECORDING)

@@ -1,0 +1,31 @@
+"""Arms: every combination of levels, named by what differs."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolparse_lab.arms import FACTORS, arm_of, arms_of
+from toolparse_lab.errors import BadPlan
+
+
+def test_an_arm_is_named_by_what_differs() -> None:
+    arms = arms_of(["hermes", "gemma"], {"tool_choice": ["auto", {"name": "f"}], "type_rules": [False, True]})
+    assert [a.name for a in arms[:4]] == [
+        "hermes tool_choice=auto no-rules", "hermes tool_choice=auto type-rules",
+        "hermes tool_choice=f no-rules", "hermes tool_choice=f type-rules",
+    ]  # fmt: skip
+    assert len({a.name for a in arms}) == len(arms) == 8
+    assert arm_of("hermes", {"max_tokens": 5}).name == "hermes"
+
+
+def test_an_arm_has_a_level_of_every_factor() -> None:
+    arm = arm_of("hermes", {"max_turns": 2})
+    assert set(arm.levels) == set(FACTORS)
+    assert arm.conversing
+    assert not arm_of("hermes", {}).conversing
+
+
+def test_a_protocol_named_twice_is_one() -> None:
+    assert len(arms_of(["hermes", "hermes"], {})) == 1
+    with pytest.raises(BadPlan, match="no protocols"):
+        arms_of([], {})
