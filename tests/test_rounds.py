@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.evals.trial import Trial
 from toolparse_lab.flow import Conversation
+from toolparse_lab.run import Run
 from toolparse_lab.runner.recording import export_recording
 from toolparse_lab.runner.store import Store
 from toolparse_lab.runner.types import Completion, Request
@@ -183,6 +186,49 @@ def test_a_provider_that_fails_half_way_ends_only_its_conversations(lab: tp.Lab,
     healed = lab.run(plan_of(lab), progress=False)
     assert healed.summary is not None
     assert (healed.summary.calls, healed.summary.cached) == (2, 6)
+
+
+def test_a_run_keeps_its_own_answers(lab: tp.Lab, tmp_path: Path) -> None:
+    said = ["first", "second"]
+
+    async def model(request: Request) -> Completion:
+        last = str(request.messages[-1]["content"])
+        raw = said[0] if "result" in last else '<tool_call>{"name": "double", "arguments": {"n": 1}}</tool_call>'
+        return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
+
+    lab._complete = model
+    plan = plan_of(lab, 1)
+    first = lab.run(plan, progress=False)
+    said.pop(0)
+    fresh = lab.run(plan, progress=False, fresh=True)
+    assert talk(fresh.trials()[0]).answer == "second"
+    assert talk(Run(lab.store, first.run_id, plan).trials()[0]).answer == "first"
+
+
+def test_a_run_that_is_interrupted_in_its_second_round(lab: tp.Lab, scripted: Scripted) -> None:
+    async def slow(request: Request) -> Completion:
+        if "result" in str(request.messages[-1]["content"]):
+            reached.set()
+            await asyncio.sleep(60)
+        return await scripted(request)
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(lab.arun(plan_of(lab), progress=False))
+        await asyncio.wait_for(reached.wait(), 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    reached = asyncio.Event()
+    lab._complete = slow
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, interrupted()).result()
+    (record,) = lab.store.runs()
+    assert (record.status, record.items, record.done) == ("interrupted", 8, 4)
+    lab._complete = scripted
+    again = lab.run(plan_of(lab), progress=False)
+    assert again.summary is not None
+    assert (again.summary.cached, again.summary.calls) == (4, 4)
 
 
 def test_functions_go_before_the_results_of_a_case(lab: tp.Lab) -> None:

@@ -90,7 +90,7 @@ class _Open:
 
 
 def _recorded(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]:
-    return {item.key: completion for item, completion in store.completions(run_id) if item.key in keys}
+    return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
 
 
 def _left(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import secrets
 import threading
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
@@ -216,14 +216,17 @@ class Store:
                 found.update(connection.execute(sa.select(c.key).where(c.key.in_(batch), wanted).distinct()).scalars())
         return found
 
-    def completions(self, run_id: str, *, case_id: str | None = None) -> Iterator[tuple[PlanItem, Completion]]:
+    def completions(
+        self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
+    ) -> Iterator[tuple[PlanItem, Completion]]:
         """What a run has for each item of its plan, in plan order, while it runs too; items without an answer are
         left out.
 
         An item's answer is the latest success that the run recorded itself, else the latest it found when it began,
-        else any; only where there is none, the latest failure. Raises BadOptions for an unknown run.
+        else any; only where there is none, the latest failure. `keys`: only these. Raises BadOptions for an unknown
+        run.
         """
-        for batch in _batches(self._chosen(run_id, case_id)):
+        for batch in _batches(c for c in self._chosen(run_id, case_id) if keys is None or c[0].key in keys):
             rows = self._rows([i for _, i in batch])
             for item, row_id in batch:
                 yield item, rows[row_id]
