@@ -389,3 +389,15 @@ def test_presets() -> None:
         (tp.xml_tool_middleware, "<get_loc"),
     ):  # fmt: skip
         assert sent(said, middleware)[0]["content"].startswith(opener)
+
+
+@pytest.mark.parametrize("protocol", list(tp.protocols()))
+def test_parallel_calls_of_the_history_read_back_together(protocol: str) -> None:
+    calls = [
+        {"id": str(i), "type": "function", "function": {"name": "f", "arguments": f'{{"a":{i}}}'}} for i in range(3)
+    ]
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Now:", "tool_calls": calls}]
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    made = tp.create_tool_middleware(protocol).transform_params({"messages": messages, "tools": [tool]})
+    said = made.params["messages"][-1]["content"].removeprefix("Now:\n")
+    assert [c.arguments for c in tp.parse(said, protocol, [tool]).calls] == [{"a": 0}, {"a": 1}, {"a": 2}]

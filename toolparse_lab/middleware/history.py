@@ -6,6 +6,7 @@ Nothing of the caller's objects is changed; every message is a new dict. Message
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -28,6 +29,10 @@ _UNKNOWN_PART = "tool-call-middleware: unknown assistant content; stringifying f
 _UNWRITABLE = "tool-call-middleware: a call of the history cannot be written in this format; it is shown as JSON"
 
 
+class _Call(str):
+    """A call as it is written: a part of its own until its neighbours are known."""
+
+
 @dataclass(frozen=True)
 class Writer:
     """How calls and results are written. protocol: ours or somebody else's."""
@@ -41,19 +46,24 @@ class Writer:
         if self.on_error is not None:
             call_safely(self.on_error, what, metadata)
 
-    def call(self, call: Mapping[str, Any]) -> str:
-        """A call of the history as the model would have written it."""
+    def call(self, call: Mapping[str, Any]) -> Any:
+        """A call of the history as the model would have written it: a _Call, or a part that shows it as JSON."""
         name = _name_of(call) or ""
         said = {"type": "tool-call", "toolCallId": _call_id(call), "toolName": name, "input": _arguments_of(call)}
         try:
             try:
-                return str(self.protocol.format_tool_call(said, self.tools.get(name)))
+                return _Call(self.protocol.format_tool_call(said, self.tools.get(name)))
             except UnwritableCall:
                 # What was said once may not fit the schema; without it, it is written as it was.
-                return str(self.protocol.format_tool_call(said))
+                return _Call(self.protocol.format_tool_call(said))
         except UnwritableCall as e:
             self.tell(_UNWRITABLE, toolCall=call, toolName=name, message=e.message)
-            return _json({"name": name, "arguments": said["input"]})
+            return _text(_json({"name": name, "arguments": said["input"]}))
+
+    def joined(self, calls: list[str]) -> str:
+        """Calls of one answer, as the model would have written them together."""
+        join = getattr(self.protocol, "join_calls", "\n".join)
+        return str(join(calls)) if len(calls) > 1 else calls[0]
 
 
 @dataclass
@@ -131,17 +141,26 @@ def _copied(value: Any) -> Any:
 
 def _assistant(message: Message, calls: _Calls, writer: Writer) -> Message:
     content = message.get("content")
-    parts: list[Message] = []
+    parts: list[Any] = []
     for part in content if isinstance(content, list) else [content]:
         parts += _assistant_part(part, calls, writer)
     for call in _calls_beside(message):
         calls.note(call.get("id"), _name_of(call))
-        parts.append(_text(writer.call(call)))
+        parts.append(writer.call(call))
     rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call", "content")}
-    return {**rest, "content": _joined(parts)}
+    return {**rest, "content": _joined(_together(parts, writer))}
 
 
-def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Message]:
+def _together(parts: list[Any], writer: Writer) -> list[Any]:
+    """The parts with each run of calls as one text."""
+    out: list[Any] = []
+    for called, group in itertools.groupby(parts, lambda p: isinstance(p, _Call)):
+        run = list(group)
+        out.extend([_text(writer.joined(run))] if called else run)
+    return out
+
+
+def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
     if part is None or part == "":
         return []
     if isinstance(part, str):
@@ -151,7 +170,7 @@ def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Message]:
         return [part]
     if kind in _CALLS and _name_of(part) is not None:
         calls.note(_call_id(part), _name_of(part))
-        return [_text(writer.call(part))]
+        return [writer.call(part)]
     if kind in _RESULTS and _name_of(part) is not None:  # of a tool that the provider ran
         return [_text(writer.write_result(ToolResult.of(part)))]
     writer.tell(_UNKNOWN_PART, content=part)

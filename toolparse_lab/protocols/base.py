@@ -6,7 +6,7 @@ codec once. Neither sees the stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, final
 from typing import Protocol as Interface
@@ -188,6 +188,12 @@ class Protocol:
                 hint="write it in a format that carries JSON, such as hermes",
             )
         return text
+
+    def join_calls(self, calls: Sequence[str]) -> str:
+        """Calls that `write_call` wrote, as one answer of the model: one behind the other, unless the format has a
+        list for them."""
+        join: Callable[[Sequence[str]], str] = getattr(self.codec, "join", "\n".join)
+        return join(calls)
 
     def format_tools(self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None) -> str:
         """The system prompt that explains the tools: `tools` in any shape `ToolSpec.of` takes, "" for none.

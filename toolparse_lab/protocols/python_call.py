@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import UnwritableCall
@@ -232,6 +233,11 @@ class PythonCalls:
             raise UnwritableCall("a name that Python cannot write", got=name)
         inner = ", ".join(f"{k}={_literal(v)}" for k, v in arguments.items())
         return f"{self.opener}[{name}({inner})]{self.closer}"
+
+    def join(self, calls: Sequence[str]) -> str:
+        """Calls of one answer are items of one list: a second list would be text."""
+        start, end = len(self.opener) + 1, len(self.closer) + 1
+        return f"{self.opener}[{', '.join(c[start : len(c) - end] for c in calls)}]{self.closer}"
 
 
 def _literal(value: Value, depth: int = 0) -> str:
