@@ -120,6 +120,15 @@ PLAIN = [
         "$defs": {"N": {"type": "null"}},
     },
     {"$ref": "#/$defs/T", "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}}},
+    {
+        "type": "object",
+        "properties": {
+            "a": {"type": ["integer", "string", "array"], "minimum": 0, "maxLength": 1, "minItems": 1, "format": "x"},
+            "b": {"exclusiveMinimum": 1, "maximum": 2.5, "minLength": 1},
+            "c": {"exclusiveMaximum": 3, "maxItems": 1},
+        },
+    },
+    {"properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
 ]
 VALUES = st.recursive(
     st.sampled_from([None, True, False, 1, -1, "x", "1", read_strict("3.0"), read_strict("2.5"), read_strict("1e999")]),

@@ -8,6 +8,7 @@ from typing import Any
 from ..rjson.strict import depth
 from ..types import Problem
 from ..values import Value, escape_token, read_plain
+from .bounds import Bounds, split_bounds, within
 from .conforms import TooDeep, is_type
 from .keywords import KEYWORDS, brief, said
 from .patterns import TooSlow
@@ -59,9 +60,9 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 def fits(value: Value, schema_json: str) -> bool:
     """Whether a value plainly conforms to a plain schema: then the policies `none` and `safe` change nothing in it
     and `validate` finds nothing. False says nothing. Raises what a broken schema raises."""
-    view = _plain_view(schema_json)
+    plain = _plain_schema(schema_json)
     try:
-        return view is not None and view.conforms(value)
+        return plain is not None and plain[0].conforms(value) and (not plain[1] or within(value, plain[1]))
     except TooDeep:
         return False
 
@@ -113,8 +114,9 @@ def _validator(schema_json: str) -> Any:
 
 # The keywords that never make a value wrong, and with them those `View.conforms` looks at.
 _ANNOTATIONS = frozenset(
-    ("title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly")
-)
+    ("title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly",
+     "format")
+)  # fmt: skip
 _PLAIN = _ANNOTATIONS | frozenset(
     ("type", "properties", "required", "enum", "const", "items", "prefixItems", "anyOf", "additionalProperties",
      "$defs", "definitions")
@@ -122,9 +124,10 @@ _PLAIN = _ANNOTATIONS | frozenset(
 
 
 @lru_cache(maxsize=2048)
-def _plain_view(schema_json: str) -> View | None:
-    """The view of a schema that has no other keywords than the plain ones, None for all others."""
-    schema = unwrap_json_schema(read_plain(schema_json))
+def _plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
+    """The view of a schema that has no other keywords than the plain ones and bounds of its members, and those
+    bounds; None for all others."""
+    schema, bounds = split_bounds(unwrap_json_schema(read_plain(schema_json)))
     stack: list[Any] = [schema]
     seen: set[int] = set()
     while stack:
@@ -149,7 +152,7 @@ def _plain_view(schema_json: str) -> View | None:
         for key in ("prefixItems", "anyOf"):
             stack.extend(node.get(key, []) if isinstance(node.get(key, []), list) else [None])
         stack.extend(node[k] for k in ("items", "additionalProperties") if k in node)
-    return view_of(schema_json)
+    return view_of(schema_json), bounds
 
 
 def _target(node: dict[str, Any], schema: Any) -> Any:
