@@ -128,7 +128,7 @@ PLAIN = [
             "c": {"exclusiveMaximum": 3, "maxItems": 1},
         },
     },
-    {"properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
+    {"type": "object", "properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
 ]
 VALUES = st.recursive(
     st.sampled_from([None, True, False, 1, -1, "x", "1", read_strict("3.0"), read_strict("2.5"), read_strict("1e999")]),
