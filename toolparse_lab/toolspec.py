@@ -72,13 +72,20 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     """
     if tools is None:
         return ()
+    if type(tools) is tuple and all(type(t) is ToolSpec for t in tools):
+        return _distinct(tools)
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
         tools = [tools]
     elif isinstance(tools, Mapping):
         tools = [tools] if _is_definition(tools) else [_named(k, v) for k, v in tools.items()]
     elif isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
-    specs = tuple(ToolSpec.of(t) for tool in tools for t in _capabilities(tool))
+    return _distinct(tuple(ToolSpec.of(t) for tool in tools for t in _capabilities(tool)))
+
+
+@lru_cache(maxsize=256)
+def _distinct(specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The tools, if their names differ."""
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
