@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from .engine import StreamParser
 from .errors import UnreadableInput
-from .foreign import ForeignProtocol, adapt
 from .protocols.base import Protocol
 from .registry import protocol_of
 from .toolspec import tool_specs
@@ -50,9 +49,13 @@ def stream(
         from .auto import AUTO
 
         protocol = AUTO
-    known = None if isinstance(protocol, (str, Protocol)) else adapt(protocol)
-    if isinstance(known, ForeignProtocol):
-        from .foreign_parse import ForeignParser
+    if not isinstance(protocol, (str, Protocol)):
+        from .foreign import ForeignProtocol, adapt
 
-        return ForeignParser(known, specs, ParseOptions.of(options))
-    return StreamParser(protocol_of(known or protocol), specs, ParseOptions.of(options))
+        known = adapt(protocol)
+        if isinstance(known, ForeignProtocol):
+            from .foreign_parse import ForeignParser
+
+            return ForeignParser(known, specs, ParseOptions.of(options))
+        protocol = known or protocol
+    return StreamParser(protocol_of(protocol), specs, ParseOptions.of(options))

@@ -3,7 +3,21 @@
 `parse`, `transform` and `stringify` are the relaxed dialect: comments, trailing commas, single quotes, bare words.
 """
 
-from .relaxed import parse, stringify, transform
+from typing import TYPE_CHECKING, Any
+
 from .repair import Repaired, repair
 
+if TYPE_CHECKING:
+    from .relaxed import parse, stringify, transform
+
 __all__ = ["Repaired", "parse", "repair", "stringify", "transform"]
+
+
+def __getattr__(name: str) -> Any:
+    """The relaxed dialect is imported when it is first asked for: reading calls never needs it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'toolparse_lab.rjson' has no attribute {name!r}")
+    from . import relaxed
+
+    value = globals()[name] = getattr(relaxed, name)
+    return value

@@ -16,8 +16,6 @@ from ..errors import (
     RXMLStreamError,
     RXMLStringifyError,
 )
-from .reader import ElementReader, unescape
-from .writer import write_element
 
 if TYPE_CHECKING:
     from .nodes import (
@@ -30,7 +28,10 @@ if TYPE_CHECKING:
         to_content_string,
     )
     from .parsing import VOID, Reading, parse, read
+    from .reader import ElementReader
     from .stringifier import stringify
+    from .text import unescape
+    from .writer import write_element
 
 _PARSING = frozenset(("VOID", "Reading", "parse", "read"))
 _NODES = frozenset(
@@ -42,14 +43,20 @@ _NODES = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """What reading calls never needs is imported when it is first asked for."""
+    """Everything is imported when it is first asked for."""
     module: Any
     if name in _PARSING:
         from . import parsing as module
     elif name in _NODES:
         from . import nodes as module
+    elif name == "ElementReader":
+        from . import reader as module
     elif name == "stringify":
         from . import stringifier as module
+    elif name == "unescape":
+        from . import text as module
+    elif name == "write_element":
+        from . import writer as module
     else:
         raise AttributeError(f"module 'toolparse_lab.rxml' has no attribute {name!r}")
     value = globals()[name] = getattr(module, name)
