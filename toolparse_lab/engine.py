@@ -629,6 +629,5 @@ def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
 def _partial_closer(text: str, closers: tuple[str, ...]) -> int:
     """Where the beginning of a closer stands at the end of a text that was cut off; len(text) when none does."""
     stripped = text.rstrip()
-    return (
-        partial_start(stripped, closers) if closers and partial_start(stripped, closers) < len(stripped) else len(text)
-    )
+    at = partial_start(stripped, closers) if closers else len(stripped)
+    return at if at < len(stripped) else len(text)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol
 
+from .values import space_end
+
 CloseKind = Literal["closer", "implicit", "rescued", "end"]
 
 
@@ -98,7 +100,6 @@ def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimite
 
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
 _SPACE = re.compile(r"\s*")
-_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
 # C, and quicker than any pattern; the stubs leave it out.
 _read_value = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
@@ -223,12 +224,11 @@ class JsonBody:
 
     def _whole_body(self, tail: str) -> Close | None:
         """The closer behind one strict value that stands in the tail from its beginning, and holds no delimiter."""
-        begin = _JSON_SPACE.match(tail).end()  # type: ignore[union-attr]  # the pattern matches everywhere
         try:
-            end = _read_value(tail, begin)[1]
+            end = _read_value(tail, space_end(tail))[1]
         except (StopIteration, ValueError, RecursionError):
             return None
-        end = _JSON_SPACE.match(tail, end).end()  # type: ignore[union-attr]  # as above
+        end = space_end(tail, end)
         for closer in self._by.closers:
             if tail.startswith(closer, end):
                 for literal in self._by.literals:

@@ -69,7 +69,13 @@ def _has_long_number(text: str) -> bool:
 
 
 _STRICT = decoders()
-_BEHIND = re.compile(r"[ \t\n\r]*+\Z")
+_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
+_BEHIND = re.compile(_JSON_SPACE.pattern + r"\Z")
+
+
+def space_end(text: str, pos: int = 0) -> int:
+    """The offset behind JSON's white space at `pos`."""
+    return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
 
 
 def read_strict(text: str) -> Value:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ..types import Edit, Span
+from ..values import space_end
 from .quotes import ESCAPE, QUOTES, escape_control, read_quoted, refuse_two_readings
 from .refusal import Refusal as Refusal
 from .strict import CleanParts
@@ -26,7 +27,6 @@ _OBJECT_RUN = re.compile(rf'(?:{_WS}{_STRING}{_WS}:{_WS}(?:{_SCALAR}|{_FLAT_ARRA
 _ARRAY_RUN = re.compile(rf"(?:{_WS}{_SCALAR}{_WS},(?={_WS}[^\],\s]))*+")
 _PAIR_HEAD = re.compile(rf"{_STRING}{_WS}:")
 _STRICT_SCALAR = re.compile(_SCALAR)
-_SPACE = re.compile(r"[ \t\n\r]*+")
 _ODD_SPACE = re.compile("[\x0b\x0c\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 _BARE = re.compile(r"[^\s\"'“”„‘’,:{}\[\]()`]+")
 _BARE_LINE = re.compile(r"[^\"“”„,:{}\[\]()`\n\r]+")
@@ -74,8 +74,7 @@ class Damage:
         if " " < ch <= "~" and ch != "/" and ch != "#":
             return pos  # what nearly always stands there
         while True:
-            m = _SPACE.match(text, pos)
-            pos = m.end() if m else pos
+            pos = space_end(text, pos)
             if pos >= self.size:
                 return pos
             ch = text[pos]
@@ -380,8 +379,7 @@ class Damage:
     def string_ends(self, at: int, *, key: bool, top: str) -> bool:
         """Whether the quote at `at` closes its string, by what follows it."""
         text = self.text
-        m = _SPACE.match(text, at + 1)
-        after = m.end() if m else at + 1
+        after = space_end(text, at + 1)
         ch = text[after : after + 1]
         if key:
             return True
@@ -403,8 +401,7 @@ class Damage:
         return bool((_NEXT_KEY if top == "{" else _NEXT_VALUE).match(text, after))
 
     def after_comma(self, pos: int) -> str:
-        m = _SPACE.match(self.text, pos)
-        end = m.end() if m else pos
+        end = space_end(self.text, pos)
         if self.text[end : end + 2] in ("//", "/*"):
             return ""
         return self.text[end : end + 1]

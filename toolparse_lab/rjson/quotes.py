@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from ..types import Edit, Span
+from ..values import space_end
 from .refusal import Refusal
 
 ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_SPACE = re.compile(r"[ \t\n\r]*+")
 _AFTER_COMMA = re.compile(r"""\s*[,'"\w{\[\]}\-“+]""")
 _HEX_ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")  # Python's and JavaScript's
 _CONTROL_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -83,7 +83,7 @@ def read_quoted(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
 
 def apostrophe_ends(text: str, at: int, *, key: bool) -> bool:
     """Whether the apostrophe at `at` closes its string; one inside a word does not."""
-    after = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+    after = space_end(text, at + 1)
     ch = text[after : after + 1]
     if key:
         return ch == ":"

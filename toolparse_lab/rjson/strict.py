@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 from ..deep import read_deep
 from ..types import Edit
-from ..values import Decoders, Value, decoder_for, decoders
+from ..values import Decoders, Value, decoder_for, decoders, space_end
 
 WINDOW = 1024  # characters a container may have to be read whole inside damaged text
 _SLACK = 8 * WINDOW
-_JSON_SPACE = re.compile(r"[ \t\n\r]*+")
 _RUN_ON = re.compile(r"[\w.+\-]{2}")  # 007 is no 0, 0 and 7
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
@@ -50,7 +49,7 @@ def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[V
     decoder = decoder_for(text, pair)
     values: list[Value] = []
     end = start
-    while (pos := _space_end(text, end)) < len(text):
+    while (pos := space_end(text, end)) < len(text):
         if pos == end > 0 and _RUN_ON.match(text, pos - 1):
             raise ValueError(f"a value runs into another at character {pos}")
         try:
@@ -97,10 +96,6 @@ def depth(value: Value) -> int:
             deepest = max(deepest, level + 1)
             stack.extend((c, level + 1) for c in children)
     return deepest - 1 if isinstance(value, list) and deepest else deepest
-
-
-def _space_end(text: str, pos: int) -> int:
-    return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]  # the pattern matches everywhere
 
 
 def read_around(text: str, edits: Iterable[Edit], kept: list[Kept]) -> list[Value]:
