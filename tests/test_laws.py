@@ -12,25 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.law_texts import TOOLS
 
 from .laws import check_all
 
 CASES = Path(__file__).parent / "cases"
-TOOLS = [
-    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "s": {"type": "string"}}}},
-    {
-        "name": "put",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "o": {"type": "object", "properties": {"k": {"type": "number"}}},
-            },
-        },
-    },
-]
 # Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
 PIECES = [
     "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "```", "`", "```json\n",
@@ -128,7 +114,7 @@ def test_what_is_written_reads_back(protocol: str) -> None:
     )
     def law(arguments: dict[str, Any]) -> None:
         arguments_json = json.dumps(arguments)
-        tool = tool_specs(TOOLS)[1]
+        tool = TOOLS[1]
         try:
             text = writer.write_call("put", arguments_json, tool)
         except tp.errors.UnwritableCall:
