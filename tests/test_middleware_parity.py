@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from toolparse_lab.law_texts import TOOLS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
 
-from .test_laws import PIECES, TOOLS
+from .test_laws import PIECES
 
 CASES = Path(__file__).parent / "cases_core"
 EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))
