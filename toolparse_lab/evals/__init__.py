@@ -1,4 +1,5 @@
 """Cases, scores, frames, statistics and reports: what a recorded run says about models and about parsers.
 
-`cases`, `match`, `score` and `trial` need nothing but the core; `frames`, `stats` and `report` need the `lab` extra.
+`cases`, `scoring` and `readings` need nothing but the core; `frames` and `reports` need the `lab` extra. Each room uses
+those named before it: cases, scoring, frames, reports.
 """

@@ -1,0 +1,1 @@
+"""Recorded trials as pandas frames, their columns, their files, and reading their answers again."""

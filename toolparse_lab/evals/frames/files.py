@@ -1,0 +1,267 @@
+"""Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of parts."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pandas as pd
+
+from ...errors import BadOptions, StoreError, UnreadableInput
+from .columns import columns_of
+from .dtypes import EXTRA, build_frame, conform, join_frames
+
+PART = "part-{:05d}.parquet"
+"""The name of one part of a folder; parts in the order of their names are the frame."""
+
+
+def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write a frame as Parquet or CSV, by the path's suffix. Raises BadOptions and StoreError."""
+    file = Path(path)
+    try:
+        if file.suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        elif file.suffix == ".csv":
+            frame.to_csv(file, index=False)
+        else:
+            raise BadOptions("a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv")
+    except OSError as e:
+        raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
+    return file
+
+
+def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
+    """The frame that `write_frame` or `PartsWriter` wrote, with its dtypes; a folder is its parts one after the other.
+
+    Raises UnreadableInput.
+    """
+    file = Path(path)
+    try:
+        if file.suffix == ".csv":
+            return conform(_read_csv(file), kind)
+        return join_frames([pd.read_parquet(part) for part in parquet_files(file)], kind)
+    except (OSError, ValueError) as e:
+        raise UnreadableInput("the frame cannot be read", got=f"{path}: {e}") from None
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
+    except pd.errors.EmptyDataError:
+        raise _empty(file) from None
+    if {"raw", "status"} <= set(frame):
+        # CSV cannot tell an empty text from none, but an answer that came has one.
+        frame.loc[frame["raw"].isna() & frame["status"].eq("ok").fillna(False), "raw"] = ""
+    return frame
+
+
+def _empty(file: str | Path) -> UnreadableInput:
+    return UnreadableInput("the file is empty", got=str(file), expected="a frame as Parquet or CSV")
+
+
+def parquet_files(path: str | Path) -> list[Path]:
+    """The Parquet files that a path stands for: itself, or those inside the folder, by name. Raises UnreadableInput."""
+    place = Path(path)
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise UnreadableInput("there is no such file or folder", got=str(path), expected="Parquet")
+    found = sorted(p for p in place.rglob("*.parquet") if not p.name.startswith((".", "_")))
+    if not found:
+        raise UnreadableInput("there is no Parquet file in this folder", got=str(path), expected="*.parquet")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that can be read apart from all others: one row group of a Parquet file. `start` counts over all files."""
+
+    path: str
+    index: int
+    start: int
+    rows: int
+
+    def read(self) -> pd.DataFrame:
+        """The rows, with their places over all files as index. Raises UnreadableInput."""
+        import pyarrow.parquet as pq
+
+        with _readable(self.path), pq.ParquetFile(self.path) as file:
+            frame: pd.DataFrame = file.read_row_group(self.index).to_pandas()
+        frame.index = pd.RangeIndex(self.start, self.start + len(frame))
+        return frame
+
+
+def column_names(file: str | Path) -> list[str]:
+    """The columns of one file of Parquet or CSV. Raises UnreadableInput for what is no Parquet."""
+    import pyarrow.parquet as pq
+
+    if Path(file).suffix == ".csv":
+        return [str(name) for name in pd.read_csv(file, nrows=0).columns]
+    with _readable(file):
+        names: list[str] = pq.read_schema(file).names
+        return names
+
+
+def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
+    """All row groups of Parquet files, in order. Raises UnreadableInput for what is no Parquet."""
+    import pyarrow.parquet as pq
+
+    out: list[RowGroup] = []
+    start = 0
+    for file in files:
+        with _readable(file), pq.ParquetFile(file) as opened:
+            for i in range(opened.num_row_groups):
+                rows = opened.metadata.row_group(i).num_rows
+                out.append(RowGroup(str(file), i, start, rows))
+                start += rows
+    return out
+
+
+def read_batches(
+    files: Iterable[str | Path], size: int, columns: Sequence[str] | None = None
+) -> Iterator[pd.DataFrame]:
+    """The rows of Parquet files in frames of at most `size` rows; their index counts over all files.
+
+    columns: only these, as far as they are there. Raises UnreadableInput for what is no Parquet.
+    """
+    import pyarrow.parquet as pq
+
+    start = 0
+    for file in files:
+        with _readable(file), pq.ParquetFile(file) as opened:
+            present = None if columns is None else [c for c in columns if c in opened.schema_arrow.names]
+            for batch in opened.iter_batches(batch_size=size, columns=present):
+                frame = batch.to_pandas()
+                frame.index = pd.RangeIndex(start, start + len(frame))
+                start += len(frame)
+                yield frame
+
+
+@contextlib.contextmanager
+def _readable(path: str | Path) -> Iterator[None]:
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (OSError, ArrowException) as e:
+        if Path(path).is_file() and not Path(path).stat().st_size:
+            raise _empty(path) from None
+        raise UnreadableInput(
+            "this cannot be read as Parquet", got=f"{path}: {e}", hint="a damaged file must be written again"
+        ) from None
+
+
+class PartsWriter:
+    """Frames of one kind one after the other into one Parquet file, or into a folder of parts where the path has no
+    suffix. It is there under its name when it is whole, and never before.
+
+    Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix, StoreError where it
+    cannot be written.
+    """
+
+    def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self.kind = kind
+        self.folder = self.path.suffix != ".parquet"
+        if self.path.suffix not in ("", ".parquet"):
+            raise BadOptions("frames are written as Parquet", got=self.path.name, expected=".parquet, or a folder")
+        if self.path.exists() and not overwrite:
+            raise BadOptions(
+                "there is something already", got=str(self.path), hint="choose another path, or say overwrite=True"
+            )
+        self.partial = self.path.with_name(f".{self.path.name}.partial")
+        self._writer: Any = None
+        self.parts = 0
+
+    def __enter__(self) -> PartsWriter:
+        with self._writable():
+            self._clear(self.partial)
+            self.partial.parent.mkdir(parents=True, exist_ok=True)
+            if self.folder:
+                self.partial.mkdir()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        with self._writable():
+            if kind is None and self._writer is None and not (self.folder and any(self.partial.iterdir())):
+                self.write(build_frame(self.kind, {}, 0))  # no rows are a frame too
+            if self._writer is not None:
+                self._writer.close()
+            if kind is not None:
+                self._clear(self.partial)
+                return
+            self._clear(self.path)
+            self.partial.rename(self.path)
+
+    def part_path(self, index: int) -> str:
+        """Where part `index` of a folder is written, by this process or another one."""
+        return str(self.partial / PART.format(index))
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Write the next rows; all frames must have the same columns."""
+        if self.folder:
+            write_part(frame, self.part_path(self.parts), self.kind)
+        else:
+            import pyarrow.parquet as pq
+
+            table = _table(frame, self.kind, self._writer.schema if self._writer else None)
+            with self._writable():
+                if self._writer is None:
+                    self._writer = pq.ParquetWriter(self.partial, table.schema)
+                self._writer.write_table(table)
+        self.parts += 1
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise StoreError("the frame cannot be written", got=f"{self.path}: {e.strerror or e}") from None
+
+    @staticmethod
+    def _clear(path: Path) -> None:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
+    """One part of a folder. Raises StoreError."""
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(_table(frame, kind), path)
+    except OSError as e:
+        raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
+
+
+def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
+    """The frame as an Arrow table whose types do not depend on what is in it. schema: that of the rows before it, which
+    settles the types of columns of your own. Raises StoreError where they do not fit."""
+    import pyarrow as pa
+
+    if schema is not None:
+        try:
+            return pa.Table.from_pandas(frame[schema.names], schema=schema.remove_metadata(), preserve_index=False)
+        except (pa.ArrowException, KeyError) as e:
+            raise StoreError(
+                "these rows have other columns than those before them", got=str(e), expected=", ".join(schema.names)
+            ) from None
+    text = pa.large_string()
+    types = {
+        "string": text, "Int64": pa.int64(), "Float64": pa.float64(), "boolean": pa.bool_(),
+        "category": pa.dictionary(pa.int32(), text),
+    }  # fmt: skip
+    known = {c.name: types[c.dtype] for c in columns_of(kind)}
+    known |= {name: text for name in map(str, frame.columns) if name.startswith(EXTRA)}
+    fields = [
+        pa.field(name, known[name]) if name in known else pa.Schema.from_pandas(frame[[name]]).field(name)
+        for name in map(str, frame.columns)
+    ]
+    return pa.Table.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)

@@ -1,0 +1,1 @@
+"""One text read by several parsers side by side."""
