@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from typing import Protocol as Interface
 
-from .api import parse, stream
+from .api import parse_text, stream
 from .errors import BadOptions
 from .protocols.base import Protocol
 from .types import (
@@ -49,7 +49,7 @@ def parts_of(result: ParseResult) -> list[Part]:
 
 
 def _segment_parts(raw: str, segment: Segment, calls: Iterable[ToolCall]) -> list[Part]:
-    text = segment.span.of(raw)
+    text = segment.said(raw)
     if segment.kind == "text":
         return [{"type": "text", "text": text}] if text.strip() else []
     if segment.kind == "reasoning":
@@ -217,7 +217,7 @@ class PartStream:
 def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:
     """The parts of a whole answer; see `Protocol.parse_generated_text`."""
     chosen, on_error = read_options(options)
-    result = parse(text, protocol, tools, chosen)
+    result = parse_text(text, protocol, tools, chosen)
     if on_error is not None:
         for message, metadata in failures_of(result):
             call_safely(on_error, message, metadata)
@@ -236,7 +236,7 @@ def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> Par
 
 def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> list[str]:
     """The pieces of a text that are read as calls; see `Protocol.extract_tool_call_segments`."""
-    result = parse(text, protocol, tools)
+    result = parse_text(text, protocol, tools)
     return [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]
 
 

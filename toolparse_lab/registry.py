@@ -22,6 +22,7 @@ _SHIPPED = {
     "harmony_channel": ("harmony", "HARMONY"),
     "pythonic": ("pythonic", "PYTHONIC"),
     "yaml_xml": ("yaml_xml", "YAML_XML"),
+    "openai_json": ("openai_json", "OPENAI_JSON"),
 }
 
 

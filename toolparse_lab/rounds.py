@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from .flow import Conversation, Flow, advance
+from .flow import Conversation, Flow, ToolRun, advance, result_row
 from .plan import Plan
 from .runner.pool import Summary, run_requests
+from .runner.redaction import redact_strings
 from .runner.store import Store
 from .runner.types import Completion, PlanItem, Request
 
@@ -26,7 +28,7 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
     """
     began = time.monotonic()
     conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
-    summary = await run_requests(plan.requests.values(), store, run_id=run_id, more=bool(conversing), **limits)
+    summary = await run_requests(plan.requests, store, run_id=run_id, more=bool(conversing), **limits)
     if not conversing:
         return summary
     loop = asyncio.get_running_loop()
@@ -34,15 +36,22 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
     try:
         while summary.stopped is None:
             recorded = await loop.run_in_executor(None, _recorded, store, run_id, open_.keys)
-            # Tools run here, and may take their time.
-            asked = await loop.run_in_executor(None, open_.go_on, recorded)
+            asked: dict[str, Request] = {}
+            for some in open_.take():
+                # Tools run here, and may take their time.
+                asked |= await loop.run_in_executor(None, open_.go_on, some, recorded)
+                await loop.run_in_executor(store.writer, store.record_results, run_id, open_.made())
             if not asked:
                 break
             await loop.run_in_executor(store.writer, store.extend_run, run_id, open_.items, asked.values())
             left = _left(limits, summary, time.monotonic() - began)
+            if left.get("deadline") is not None and left["deadline"] <= 0:  # the tools took what time there was
+                summary = dataclasses.replace(summary, planned=summary.planned + len(asked), stopped="deadline")
+                break
             later = await run_requests(asked.values(), store, run_id=run_id, more=True, **left)
-            summary = _joined(summary, later)
+            summary = summary.joined(later)
     except asyncio.CancelledError:
+        store.record_results(run_id, open_.made())
         store.finish_run(run_id, "interrupted")
         raise
     finally:
@@ -52,13 +61,20 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
     return summary
 
 
+_Waiting: TypeAlias = list[tuple[PlanItem, Flow[Conversation]]]
+_AT_ONCE = 50  # conversations whose tools run between two writes of what they gave back
+
+
 class _Open:
     """The conversations that are not over, each with the item of the question that it waits for."""
 
     def __init__(self, plan: Plan, items: list[PlanItem]) -> None:
-        self._waiting: list[tuple[PlanItem, Flow[Conversation]]] = []
+        self._waiting: _Waiting = []
+        self._secrets = {alias: model.secrets for alias, model in plan.models.items()}
+        self._results: dict[str, list[dict[str, str]]] = {}
+        self._made: dict[str, list[dict[str, str]]] = {}
         for item in items:
-            flow = plan.flow(item)
+            flow = plan.flow(item, record=functools.partial(self._ran, item.model))
             advance(flow)
             self._waiting.append((item, flow))
 
@@ -70,19 +86,37 @@ class _Open:
     def keys(self) -> set[str]:
         return {item.key for item in self.items}
 
-    def go_on(self, recorded: Mapping[str, Completion]) -> dict[str, Request]:
-        """Sends every conversation its answer; the next questions by key. What has no answer is over."""
+    def take(self) -> list[_Waiting]:
+        """The conversations of a round, a few at a time, so that little of what functions did can be lost."""
+        waiting, self._waiting, self._results = self._waiting, [], {}
+        return [waiting[at : at + _AT_ONCE] for at in range(0, len(waiting), _AT_ONCE)]
+
+    def go_on(self, some: _Waiting, recorded: Mapping[str, Completion]) -> dict[str, Request]:
+        """Sends conversations their answers; the next questions by key. What has no answer is over."""
         asked: dict[str, Request] = {}
-        waiting = []
-        for item, flow in self._waiting:
-            request, _ = advance(flow, recorded.get(item.key))
+        for item, flow in some:
+            completion = recorded.get(item.key)
+            if completion is not None and item.key in self._results:
+                # Arms that share a question share what was done for its answer.
+                shared = (*completion.results, *self._results[item.key])
+                completion = dataclasses.replace(completion, results=shared)
+            request, _ = advance(flow, completion)
             if request is not None:
                 key = request.key
                 asked[key] = request
                 turn = item.arm.get("turn", 1) + 1
-                waiting.append((dataclasses.replace(item, key=key, arm={**item.arm, "turn": turn}), flow))
-        self._waiting = waiting
+                self._waiting.append((dataclasses.replace(item, key=key, arm={**item.arm, "turn": turn}), flow))
         return asked
+
+    def made(self) -> dict[str, list[dict[str, str]]]:
+        """What functions gave back since this was asked last, by the key of the question whose answer called them."""
+        made, self._made = self._made, {}
+        return made
+
+    def _ran(self, alias: str, completion: Completion, run: ToolRun) -> None:
+        row = redact_strings(result_row(run), self._secrets[alias])
+        for kept in (self._results, self._made):
+            kept.setdefault(completion.key, []).append(row)
 
     def close(self) -> None:
         for _, flow in self._waiting:
@@ -100,13 +134,3 @@ def _left(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str,
         if left.get(name) is not None:
             left[name] -= spent
     return left
-
-
-def _joined(one: Summary, later: Summary) -> Summary:
-    """What became of several rounds together."""
-    sums = {
-        f.name: getattr(one, f.name) + getattr(later, f.name)
-        for f in dataclasses.fields(Summary)
-        if f.name not in ("run_id", "stopped")
-    }
-    return Summary(run_id=one.run_id, stopped=later.stopped, **sums)

@@ -3,22 +3,29 @@ and from a recording."""
 
 from __future__ import annotations
 
-from .conversation import STOPS, Conversation, ConversationTurn, Stop, ToolRun
+from .conversation import OPEN, STOPS, Conversation, ConversationTurn, Stop, ToolRun
 from .drive import Flow, adrive, advance, drive
-from .reading import read_answer
-from .tool_loop import Runnable, tool_loop
+from .native import NativeTools
+from .reading import answer_reader, read_answer
+from .tool_loop import Middleware, Record, Runnable, result_row, tool_loop
 
 __all__ = [
+    "OPEN",
     "STOPS",
     "Conversation",
     "ConversationTurn",
     "Flow",
+    "Middleware",
+    "NativeTools",
+    "Record",
     "Runnable",
     "Stop",
     "ToolRun",
     "adrive",
     "advance",
+    "answer_reader",
     "drive",
     "read_answer",
+    "result_row",
     "tool_loop",
 ]

@@ -18,6 +18,7 @@ Stop: TypeAlias = Literal[
     "unreadable_call",
     "max_turns",
     "no_runnable_tool",
+    "not_run",
     "tool_failed",
     "unwritable_result",
     "provider_error",
@@ -28,12 +29,15 @@ STOPS: Mapping[Stop, str] = {
     "unreadable_call": "A call was tried or required, and none could be read.",
     "max_turns": "The last turn allowed still held calls; they were not run.",
     "no_runnable_tool": "A call needs a tool that cannot be run here; nothing of its turn was run.",
+    "not_run": "The results of its calls are not recorded, and reading a recording runs no function.",
     "tool_failed": "A tool failed, and failures end this loop.",
     "unwritable_result": "A tool's result cannot be written in the format of the model.",
     "provider_error": "The provider failed.",
     "not_asked": "The next question has no answer yet.",
 }
 """Why a conversation ended -> one sentence."""
+OPEN: tuple[Stop, ...] = ("not_asked", "not_run")
+"""The ends of a conversation that may go on once more is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..api import parse
+from ..api import parse_text
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
+from ..registry import protocol_of
 from ..toolspec import tool_specs
 from ..types import ParseOptions, ParseResult
 
@@ -14,13 +16,26 @@ from ..types import ParseOptions, ParseResult
 def read_answer(
     raw: str, protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
 ) -> ParseResult:
-    """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the forced reading.
+    """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the forced reading. A
+    provider's own calls are calls whether they were forced or not.
 
     Raises what `parse` raises, and BadToolChoice.
     """
+    return answer_reader(protocol, tools, options, tool_choice)(raw)
+
+
+def answer_reader(
+    protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
+) -> Callable[[str], ParseResult]:
+    """`read_answer` for many texts: what does not depend on the text is looked at once.
+
+    Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises what `parse` raises.
+    """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))
-    if not choice.forced:
-        return parse(raw, protocol, specs, options)
-    allowed = tuple(t for t in specs if choice.name in (None, t.name))
-    return parse_forced(raw, protocol, specs, allowed, ParseOptions.of(options))
+    allowed = ParseOptions.of(options)
+    if not choice.forced or protocol in ("native", "openai_json"):
+        found = protocol_of(protocol) if isinstance(protocol, str) and protocol != "auto" else protocol
+        return lambda raw: parse_text(raw, found, specs, allowed)
+    callable_ = tuple(t for t in specs if choice.name in (None, t.name))
+    return lambda raw: parse_forced(raw, protocol, specs, callable_, allowed)

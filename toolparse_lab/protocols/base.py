@@ -6,7 +6,7 @@ codec once. Neither sees the stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, final
 from typing import Protocol as Interface
@@ -94,6 +94,29 @@ class Decoded:
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a body that is a whole message, from the beginning of the body: a call, or a text inside a JSON string,
+    without its quotes."""
+
+    kind: Literal["call", "text", "reasoning"]
+    span: Span
+
+
+class Message(tuple[Decoded, ...]):
+    """The calls of a body that is a whole message with text beside them, each with a place of its own.
+
+    pieces: in the order of the body, one of kind 'call' for each call; what lies between them is markup.
+    """
+
+    pieces: tuple[Piece, ...]
+
+    def __new__(cls, calls: Iterable[Decoded], pieces: Iterable[Piece]) -> Message:
+        made = super().__new__(cls, calls)
+        made.pieces = tuple(sorted(pieces, key=lambda p: p.span.start))
+        return made
+
+
 class Envelope(Interface):
     """Where calls, reasoning and markup open.
 
@@ -123,7 +146,8 @@ class Envelope(Interface):
 
 class Codec(Interface):
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """The calls of one body. Raises rjson.damage.Refusal when it cannot be read without inventing."""
+        """The calls of one body, as a `Message` where it holds text too. Raises rjson.damage.Refusal when it cannot be
+        read without inventing."""
         ...
 
     def strict(self, body: str, reading: Reading) -> bool:

@@ -240,6 +240,9 @@ class _Source:
         self.edits = edits
         self.units = units
         self._found: list[dict[str, tuple[int, int]]] | None = None
+        self._edited = body
+        self._back = EditMap(edits)
+        self._places: list[tuple[int, dict[str, tuple[int, int]]]] = []  # start and places of the edited body's values
         self._shares: dict[tuple[int, str], tuple[Edit, ...]] | None = None
         self._ranked: dict[int, tuple[list[str], dict[str, int]]] = {}
 
@@ -256,12 +259,12 @@ class _Source:
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
         if self._found is None:
-            edited = apply_edits(self.body, self.edits)
-            back = EditMap(self.edits)
+            self._edited = edited = apply_edits(self.body, self.edits)
             self._found = []
             for start, end in _value_spans(edited):
                 places = find_places(edited[start:end]).values
-                self._found.append({p: back.raw_span(start + a, start + b) for p, (a, b) in places.items()})
+                self._places.append((start, places))
+                self._found.append({p: self._back.raw_span(start + a, start + b) for p, (a, b) in places.items()})
         return self._found
 
     def span_of(self, index: int, path: str) -> Span | None:
@@ -287,14 +290,13 @@ class _Source:
         """The places at and below `base`; only those of `members` where the object there holds more than them."""
 
         def find() -> Places:
-            found = self._all()[index]
             if not nested:
                 here = self._below(index, base)
                 if members is not None:
                     kept = {escape_token(k) for k in members}
                     here = {p: place for p, place in here.items() if p == "" or p.split("/", 2)[1] in kept}
                 return here
-            return self._nested_places(found[base], nested)
+            return self._nested_places(index, base, nested)
 
         return find
 
@@ -330,9 +332,14 @@ class _Source:
         offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
         return offsets if offsets is not None and len(offsets) == len(text) + 1 else None
 
-    def _nested_places(self, outer: tuple[int, int], text: str) -> Places:
-        offsets = self._inside(*outer, text)
-        if offsets is None:
+    def _nested_places(self, index: int, base: str, text: str) -> Places:
+        """The places in a text that stands inside a JSON string, by way of the edited body: its strings are strict."""
+        self._all()
+        begin, places = self._places[index]
+        first, last = (begin + offset for offset in places[base])
+        offsets = unescape_offsets(self._edited[first:last])
+        outer = self._back.raw_span(first, last)
+        if offsets is None or len(offsets) != len(text) + 1:
             return {"": outer}
         try:
             _, edits = read_damaged(text, closed=True, numbers_end=False, prose=False, max_depth=1000)
@@ -342,7 +349,7 @@ class _Source:
         out: dict[str, tuple[int, int]] = {}
         for path, (a, b) in find_places(apply_edits(text, edits)).values.items():
             start, end = back.raw_span(a, b)
-            out[path] = (outer[0] + offsets[start], outer[0] + offsets[end])
+            out[path] = self._back.raw_span(first + offsets[start], first + offsets[end])
         return out
 
 

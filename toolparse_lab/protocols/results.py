@@ -17,7 +17,7 @@ from typing import Any
 from typing import Protocol as Interface
 
 from ..errors import BadOptions, RXMLStringifyError, UnwritableCall
-from ..values import Num, Value, write_canonical
+from ..values import BigNum, Num, Value, write_canonical
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _ODD_NAME = re.compile(r"[^\w.:/-]")
@@ -66,7 +66,7 @@ def _first(x: Mapping[Any, Any], *keys: str) -> Any:
 def _json_value(x: Any, depth: int = 0) -> Value:
     """Any Python value as JSON can carry it: what it cannot carry becomes its text. Raises BadOptions for a value that
     nests deeper than 200, such as one that contains itself."""
-    if x is None or isinstance(x, (str, bool, int, Num)):
+    if x is None or isinstance(x, (str, bool, int, Num, BigNum)):
         return x
     if depth > _MAX_DEPTH:
         raise BadOptions("a tool result nests too deep, or contains itself", expected=f"at most {_MAX_DEPTH} levels")
