@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import marshal
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn, create_tool_middleware
 from ..runner.litellm_door import litellm_module
-from ..toolspec import ToolSpec, tool_specs
 from .refusal import refusal
 from .response import with_tool_calls
 from .stream import stream_of
@@ -86,24 +84,7 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
 
 
 def _turn(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
-    tools = arguments.get("tools")
-    try:
-        # Equal bytes are equal tools; what is not plain JSON is read each time.
-        specs = _specs(marshal.dumps(tools, 2)) if _all_functions(tools) else tools
-    except ValueError:
-        specs = tools
-    return middleware.transform_params(
-        {**arguments, "messages": list(arguments.get("messages") or ()), **({} if tools is None else {"tools": specs})}
-    )
-
-
-def _all_functions(tools: Any) -> bool:
-    return isinstance(tools, list) and all(isinstance(t, dict) and t.get("type") == "function" for t in tools)
-
-
-@functools.lru_cache(maxsize=64)
-def _specs(marshalled: bytes) -> tuple[ToolSpec, ...]:
-    return tool_specs(marshal.loads(marshalled))  # noqa: S302 - bytes of our own
+    return middleware.transform_params({**arguments, "messages": list(arguments.get("messages") or ())})
 
 
 def _read(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:

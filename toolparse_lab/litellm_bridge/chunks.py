@@ -62,7 +62,7 @@ class ChunkReader:
         for index, state in sorted(self._choices.items()):
             end = state.finish if state.finish is not None else (ends[0] if ends and not cut else None)
             reason = None if end is None else end.choices[0].finish_reason
-            deltas, answer = state.stream.close(reason)
+            deltas, answer = state.stream.close(reason, called=bool(state.indices))
             made += self._made(self._last, index, state, deltas)
             if end is None:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
@@ -11,34 +12,79 @@ def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware,
     """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same objects), each of its
     choices read on its own; `response` itself where no choice changes. litellm's object is left as it came, because
     its logging and its cache still hold it."""
-    choices = [_choice(litellm.types.utils, choice, middleware, turn) for choice in response.choices]
-    if all(new is old for new, old in zip(choices, response.choices, strict=True)):
-        return response
-    return response.model_copy(update={"choices": choices})
+    changed = False
+    choices = []
+    for old in response.choices:
+        new = _choice(litellm, old, middleware, turn)
+        changed |= new is not old
+        choices.append(new)
+    return _copied(response, choices=choices) if changed else response
 
 
-def _choice(shapes: Any, choice: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
     message = choice.message
     thought = message.__dict__.get("reasoning_content")  # litellm deletes the attribute where there is none
     own = message.tool_calls or ()
+    content, reason = message.content, choice.finish_reason
     answer = middleware.wrap_generate(
         turn,
-        message.content,
+        content,
         reasoning=thought,
-        finish_reason=choice.finish_reason,
-        tool_calls=[call.model_dump() for call in own],
+        finish_reason=reason,
+        tool_calls=[call.model_dump() for call in own] if own else (),
     )
     said = answer.message
     changes: dict[str, Any] = {}
-    if said["content"] != message.content:
+    if said["content"] != content:
         changes["content"] = said["content"]
     if said.get("reasoning_content", thought) != thought:
         changes["reasoning_content"] = said["reasoning_content"]
-    if len(answer.tool_calls) > len(own):
-        made = answer.tool_calls[: len(answer.tool_calls) - len(own)]
-        changes["tool_calls"] = [*(shapes.ChatCompletionMessageToolCall(**call) for call in made), *own]
-    if not changes and answer.finish_reason == choice.finish_reason:
+    calls = said.get("tool_calls", ())
+    n_made = len(calls) - len(own)
+    coerced = [_with_arguments(call, fixed) for call, fixed in zip(own, calls[n_made:], strict=True)]
+    if n_made or any(new is not old for new, old in zip(coerced, own, strict=True)):
+        changes["tool_calls"] = [*(_tool_call(litellm, call) for call in calls[:n_made]), *coerced]
+    if not changes and answer.finish_reason == reason:
         return choice
-    return choice.model_copy(
-        update={"message": message.model_copy(update=changes), "finish_reason": answer.finish_reason}
-    )
+    return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)
+
+
+def _tool_call(litellm: Any, call: dict[str, Any]) -> Any:
+    blank, function = _blank_call(litellm.types.utils)
+    return _copied(blank, id=call["id"], function=_copied(function, **call["function"]))
+
+
+def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
+    """A call that the provider made, with its arguments as they fit the schema; itself where they did."""
+    function = getattr(call, "function", None)  # a call of a custom tool has none
+    arguments = fixed["function"]["arguments"] if function is not None else None
+    if function is None or function.arguments == arguments:
+        return call
+    return _copied(call, function=_copied(function, arguments=arguments))
+
+
+@functools.lru_cache(maxsize=1)
+def _blank_call(shapes: Any) -> tuple[Any, Any]:
+    """A tool call of litellm's and its function: building these anew runs validators for what is known to be right."""
+    blank = shapes.ChatCompletionMessageToolCall(id="", type="function", function={"name": "", "arguments": ""})
+    return blank, blank.function
+
+
+def _copied(model: Any, **changes: Any) -> Any:
+    """A pydantic object with other values; what `model_copy` gives, by a shorter way."""
+    shape = type(model)
+    copied = object.__new__(shape)
+    values, extra, private = dict(model.__dict__), model.__pydantic_extra__, model.__pydantic_private__
+    extra = None if extra is None else dict(extra)
+    declared = shape.__pydantic_fields__
+    for name, value in changes.items():
+        # Some of litellm's shapes declare no fields at all: what they hold is all extra.
+        (values if extra is None or name in declared else extra)[name] = value
+    _set(copied, "__dict__", values)
+    _set(copied, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
+    _set(copied, "__pydantic_extra__", extra)
+    _set(copied, "__pydantic_private__", None if private is None else dict(private))
+    return copied
+
+
+_set = object.__setattr__

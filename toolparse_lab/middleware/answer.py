@@ -7,7 +7,8 @@ nothing but white space stays what it is.
 
 from __future__ import annotations
 
-import secrets
+import math
+import os
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from ..types import (
     TextDelta,
     ToolCall,
 )
+from ..values import unescape
 from .native import was_run
 
 Delta: TypeAlias = dict[str, Any]
@@ -112,7 +114,7 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 def new_call_id() -> str:
     """`call_` and 24 letters and digits."""
-    return "call_" + secrets.token_bytes(24).translate(_LETTERS).decode()
+    return "call_" + os.urandom(24).translate(_LETTERS).decode()
 
 
 class CallIds:
@@ -135,26 +137,34 @@ def answer_of(
     ids: CallIds,
     *,
     unknown_tools: UnknownTools = "text",
+    one_call: bool = False,
     reasoning: str | None = None,
     native: Iterable[Mapping[str, Any]] = (),
 ) -> Answer:
     """The answer that a parse says.
 
-    unknown_tools: whether calls of tools that were not offered are text or tool calls like others.
-    reasoning: what the provider gave as reasoning by itself, said before that of the text. native: tool calls that the
-    provider read itself, which come after those of the text.
+    unknown_tools: whether calls of tools that were not offered are text or tool calls like others. one_call: of the
+    calls in the text only the first is made, and the others are neither text nor tool calls. reasoning: what the
+    provider gave as reasoning by itself, said before that of the text. native: tool calls that the provider read
+    itself, which come after those of the text.
     """
-    calls = [_tool_call(c, ids) for c in result.calls if is_made(c, unknown_tools)]
+    made = made_calls(result.calls, unknown_tools)
+    calls = [_tool_call(c, ids) for c in (made[:1] if one_call else made)]
     calls += [dict(c) for c in native]
     content = content_of(result, unknown_tools)
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
-    thought = "\n".join(t for t in (reasoning, result.reasoning) if t)
+    thought = both_thoughts(reasoning, result.reasoning)
     if thought:
         message["reasoning_content"] = thought
     if calls:
         message["tool_calls"] = calls
-    to_run = any(not was_run(c) for c in calls)
+    to_run = bool(made) or any(not was_run(c) for c in calls)
     return Answer(message, finish_reason_of(finish_reason, to_run), result, tuple(result.all_problems()))
+
+
+def both_thoughts(first: str | None, second: str) -> str:
+    """Reasoning of two places, one line break between them."""
+    return f"{first}\n{second}" if first and second else first or second
 
 
 def passed_through(content: Any, finish_reason: str | None, native: Iterable[Mapping[str, Any]] = ()) -> Answer:
@@ -185,15 +195,22 @@ def is_made(call: ToolCall, unknown_tools: UnknownTools) -> bool:
     return call.ok or (unknown_tools == "call" and call.status == "unknown_tool")
 
 
+def made_calls(calls: Iterable[ToolCall], unknown_tools: UnknownTools) -> list[ToolCall]:
+    """The calls that become tool calls of the message."""
+    return [c for c in calls if is_made(c, unknown_tools)]
+
+
 def content_of(result: ParseResult, unknown_tools: UnknownTools) -> str:
     """The text of an answer, with the calls that do not become tool calls as they were written."""
     called = {c.segment_index for c in result.calls if is_made(c, unknown_tools)}
     runs: list[list[str]] = [[]]
     for i, segment in enumerate(result.segments):
         if segment.kind == "text" or (segment.kind in ("call", "recovered") and i not in called):
-            runs[-1].append(segment.span.of(result.raw))
+            runs[-1].append(segment.said(result.raw))
         else:
             runs.append([])
+    if runs == [[]] * len(runs):  # nothing but calls
+        return ""
     texts = ["".join(run) for run in runs]
     return texts[0] if len(texts) == 1 else "".join(t for t in texts if t.strip())
 
@@ -217,6 +234,8 @@ class Deltas:
         text_of: Callable[[Span], str],
         ids: CallIds,
         unknown_tools: UnknownTools,
+        *,
+        one_call: bool = False,
     ) -> None:
         self._text_of = text_of
         self._ids = ids
@@ -225,6 +244,7 @@ class Deltas:
         heads = protocol.envelope.heads({t.name: t for t in tools}) if isinstance(protocol, Protocol) else ()
         self._thought = _Thought(heads)
         self._calls = 0
+        self._most = 1 if one_call else math.inf
 
     def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
         """The deltas of some events, neighbours of one kind joined."""
@@ -232,7 +252,12 @@ class Deltas:
         for event in events:
             if isinstance(event, ReasoningDelta):
                 self._runs.cut()
-                _add(deltas, "reasoning_content", self._thought.add(event.span.start, self._text_of(event.span)))
+                text = self._text_of(event.span)
+                # What stands in a JSON string is whole when it is said, so no call can begin in it.
+                said = (
+                    self._thought.end() + unescape(text) if event.escaped else self._thought.add(event.span.start, text)
+                )
+                _add(deltas, "reasoning_content", said)
             elif isinstance(event, Retract):
                 self._thought.cut_at(event.start)
             else:
@@ -249,18 +274,20 @@ class Deltas:
 
     def _say(self, deltas: list[Delta], event: Event) -> None:
         if isinstance(event, TextDelta):
-            _add(deltas, "content", self._runs.say(self._text_of(event.span)))
+            text = self._text_of(event.span)
+            _add(deltas, "content", self._runs.say(unescape(text) if event.escaped else text))
         elif isinstance(event, Markup):
             self._runs.cut()
         elif isinstance(event, (CallEnd, Recovered)) and event.calls:
-            called = [c for c in event.calls if is_made(c, self._unknown_tools)]
+            called = made_calls(event.calls, self._unknown_tools)
             if not called:
                 _add(deltas, "content", self._runs.say(self._text_of(event.calls[0].segment.span)))
                 return
             self._runs.cut()
             for call in called:
-                deltas.append({"tool_calls": [{"index": self._calls, **_tool_call(call, self._ids)}]})
-                self._calls += 1
+                if self._calls < self._most:
+                    deltas.append({"tool_calls": [{"index": self._calls, **_tool_call(call, self._ids)}]})
+                    self._calls += 1
 
 
 def _add(deltas: list[Delta], key: str, text: str) -> None:

@@ -64,11 +64,13 @@ def with_schemas(tools: Sequence[ToolSpec], schemas: Mapping[str, Any] | None) -
     """The tools with other schemas, by name; raises BadOptions where they are no mapping, and BadToolSpec."""
     if schemas is not None and not isinstance(schemas, Mapping):
         raise BadOptions("original_tool_schemas is a mapping", got=type(schemas).__name__, expected="name: schema")
-    return tuple(
-        ToolSpec.of({"name": t.name, "description": t.description, "parameters": schemas[t.name]})
-        if schemas and t.name in schemas
-        else t
-        for t in tools
+    return tool_specs(
+        tuple(
+            ToolSpec.of({"name": t.name, "description": t.description, "parameters": schemas[t.name]})
+            if schemas and t.name in schemas
+            else t
+            for t in tools
+        )
     )
 
 
@@ -114,6 +116,31 @@ def _kind_and_name(given: Any) -> tuple[Kind, str | None]:
     if name is None:
         raise BadToolChoice("a tool choice names the tool", got=dict(given), expected=_EXPECTED)
     return "tool", name
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a request's tools and tool choice come to.
+
+    shown: the tools as the model is told of them. tools: the same with the schemas to read arguments by. provider:
+    those that only the provider can run. active: there are tools that may be called. forced: one must be.
+    """
+
+    shown: tuple[ToolSpec, ...]
+    tools: tuple[ToolSpec, ...]
+    provider: tuple[Mapping[str, Any], ...]
+    choice: Choice
+    active: bool
+    forced: bool
+
+
+def read_offer(tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *, supports_none: bool) -> Offer:
+    """The tools and the choice of a request; raises what `read_tools`, `with_schemas` and `read_choice` do."""
+    offered = read_tools(tools)
+    read_by = with_schemas(offered.tools, schemas)
+    choice = read_choice(tool_choice, offered, supports_none=supports_none)
+    active = bool(offered.tools) and choice.kind != "none"
+    return Offer(offered.tools, read_by, offered.provider, choice, active, active and choice.forced)
 
 
 def create_dynamic_if_then_else_schema(tools: Any) -> dict[str, Any]:

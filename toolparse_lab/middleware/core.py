@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..api import parse, stream
+from ..api import parse_text, stream
 from ..errors import BadOptions, ParserClosed
 from ..foreign import ForeignProtocol, adapt
 from ..parts import OnError
@@ -19,10 +20,22 @@ from ..registry import protocol_of
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult
 from . import debug
-from .answer import Answer, CallIds, Delta, Deltas, UnknownTools, answer_of, deltas_of, passed_through, read_content
-from .choice import Kind, forced_prompt, read_choice, read_tools, response_format, with_schemas
+from .answer import (
+    Answer,
+    CallIds,
+    Delta,
+    Deltas,
+    UnknownTools,
+    answer_of,
+    both_thoughts,
+    deltas_of,
+    made_calls,
+    passed_through,
+    read_content,
+)
+from .choice import Kind, Offer, forced_prompt, read_offer, response_format
 from .compat import Ways, ways_of
-from .failures import tell_failures
+from .failures import tell_failures, tell_left_out
 from .forced import parse_forced, parse_like_seed
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
@@ -30,7 +43,9 @@ from .native import coerce_call
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
 
+_KEPT = 64  # sets of tools whose reading is kept
 _TAKEN = ("messages", "tools", "tool_choice", "parallel_tool_calls")
+_ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
 
 
@@ -40,7 +55,8 @@ class Turn:
 
     params: what to send. tools: what the model was told of, with the schemas to read arguments by. choice and
     tool_name: what was asked for. active: answers are parsed; False where there are no tools or none may be called.
-    forced: the answer must be one call.
+    forced: the answer must be one call. one_call: of the calls that a text holds only the first is made, because the
+    request says `parallel_tool_calls=False`.
     """
 
     params: dict[str, Any]
@@ -49,11 +65,21 @@ class Turn:
     tool_name: str | None = None
     active: bool = False
     forced: bool = False
+    one_call: bool = False
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
         """The tools that may be called."""
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+
+@dataclass(slots=True)
+class _Told:
+    """What one set of tools and one tool choice come to: how calls of the history are written, and the prompt."""
+
+    offer: Offer
+    writer: Writer
+    prompt: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +95,7 @@ class ToolCallMiddleware:
     tool_choice_by: Literal["response_format", "prompt"] = "response_format"
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
+    _kept: dict[bytes, _Told] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def transform_params(
         self, params: Mapping[str, Any], *, original_tool_schemas: Mapping[str, Any] | None = None
@@ -80,26 +107,28 @@ class ToolCallMiddleware:
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
         """
-        if any(params.get(k) is not None for k in ("functions", "function_call")):
+        if params.get("functions") is not None or params.get("function_call") is not None:
             raise BadOptions("functions were replaced by tools", got="functions", expected="tools and tool_choice")
-        shown = read_tools(params.get("tools"))
-        read_by = with_schemas(shown.tools, original_tool_schemas)
-        choice = read_choice(params.get("tool_choice"), shown, supports_none=self.ways.supports_none)
-        writer = Writer(self.protocol, {t.name: t for t in shown.tools}, self._write_result, self.on_error)
-        messages = rewrite_history(params.get("messages", ()), writer)
-        for tool in shown.provider:
-            writer.tell(_PROVIDER_TOOL, tool=dict(tool))
-        active = bool(shown.tools) and choice.kind != "none"
+        told = self._told(params.get("tools"), params.get("tool_choice"), original_tool_schemas)
+        offer = told.offer
+        messages = rewrite_history(params.get("messages", ()), told.writer)
+        for tool in offer.provider:
+            told.writer.tell(_PROVIDER_TOOL, tool=dict(tool))
         sent = {k: v for k, v in params.items() if k not in _TAKEN}
-        if active:
-            prompt = self.protocol.format_tools(shown.tools, self.tool_system_prompt_template)
-            if choice.forced and self.tool_choice_by == "prompt":
-                prompt = f"{prompt}\n\n{forced_prompt(choice, shown.tools)}"
-            elif choice.forced:
-                sent["response_format"] = response_format(choice, shown.tools)
+        one_call = offer.active and not offer.forced and params.get("parallel_tool_calls") is False
+        if offer.active:
+            if offer.forced and self.tool_choice_by == "response_format":
+                sent["response_format"] = response_format(offer.choice, offer.shown)
+            prompt = told.prompt
+            if prompt is None:
+                prompt = self._prompt(offer)
+                if self.tool_system_prompt_template is None:  # one of the user's may say something else each time
+                    told.prompt = prompt
+            if one_call:
+                prompt = f"{prompt}\n\n{_ONE_CALL}"
             messages = _place(prompt, messages, self.placement)
         sent["messages"] = messages
-        return Turn(sent, read_by, choice.kind, choice.name, active, active and choice.forced)
+        return Turn(sent, offer.tools, offer.choice.kind, offer.choice.name, offer.active, offer.forced, one_call)
 
     def wrap_generate(
         self,
@@ -121,8 +150,10 @@ class ToolCallMiddleware:
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
-        by_name = {t.name: t for t in turn.tools}
-        native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
+        native: tuple[dict[str, Any], ...] = ()
+        if tool_calls:
+            by_name = {t.name: t for t in turn.tools}
+            native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
         said = read_content(content)
         text = said.text
         level = debug.debug_level()
@@ -131,11 +162,17 @@ class ToolCallMiddleware:
         if turn.forced and (text.strip() or not native):
             result = self._read_forced(turn, text)
         else:
-            result = parse(text, self.protocol, turn.tools, self.ways.batch)
-        self._tell(result)
-        thought = "\n".join(t for t in (reasoning, said.reasoning) if t)
+            result = parse_text(text, self.protocol, turn.tools, self.ways.batch)
+        self._tell(result, turn)
+        thought = both_thoughts(reasoning, said.reasoning)
         answer = answer_of(
-            result, finish_reason, CallIds(), unknown_tools=self.unknown_tools, reasoning=thought, native=native
+            result,
+            finish_reason,
+            CallIds(),
+            unknown_tools=self.unknown_tools,
+            one_call=turn.one_call,
+            reasoning=thought,
+            native=native,
         )
         if content is None or said.media:
             answer.message["content"] = said.beside(answer.message["content"])
@@ -156,6 +193,34 @@ class ToolCallMiddleware:
         """litellm's `acompletion`, likewise."""
         return await hooks.call("acompletion", self, **params)
 
+    def _told(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> _Told:
+        """What the tools of a request come to; requests with the same ones are read once."""
+        try:
+            # Equal bytes are equal values; what is not plain JSON is read each time.
+            asked: Any = (tools, tool_choice, schemas)
+            key = marshal.dumps(asked, 2)
+        except ValueError:
+            return self._read(tools, tool_choice, schemas)
+        known = self._kept.get(key)
+        if known is None:
+            # Read from the bytes, so that whoever changes the objects later does not change what is kept.
+            known = self._read(*marshal.loads(key))  # noqa: S302 - bytes of our own
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = known
+        return known
+
+    def _read(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> _Told:
+        offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
+        by_name = {t.name: t for t in offer.shown}
+        return _Told(offer, Writer(self.protocol, by_name, self._write_result, self.on_error))
+
+    def _prompt(self, offer: Offer) -> str:
+        prompt = self.protocol.format_tools(offer.shown, self.tool_system_prompt_template)
+        if offer.forced and self.tool_choice_by == "prompt":
+            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.shown)}"
+        return prompt
+
     def _write_result(self, result: ToolResult) -> str:
         if callable(self.result_format):
             return self.result_format(result)
@@ -168,9 +233,12 @@ class ToolCallMiddleware:
             return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
         return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
 
-    def _tell(self, result: ParseResult, *, streamed: bool = False) -> None:
-        if self.on_error is not None:
-            tell_failures(result, self.on_error, self.unknown_tools, streamed=streamed)
+    def _tell(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
+        if self.on_error is None:
+            return
+        tell_failures(result, self.on_error, self.unknown_tools, streamed=streamed)
+        if turn.one_call:
+            tell_left_out(made_calls(result.calls, self.unknown_tools)[1:], result.raw, self.on_error)
 
 
 class AnswerStream:
@@ -194,7 +262,12 @@ class AnswerStream:
         if turn.active and not turn.forced:
             self._parser = stream(middleware.protocol, turn.tools, middleware.ways.stream)
             self._deltas = Deltas(
-                middleware.protocol, turn.tools, self._parser.text_of, self._ids, middleware.unknown_tools
+                middleware.protocol,
+                turn.tools,
+                self._parser.text_of,
+                self._ids,
+                middleware.unknown_tools,
+                one_call=turn.one_call,
             )
 
     def feed(self, text: str) -> tuple[Delta, ...]:
@@ -211,16 +284,20 @@ class AnswerStream:
         self._log(deltas)
         return deltas
 
-    def close(self, finish_reason: str | None = None) -> tuple[tuple[Delta, ...], Answer]:
-        """The last deltas, and the whole. finish_reason: what the provider said, None where it said nothing."""
+    def close(self, finish_reason: str | None = None, *, called: bool = False) -> tuple[tuple[Delta, ...], Answer]:
+        """The last deltas, and the whole.
+
+        finish_reason: what the provider said, None where it said nothing. called: the provider made calls itself
+        beside the text, so that a text that says nothing is no failure.
+        """
         if self._closed is None:
-            deltas, answer = self._finish(finish_reason)
+            deltas, answer = self._finish(finish_reason, called)
             self._log(deltas)
             _summarise(answer, self._level, self._summary if self._turn.active else None)
             self._closed = deltas, answer
         return self._closed
 
-    def _finish(self, finish_reason: str | None) -> tuple[tuple[Delta, ...], Answer]:
+    def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
         middleware, turn = self._middleware, self._turn
         if not turn.active:
             return (), passed_through("".join(self._texts), finish_reason)
@@ -229,9 +306,14 @@ class AnswerStream:
             deltas = self._deltas.of(self._parser.last_events())
             deltas += self._deltas.end()
         else:
-            result = middleware._read_forced(turn, "".join(self._texts))
-        middleware._tell(result, streamed=True)
-        answer = answer_of(result, finish_reason, self._ids, unknown_tools=middleware.unknown_tools)
+            text = "".join(self._texts)
+            if called and not text.strip():
+                return (), passed_through(text or None, finish_reason)
+            result = middleware._read_forced(turn, text)
+        middleware._tell(result, turn, streamed=True)
+        answer = answer_of(
+            result, finish_reason, self._ids, unknown_tools=middleware.unknown_tools, one_call=turn.one_call
+        )
         return (deltas if self._parser is not None else deltas_of(answer)), answer
 
     def _log(self, deltas: Iterable[Delta]) -> None:
@@ -241,11 +323,13 @@ class AnswerStream:
 
 
 def _summarise(answer: Answer, level: debug.Level, into: MutableMapping[str, str] | None) -> None:
+    if into is None and level != "parse":
+        return
     calls = [{"toolName": c["function"]["name"], "input": c["function"]["arguments"]} for c in answer.tool_calls]
     if into is not None:
         into["original_text"] = answer.original_text
         into["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
-    elif level == "parse":
+    else:
         debug.log_summary(answer.original_text, calls)
 
 

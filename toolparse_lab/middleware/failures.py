@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..types import ParseResult, Problem, ToolCall
 from .answer import UnknownTools
 
 _CHOICE = "Failed to parse toolChoice JSON from {} model output"
+_FURTHER = "A further call is left out, because the request says parallel_tool_calls=False."
 _UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original text."
 
 
@@ -36,6 +38,20 @@ def tell_failures(
     for problem in result.problems:
         if _is_failure(problem):
             _tell(result, on_error, problem, None, streamed)
+
+
+def tell_left_out(calls: Iterable[ToolCall], raw: str, on_error: OnError) -> None:
+    """Calls `on_error` for each call that was read and is not made, with the code `choice.further-call`."""
+    for call in calls:
+        span = call.segment.span
+        metadata = {
+            "toolCall": span.of(raw),
+            "toolName": call.name,
+            "code": "choice.further-call",
+            "message": _FURTHER,
+            "span": (span.start, span.end),
+        }
+        call_safely(on_error, _FURTHER, metadata)
 
 
 def _is_failure(problem: Problem) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..api import parse
+from ..api import parse_text
 from ..protocols.base import Opening, Reading
 from ..protocols.json_call import JsonCall
 from ..protocols.json_mix import HERMES
@@ -27,7 +27,7 @@ def parse_forced(
     allowed: the tools of which one must be called. Reasoning before the call is reasoning. Where there is not exactly
     one call of such a tool, the result has no call and a problem `choice.no-call`.
     """
-    own = parse(raw, protocol, tools, options)
+    own = parse_text(raw, protocol, tools, options)
     bare = _Rest(own, Span(0, len(own.raw)))
     strict = _one_call(bare, allowed, replace(options, repair=False))
     if isinstance(strict, ParseResult):

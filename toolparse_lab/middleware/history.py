@@ -105,7 +105,8 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
                 rank = calls.order.get(result.call_id, len(calls.order))
                 answers.append((rank, result))
             continue
-        settle()
+        if answers:
+            settle()
         if role == "assistant":
             calls.begin()
             out.append(_assistant(message, calls, writer))
@@ -122,6 +123,8 @@ def _read_messages(messages: Any) -> list[Message]:
 
 
 def _read_message(message: Any, index: int) -> Message:
+    if type(message) is dict and type(message.get("role")) is str:  # most are, and it is soon seen
+        return {k: v if type(v) is str else _copied(v) for k, v in message.items()}
     dump = getattr(message, "model_dump", None)
     read = dump(exclude_none=True) if callable(dump) and not isinstance(message, Mapping) else message
     if not isinstance(read, Mapping) or not isinstance(read.get("role"), str):
