@@ -21,12 +21,14 @@ from typing import Any
 
 from ..values import write_canonical
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import hold_logging_worker, ignore_warnings, litellm_module, watched_globals
+from .litellm_door import hold_logging_worker, ignore_warnings, litellm_module, switch_held, watched_globals
 from .local_provider import LOCAL_MODEL, PROVIDER, is_local
+from .log_guard import guard_logs
 from .redaction import redact_named, redact_strings
-from .routes import check_model, counts_streams, token_cost
-from .types import Chunk, Completion, EndpointKind, Request
+from .routes import check_model, counts_streams, opened_address, provider_of, token_cost
+from .types import RAW_COMPLETION, Chunk, Completion, EndpointKind, Request
 
+_resolved: set[str] = set()
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"})
 
 
@@ -39,8 +41,14 @@ async def complete(request: Request) -> Completion:
     check_model(request.model)
     litellm = litellm_module()
     ignore_warnings()
-    # Resolving a model's route and price is not part of the answer's latency.
-    arguments = await asyncio.to_thread(_arguments, request)
+    guard_logs(request.model.secrets)
+    if request.model.name in _resolved:
+        arguments = _arguments(request)
+    else:
+        # Resolving a model's route and price takes its time once, which is not part of the answer's latency.
+        arguments = await asyncio.to_thread(_arguments, request)
+        await asyncio.to_thread(token_cost, request.model, 0, 0)
+        _resolved.add(request.model.name)
     answer = _Answer(native=bool(request.tools))
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     failure: BaseException | None = None
@@ -48,12 +56,13 @@ async def complete(request: Request) -> Completion:
     limit = None if is_local(request.model.name) else request.model.timeout
     answer.began = time.perf_counter()
     try:
-        async with asyncio.timeout(limit):
-            response = await _asked(litellm.acompletion(**arguments, logger_fn=answer.log), answer)
-            if request.stream:
-                await answer.read_stream(response)
-            else:
-                answer.read_response(response)
+        with switch_held():
+            async with asyncio.timeout(limit):
+                response = await _asked(litellm.acompletion(**arguments, logger_fn=answer.log), answer)
+                if request.stream:
+                    await answer.read_stream(response)
+                else:
+                    answer.read_response(response)
     except Exception as e:
         failure = e
     answer.latency = round(time.perf_counter() - answer.began, 6)
@@ -89,12 +98,17 @@ def _arguments(request: Request) -> dict[str, Any]:
         timeout=model.timeout,
         max_retries=0,
     )
+    headers = {**dict(out.get("extra_headers") or {}), **(model.headers or {})}
+    query: dict[str, str] = {}
     if model.api_base:
-        out["api_base"] = model.api_base
+        out["api_base"], login, query = opened_address(model.api_base, provider_of(model.name))
+        headers = {**login, **headers}
     if model.api_key:
         out["api_key"] = model.api_key
-    if model.headers:
-        out["extra_headers"] = {**dict(out.get("extra_headers") or {}), **model.headers}
+    if headers:
+        out["extra_headers"] = headers
+    if query:
+        out["extra_query"] = {**query, **dict(out.get("extra_query") or {})}
     if model.extra_body:
         out["extra_body"] = {**dict(out.get("extra_body") or {}), **model.extra_body}
     if request.tools:
@@ -128,7 +142,8 @@ class _Answer:
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
-    calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)  # index as sent -> the call that its pieces belong to
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     ids: dict[str, Any] = field(default_factory=dict)
@@ -202,16 +217,23 @@ class _Answer:
         calls = _get(message, "tool_calls") or ([{"index": 0, "function": legacy}] if legacy else [])
         for n, call in enumerate(calls):
             index = _get(call, "index")
-            piece = self._take_call(call, index if isinstance(index, int) else n)
+            # A whole message has whole calls, whatever index they have.
+            piece = self._take_call(call, index if isinstance(index, int) and at is not None else n)
             if at is not None and piece:
                 self.chunks.append(Chunk(at, piece))
 
     def _take_call(self, call: Any, index: int) -> str:
-        kept = self.calls.setdefault(index, {"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
-        if _get(call, "id"):
-            kept["id"] = _get(call, "id")
-        function = _get(call, "function")
+        """A call or a piece of one. A new id and name under a known index begin a call of their own: some servers give
+        all parallel calls the index 0."""
+        function, new_id = _get(call, "function"), _get(call, "id")
         name, arguments = _get(function, "name") or "", _get(function, "arguments")
+        place = self.places.get(index)
+        if place is None or (new_id and name and self.calls[place]["id"] not in (None, new_id)):
+            place = self.places[index] = len(self.calls)
+            self.calls.append({"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
+        kept = self.calls[place]
+        if new_id:
+            kept["id"] = new_id
         if arguments is None:
             arguments = ""
         elif not isinstance(arguments, str):
@@ -225,8 +247,7 @@ class _Answer:
         text = _joined("".join(self.content))
         if not self.native and not self.calls:
             return text
-        calls = [self.calls[i] for i in sorted(self.calls)]
-        return write_canonical({"content": text or None, "tool_calls": calls})
+        return write_canonical({"content": text or None, "tool_calls": self.calls})
 
 
 def _original_choice(text: Any) -> dict[str, Any] | None:
@@ -291,7 +312,8 @@ def _joined(text: str) -> str:
 
 
 def _sent_body(request: Request, sent: Any) -> dict[str, Any] | None:
-    """The body as sent, without what the request says already: messages and tools appear where they differ."""
+    """The body as sent, without what the request says already: messages and tools appear where they differ, as null
+    where they were not sent at all."""
     if isinstance(sent, (str, bytes)):
         try:
             sent = json.loads(sent)
@@ -303,6 +325,8 @@ def _sent_body(request: Request, sent: Any) -> dict[str, Any] | None:
     for name, asked in (("messages", request.messages), ("tools", request.tools)):
         if name in body and body[name] == _plain([dict(x) for x in asked]):
             del body[name]
+        elif asked:
+            body.setdefault(name, None)
     redacted: dict[str, Any] = redact_named(body)
     return redacted
 
@@ -341,7 +365,7 @@ def _completion(request: Request, answer: _Answer, created: str, failure: BaseEx
     usage = answer.usage or {}
     given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
     endpoint: EndpointKind = "native_tools" if request.tools or answer.calls else "chat_text"
-    if model.name.startswith("text-completion-"):
+    if model.name.startswith(RAW_COMPLETION):
         endpoint = "raw_completion"
     return Completion(
         key=request.key,

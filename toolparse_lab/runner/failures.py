@@ -121,6 +121,11 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
     """One redacted line of at most 500 characters that says what the provider said."""
     text = str(e).strip() or type(e).__name__
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
+    if text.endswith("Connection error."):
+        # Clients say no more than that; what lies below says where, and why.
+        below = next((str(c) for c in _chain(e) if str(c).startswith("Cannot connect")), "")
+        text = f"{text.removesuffix('.')}: {below}" if below else text
+    text = re.sub(r" ssl:(?:<[^>]*>|default|None|False)", "", text)
     text = text.split("This looks like a bug in LiteLLM", 1)[0].split("\nTraceback (most recent", 1)[0]
     text = " ".join(redact(text, secrets).split())
     return text if len(text) <= 500 else text[:497] + "..."

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import MissingExtra
@@ -63,7 +64,7 @@ def ignore_warnings() -> None:
     For this process, and for warnings that litellm's modules cause only; again before each call, because test
     runners take filters back. `catch_warnings` would not do: calls overlap.
     """
-    for message, module in (("", r"litellm(\.|$)"), ("Pydantic serializer warnings", r"pydantic\.")):
+    for message, module in (("", r"litellm(\.|$)"), ("Pydantic serializer warnings|Items? '", r"pydantic\.")):
         present = any(
             f[0] == "ignore" and getattr(f[3], "pattern", None) == module and f[2] is Warning for f in warnings.filters
         )
@@ -82,6 +83,31 @@ def hold_logging_worker() -> None:
     if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
         _workers.add(task)
         task.add_done_callback(_workers.discard)
+
+
+_under_way = 0
+_told = False
+
+
+@contextlib.contextmanager
+def switch_held() -> Iterator[None]:
+    """For one call: `litellm.add_function_to_prompt` is afterwards what it was before.
+
+    litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then writes the tools of
+    other providers into their prompts too. Calls overlap, so that what counts is what it was before the first of them.
+    """
+    global _under_way, _told
+    litellm = litellm_module()
+    with _lock:
+        if not _under_way:
+            _told = bool(litellm.add_function_to_prompt)
+        _under_way += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _under_way -= 1
+            litellm.add_function_to_prompt = _told
 
 
 def watched_globals() -> dict[str, Any]:

@@ -8,99 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import random
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from ..errors import BadOptions, ToolparseError
-from .failures import RETRIABLE, error_kind, error_message
-from .local_provider import is_local
+from ..errors import ToolparseError
+from .failures import error_kind, error_message
+from .lane import Lane, Question
 from .loop import run_sync
 from .progress import Progress
-from .routes import check_model, estimate_cost, estimate_tokens
-from .types import Completion, Model, Request
+from .questions import Held, Questions, questions_of
+from .recorder import Recorder
+from .routes import check_model, check_prices, estimate_cost, estimate_tokens
+from .summary import EventKind, GivenUp, RunEvent, Summary
+from .types import Completion, Request
 
 if TYPE_CHECKING:
     from .store import Store
 
 Complete = Callable[[Request], Awaitable[Completion]]
-EventKind = Literal["asked", "recorded", "retry", "failed", "stopped", "finished"]
-_LONGEST_WAIT = 120.0
-
-
-@dataclass(slots=True)
-class Summary:
-    """What became of a call of `run_requests`; `stopped` says why it ended early, None where it did not."""
-
-    run_id: str | None = None
-    planned: int = 0
-    """different questions"""
-    cached: int = 0
-    """answered by the store, not asked"""
-    done: int = 0
-    failed: int = 0
-    """failed for good, retries included"""
-    calls: int = 0
-    """requests sent, retries included"""
-    retries: int = 0
-    cost: float = 0.0
-    """US dollars, as far as prices are known"""
-    unpriced: int = 0
-    """answers without a known price"""
-    seconds: float = 0.0
-    stopped: Literal["max_cost", "max_calls", "deadline", "interrupted", "error"] | None = None
-    failures: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def missing(self) -> int:
-        """Questions without an answer: failed ones and those not asked."""
-        return self.planned - self.cached - self.done
-
-    @property
-    def complete(self) -> bool:
-        return self.missing == 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "failures": dict(self.failures)}
-
-    def __str__(self) -> str:
-        parts = [f"{self.done} recorded", f"{self.cached} known before", f"{self.failed} failed"]
-        left = self.missing - self.failed
-        if left:
-            parts.append(f"{left} left to ask")
-        text = f"{', '.join(parts)}; {self.calls} calls in {self.seconds:.1f} s, ${self.cost:.4f}"
-        if self.unpriced:
-            text += f" and {self.unpriced} answers without a known price"
-        if self.failures:
-            text += "; failures: " + ", ".join(f"{kind} {n}" for kind, n in self.failures.most_common())
-        return f"{text}; stopped: {self.stopped}" if self.stopped else text
-
-
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    """What `on_event` is given. "recorded", "retry" and "failed" come after the completion was written."""
-
-    kind: EventKind
-    summary: Summary
-    request: Request | None = None
-    completion: Completion | None = None
-
-
-@dataclass(slots=True)
-class _Lane:
-    """One endpoint: what waits for it, and until when nothing may be sent to it."""
-
-    limit: int
-    waiting: deque[tuple[Request, str]] = field(default_factory=deque)
-    closed_until: float = 0.0
+GIVE_UP_AFTER = 10
+"""Failures in a row that say that a model cannot be reached or will not answer."""
 
 
 async def run_requests(
-    requests: Iterable[Request],
+    requests: Iterable[Request] | Questions,
     store: Store,
     *,
     run_id: str | None = None,
@@ -113,16 +48,20 @@ async def run_requests(
     max_age: float | None = None,
     progress: bool | None = None,
     backoff: float = 0.5,
+    give_up_after: int | None = GIVE_UP_AFTER,
     more: bool = False,
 ) -> Summary:
     """Asks what the store does not know yet and records every answer and every failure.
 
-    The same question is asked once, however often it stands in `requests`. Each endpoint gets `Model.max_connections`
-    at a time; what may go away is tried again `Model.max_retries` times, waiting `backoff` seconds, doubled each time,
-    with jitter, or as long as the provider asks. `max_cost` (US dollars; calls in flight are reserved), `max_calls`
-    (retries included) and `deadline` (seconds) stop the run before they are passed. `fresh` asks again what this run
-    has not asked itself, `max_age` what is older (seconds). `progress` None shows a bar where somebody can see it.
-    `more` says that further requests of this run follow, so that it is not marked complete.
+    The same question is asked once, however often it stands in `requests`; of `Questions` only those under way are in
+    memory. Each model gets `Model.max_connections` at a time; what may go away is tried again `Model.max_retries`
+    times, waiting `backoff` seconds, doubled each time, with jitter, or as long as the provider asks. A model that
+    fails `give_up_after` times in a row (None: never), by a refused key or an unknown name, or because nobody answers,
+    not even after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why, and the
+    other models go on. `max_cost` (US dollars; calls in flight are reserved), `max_calls` (retries included) and
+    `deadline` (seconds) stop the run before they are passed. `fresh` asks again what this run has not asked itself,
+    `max_age` what is older (seconds). `progress` None shows a bar where somebody can see it. `more` says that further
+    requests of this run follow, so that it is not marked complete.
 
     Cancelling it stops cleanly: what has been answered is recorded, the run is marked interrupted, and a "stopped"
     event carries the summary. Raises StoreError where the store fails, UnknownModel or MissingModelPackage before
@@ -136,49 +75,25 @@ async def run_requests(
         max_calls=max_calls,
         deadline=deadline,
         backoff=backoff,
+        give_up_after=give_up_after,
         more=more,
     )
-    unique = {r.key: r for r in requests}
+    pool.asked = asked = questions_of(requests)
     summary = pool.summary
     summary.run_id = run_id
-    summary.planned = len(unique)
+    summary.planned = len(asked)
     loop = asyncio.get_running_loop()
     known = await loop.run_in_executor(
-        store.writer, lambda: store.done_keys(unique, run_id=run_id, fresh=fresh, max_age=max_age)
+        store.writer, lambda: store.done_keys(asked, run_id=run_id, fresh=fresh, max_age=max_age)
     )
     summary.cached = len(known)
-    pending = {k: r for k, r in unique.items() if k not in known}
-    if pending:
-        pool.complete = await loop.run_in_executor(None, _prepared, complete, pending, max_cost, max_calls)
-    with Progress(len(unique), initial=len(known), show=progress) as pool.progress:
-        await pool.run(pending)
+    if summary.missing:
+        pool.add(key for key in asked if key not in known)
+        pool.complete = await loop.run_in_executor(None, pool.prepared, complete)
+    del known
+    with Progress(summary.planned, initial=summary.cached, show=progress) as pool.progress:
+        await pool.run()
     return summary
-
-
-def _prepared(
-    complete: Complete | None, pending: Mapping[str, Request], max_cost: float | None, max_calls: int | None
-) -> Complete:
-    """Whatever can be known to fail is found before the first call."""
-    models = {r.model.name: r.model for r in pending.values()}
-    if complete is None:
-        from .complete import complete as ask
-
-        for model in models.values():
-            check_model(model)
-        complete = ask
-    check = getattr(complete, "check", None)
-    if check is not None:
-        check(pending.values())
-    if max_cost is not None and max_calls is None:
-        unpriced = sorted({r.model_alias for r in pending.values() if estimate_cost(r) is None})
-        if unpriced:
-            raise BadOptions(
-                "max_cost cannot be kept: there is no known price for some models.",
-                got=unpriced,
-                hint="give them a price, tp.Model(..., price=(input, output) per million tokens; (0, 0) = free), "
-                "or limit the run by max_calls",
-            )
-    return complete
 
 
 @dataclass(slots=True)
@@ -190,55 +105,115 @@ class _Pool:
     max_calls: int | None
     deadline: float | None
     backoff: float
+    give_up_after: int | None = GIVE_UP_AFTER
     more: bool = False
+    asked: Questions = field(default_factory=lambda: Held(()))
     complete: Complete | None = None
     progress: Progress | None = None
     summary: Summary = field(default_factory=Summary)
+    lanes: list[Lane] = field(default_factory=list)
+    turns: list[deque[Lane]] = field(default_factory=list)
     reserved: float = 0.0
     in_flight: int = 0
     began: float = field(default_factory=time.monotonic)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    workers: set[asyncio.Task[None]] = field(default_factory=set)
+    failure: BaseException | None = None
+    recorder: Recorder = field(init=False)
 
-    async def run(self, pending: Mapping[str, Request]) -> None:
-        lanes: dict[tuple[str, str], _Lane] = {}
-        for key, request in pending.items():
-            model = request.model
-            lane = lanes.setdefault((model.name, model.endpoint), _Lane(_limit(model)))
-            lane.limit = max(lane.limit, _limit(model))
-            lane.waiting.append((request, key))
-        workers = [
-            asyncio.create_task(self._work(lane))
-            for lane in lanes.values()
-            for _ in range(min(lane.limit, len(lane.waiting)))
-        ]
+    def __post_init__(self) -> None:
+        self.recorder = Recorder(self.store, self.run_id)
+
+    def add(self, keys: Iterable[str]) -> None:
+        """Questions into the lanes of their endpoints; lanes of a server that swaps models take turns."""
+        lanes: dict[tuple[str, str, str | None], Lane] = {}
+        turns: dict[str, deque[Lane]] = {}
+        joined: dict[tuple[str, int], Lane] = {}
+        for key in keys:
+            alias, model = self.asked.route(key)
+            lane = joined.get((alias, id(model)))
+            if lane is None:
+                # Where a key is refused, or a quota is used up, another key may still do.
+                name = (model.name, model.endpoint, model.api_key)
+                lane = lanes.get(name)
+                if lane is None:
+                    lane = lanes[name] = Lane.of(model, self.give_up_after)
+                    turns.setdefault(model.endpoint if model.swaps else repr(name), deque()).append(lane)
+                lane.join(alias, model)
+                joined[alias, id(model)] = lane
+            lane.waiting.append(key)
+        self.lanes = list(lanes.values())
+        self.turns = list(turns.values())
+
+    def prepared(self, complete: Complete | None) -> Complete:
+        """Whatever can be known to fail is found before the first call."""
+        if complete is None:
+            from .complete import complete as ask
+
+            for lane in self.lanes:
+                for model in lane.aliases.values():
+                    check_model(model)
+            complete = ask
+        check = getattr(complete, "check", None)
+        if check is not None:
+            check(key for lane in self.lanes for key in lane.waiting)
+        if getattr(complete, "free", False):
+            self.max_cost = None
+        if self.max_cost is not None and self.max_calls is None:
+            check_prices({alias: model for lane in self.lanes for alias, model in lane.aliases.items()})
+        return complete
+
+    async def run(self) -> None:
+        for turn in self.turns:
+            self._start_next(turn)
         try:
-            await self._watch(workers)
+            await self._watch()
         except asyncio.CancelledError:
             self.summary.stopped = "interrupted"
-            await self._end(workers)
+            await self._end()
             self._tell("stopped")
             raise
         except BaseException:
             self.summary.stopped = "error"
-            await self._end(workers)
+            await self._end()
             self._tell("stopped")
             raise
-        await self._end(workers)
+        await self._end()
         self._tell("finished" if self.summary.stopped is None else "stopped")
 
-    async def _watch(self, workers: list[asyncio.Task[None]]) -> None:
-        """Until all are done, one has failed, or time is up."""
-        left: set[asyncio.Task[None]] = set(workers)
-        while left:
-            timeout = None if self.deadline is None else self.began + self.deadline - time.monotonic()
-            if timeout is not None and timeout <= 0:
-                self.summary.stopped = "deadline"
-                return
-            ended, left = await asyncio.wait(left, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            for task in ended:
-                task.result()
+    def _start_next(self, turn: deque[Lane]) -> None:
+        if turn:
+            self._staff(turn.popleft(), turn)
 
-    async def _end(self, workers: list[asyncio.Task[None]]) -> None:
+    def _staff(self, lane: Lane, turn: deque[Lane]) -> None:
+        """As many workers as the lane may have and has work for."""
+        while lane.workers < min(lane.limit, lane.workers + len(lane.waiting) + len(lane.again)):
+            lane.workers += 1
+            task = asyncio.create_task(self._work(lane, turn))
+            self.workers.add(task)
+            task.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self.workers.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        self.failure = self.failure or failure
+        if failure is not None or not self.workers:
+            self.over.set()
+
+    async def _watch(self) -> None:
+        """Until all are done, one has failed, or time is up."""
+        if self.workers:
+            left = None if self.deadline is None else self.began + self.deadline - time.monotonic()
+            try:
+                await asyncio.wait_for(self.over.wait(), left)
+            except TimeoutError:
+                self.summary.stopped = "deadline"
+        if self.failure is not None:
+            raise self.failure
+
+    async def _end(self) -> None:
+        workers = list(self.workers)
         for task in workers:
             task.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
@@ -259,37 +234,83 @@ class _Pool:
             if self.summary.stopped != "error":
                 raise
 
-    async def _work(self, lane: _Lane) -> None:
-        while lane.waiting and self.summary.stopped is None:
-            request, key = lane.waiting.popleft()
-            queued = self.began
-            for attempt in range(1, request.model.max_retries + 2):
-                if not await self._admitted(lane, request):
-                    return
-                completion = await self._ask(request, key, attempt, round(time.monotonic() - queued, 6))
-                if completion.ok:
-                    self.summary.done += 1
-                    self._tell("recorded", request, completion)
+    async def _work(self, lane: Lane, turn: deque[Lane]) -> None:
+        try:
+            while self.summary.stopped is None and lane.workers <= lane.limit:
+                question = lane.take(self.asked)
+                if question is None or not await self._settle(lane, question):
                     break
-                wait = self._wait_before_retry(lane, completion, attempt, request.model)
-                if wait is None:
-                    self.summary.failed += 1
-                    self.summary.failures[completion.error_kind or "other"] += 1
-                    self._tell("failed", request, completion)
-                    break
-                self.summary.retries += 1
-                self._tell("retry", request, completion)
-                queued = time.monotonic()
-                await asyncio.sleep(wait)
+                self._staff(lane, turn)
+        finally:
+            lane.workers -= 1
+            if lane.over and not lane.workers and self.summary.stopped is None:
+                self._start_next(turn)
 
-    async def _admitted(self, lane: _Lane, request: Request) -> bool:
-        """Waits until this request may be sent; False where a limit would be passed."""
+    async def _settle(self, lane: Lane, question: Question) -> bool:
+        """Asks until there is an answer or none will come. False where this worker should end."""
+        request = question.request
+        queued = time.monotonic() if question.attempts else self.began
         while True:
-            if self.summary.stopped is not None:
+            if not await self._admitted(lane, request):
+                if question.attempts and lane.breaker.lost:
+                    self._fail(request, None, lane.breaker.lost)
+                elif not lane.breaker.lost:
+                    lane.again.append(question)
+                else:
+                    lane.waiting.append(question.key)
                 return False
-            closed = lane.closed_until - time.monotonic()
-            if closed > 0:
-                await asyncio.sleep(closed)
+            question.attempts += 1
+            question.tries += 1
+            waited = round(time.monotonic() - queued, 6)
+            completion = await self._ask(question, waited)
+            now = time.monotonic()
+            lost = lane.breaker.lost
+            lane.note(completion, now)
+            if completion.ok:
+                self.summary.done += 1
+                self._tell("recorded", request, completion)
+                return True
+            wait = lane.wait_before_retry(question, completion, self.backoff, now)
+            if wait is None and completion.error_kind == "rate_limited" and completion.fidelity != "replayed":
+                lane.breaker.exhausted()
+            if wait is None or lane.breaker.lost:
+                self._fail(request, completion, completion.error_kind)
+                if lane.breaker.lost and not lost:
+                    self._give_up(lane, request, completion)
+                return True
+            self.summary.retries += 1
+            self._tell("retry", request, completion)
+            if lane.breaker.down:
+                question.tries -= 1  # no fault of the question's
+                lane.again.append(question)
+                return True
+            queued = now
+            await asyncio.sleep(wait)
+
+    def _fail(self, request: Request, completion: Completion | None, kind: str | None) -> None:
+        self.summary.failed += 1
+        self.summary.failures[kind or "other"] += 1
+        self._tell("failed", request, completion)
+
+    def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
+        for question in lane.again:  # asked already, and not to be asked again
+            self._fail(question.request, None, lane.breaker.lost)
+        lane.again.clear()
+        message = completion.error_message or ""
+        counts = Counter(self.asked.route(key)[0] for key in lane.waiting)
+        for alias in lane.aliases:
+            why: GivenUp = {"kind": str(lane.breaker.lost), "message": message, "not_asked": counts[alias]}
+            self.summary.given_up[alias] = why
+        self._tell("given_up", request, completion)
+
+    async def _admitted(self, lane: Lane, request: Request) -> bool:
+        """Waits until this request may be sent; False where a limit would be passed, or its model was given up."""
+        while True:
+            if self.summary.stopped is not None or lane.breaker.lost:
+                return False
+            pause = lane.pause(time.monotonic())
+            if pause > 0:
+                await asyncio.sleep(pause)
                 continue
             if self.max_calls is not None and self.summary.calls >= self.max_calls:
                 self.summary.stopped = "max_calls"
@@ -306,7 +327,8 @@ class _Pool:
                     continue
             return True
 
-    async def _ask(self, request: Request, key: str, attempt: int, queue_wait: float) -> Completion:
+    async def _ask(self, question: Question, queue_wait: float) -> Completion:
+        key, request, attempt = question.key, question.request, question.attempts
         assert self.complete is not None  # noqa: S101 - set before there is anything to ask
         reserve = (estimate_cost(request) or 0.0) if self.max_cost is not None else 0.0
         self.summary.calls += 1
@@ -328,7 +350,9 @@ class _Pool:
                     stream=request.stream,
                 )
             completion = dataclasses.replace(completion, key=key, attempt=attempt, queue_wait=queue_wait)
-            if completion.cost is not None:
+            if completion.fidelity == "replayed":
+                pass  # what it cost was paid when it was recorded
+            elif completion.cost is not None:
                 self.summary.cost += completion.cost
             elif completion.ok:
                 self.summary.unpriced += 1
@@ -342,32 +366,12 @@ class _Pool:
         return completion
 
     async def _record(self, completion: Completion) -> None:
-        """Written even where the run is being cancelled: an answer that has arrived is never lost."""
-        written = asyncio.get_running_loop().run_in_executor(
-            self.store.writer, self.store.record, completion, self.run_id
-        )
         try:
-            await asyncio.shield(written)
+            await self.recorder.record(completion)
         except asyncio.CancelledError:
-            await written
             if completion.ok:
                 self.summary.done += 1
             raise
-
-    def _wait_before_retry(self, lane: _Lane, completion: Completion, attempt: int, model: Model) -> float | None:
-        """Seconds to wait before asking again, or None for not asking again."""
-        if completion.error_kind not in RETRIABLE or attempt > model.max_retries or completion.fidelity == "replayed":
-            return None
-        wait: float = min(self.backoff * 2.0 ** (attempt - 1), 30.0) * random.uniform(0.5, 1.0)  # noqa: S311
-        asked = completion.retry_after
-        if asked is not None:
-            if asked > _LONGEST_WAIT:
-                return None
-            wait = max(asked, wait)
-        if completion.error_kind == "rate_limited":
-            # All connections to this endpoint wait, not only the one that was told.
-            lane.closed_until = max(lane.closed_until, time.monotonic() + (asked if asked is not None else wait))
-        return wait
 
     def _tell(self, kind: EventKind, request: Request | None = None, completion: Completion | None = None) -> None:
         self.summary.seconds = time.monotonic() - self.began
@@ -385,10 +389,6 @@ class _Pool:
         except Exception as e:
             self.on_event = None
             warnings.warn(f"on_event failed and is not called again: {type(e).__name__}: {e}", stacklevel=2)
-
-
-def _limit(model: Model) -> int:
-    return 1 if is_local(model.name) else int(model.max_connections)
 
 
 __all__ = ["Complete", "RunEvent", "Summary", "estimate_cost", "estimate_tokens", "run_requests", "run_sync"]

@@ -1,4 +1,4 @@
-"""A progress bar for runs: done, failed, cost and rate, at most four refreshes a second."""
+"""Progress bars, at most four refreshes a second: for runs done, failed, cost and rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def visible() -> bool:
 class Progress:
     """A context manager around tqdm, or nothing at all where `show` is False, or None and nobody can see it."""
 
-    def __init__(self, total: int, *, initial: int = 0, show: bool | None = None) -> None:
+    def __init__(self, total: int | None, *, initial: int = 0, show: bool | None = None, unit: str = "call") -> None:
         self._bar: Any = None
         self._last = 0.0
         if show is False or (show is None and not visible()):
@@ -33,7 +33,12 @@ class Progress:
             warnings.simplefilter("ignore")  # tqdm.auto warns where ipywidgets is missing, and shows text
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(total=total, initial=initial, unit="call", mininterval=_INTERVAL, dynamic_ncols=True)
+            self._bar = tqdm(total=total, initial=initial, unit=unit, mininterval=_INTERVAL, dynamic_ncols=True)
+
+    def advance(self, count: int) -> None:
+        """Says that so many more are done."""
+        if self._bar is not None:
+            self._bar.update(count)
 
     def show_summary(self, *, done: int, failed: int, cost: float, final: bool = False) -> None:
         """Sets what the bar shows; draws it only where the last drawing is long enough ago, or it is the final one."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import BadOptions, MissingRecording, UnreadableInput
+from .batches import batches
 from .types import Completion, Request
 
 if TYPE_CHECKING:
@@ -31,33 +32,40 @@ def export_recording(
     """
     if (run_id is None) == (keys is None):
         raise BadOptions("A recording is of one run or of some keys.", expected="run_id=... or keys=...")
-    found: dict[str, Completion] = {}
-    if run_id is not None:
-        found = {item.key: completion for item, completion in store.completions(run_id)}
+    if keys is None:
+        wanted = sorted({item.key for item in store.items(run_id or "")})
     else:
-        missing = []
-        for key in dict.fromkeys(keys or ()):
-            completion = store.get(key)
-            if completion is None:
-                missing.append(key)
-            else:
-                found[key] = completion
+        wanted = sorted(set(keys))
+        known = store.recorded_keys(wanted)
+        missing = [key for key in wanted if key not in known]
         if missing:
             raise _missing(missing, "the store")
-    write_recording(path, found.values())
-    return len(found)
+    count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for batch in batches(wanted):
+            found = store.answers(batch, run_id=run_id)
+            count += len(found)
+            yield from (found[key].to_json() for key in batch if key in found)
+
+    _write_lines(path, lines())
+    return count
 
 
 def write_recording(path: str | Path, completions: Iterable[Completion]) -> None:
     """Writes completions sorted by key; the file is replaced as a whole or not at all."""
+    _write_lines(path, (text for _, text in sorted((c.key, c.to_json()) for c in completions)))
+
+
+def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
     path = Path(path)
-    lines = sorted((c.key, c.to_json()) for c in completions)
     head = json.dumps({"format": FORMAT, "version": VERSION}, separators=(",", ":"))
     handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="ascii", newline="\n") as f:
             f.write(head + "\n")
-            f.writelines(text + "\n" for _, text in lines)
+            f.writelines(text + "\n" for text in lines)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:
@@ -100,15 +108,30 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
 
 
 def import_recording(path: str | Path, store: Store, *, run_id: str | None = None) -> int:
-    """Adds a recording's completions to a store, in one transaction; returns how many were new."""
-    new = [c for c in read_recording(path) if _bare(c) not in map(_bare, store.history(c.key))]
-    store.record_many(new, run_id)
-    return len(new)
+    """Adds a recording's completions to a store; returns how many were new.
+
+    Every line is read before the first one is written. Stopped half way, the same import later adds the rest.
+    """
+    for _ in read_recording(path):
+        pass
+    new = 0
+    for some in batches(read_recording(path)):
+        known = store.histories(c.key for c in some)
+        adding = []
+        for completion in some:
+            seen = known.setdefault(completion.key, [])
+            if _bare(completion) not in map(_bare, seen):
+                adding.append(completion)
+                seen.append(completion)
+        store.record_many(adding, run_id)
+        new += len(adding)
+    return new
 
 
 def _bare(completion: Completion) -> Completion:
-    """Without the request, which the store keeps once for all completions of a key."""
-    return dataclasses.replace(completion, request={})
+    """Without the request, which the store keeps once for all completions of a key, and without results, which may
+    have been added later."""
+    return dataclasses.replace(completion, request={}, results=())
 
 
 class Replay:
@@ -117,6 +140,8 @@ class Replay:
     Raises MissingRecording for what was never recorded, naming the keys; `check` does so for many at once, before
     anything is answered.
     """
+
+    free = True  # no limit on cost holds for what was paid already
 
     def __init__(self, source: Store | str | Path) -> None:
         self._store: Store | None = None
@@ -134,9 +159,11 @@ class Replay:
     def _get(self, key: str) -> Completion | None:
         return self._store.get(key) if self._store is not None else self._recorded.get(key)
 
-    def check(self, requests: Iterable[Request]) -> None:
+    def check(self, keys: Iterable[str]) -> None:
         """Raises MissingRecording that names every key without a recording."""
-        missing = [key for key in dict.fromkeys(r.key for r in requests) if self._get(key) is None]
+        asked = dict.fromkeys(keys)
+        known = self._recorded.keys() if self._store is None else self._store.recorded_keys(asked)
+        missing = [key for key in asked if key not in known]
         if missing:
             raise _missing(missing, self._name)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 REDACTED = "[redacted]"
 
@@ -46,13 +47,16 @@ def is_secret_name(name: str) -> bool:
     return name.lower() not in _NOT_SECRET_NAME and _SECRET_NAME.match(name) is not None
 
 
+@functools.lru_cache(maxsize=4096)
+def _names_secret(variable: str) -> bool:
+    return _SECRET_ENV.search(variable) is not None
+
+
 def environment_secrets() -> tuple[str, ...]:
     """Values of environment variables whose names say that they are credentials, longest first."""
-    found = {
-        value
-        for name, value in os.environ.items()
-        if len(value) >= _MIN_ENV and _SECRET_ENV.search(name) and not value.startswith(("/", "./", "~"))
-    }
+    # Read each time, because a key may be set at any moment; only names are remembered.
+    values = [os.environ.get(name, "") for name in os.environ if _names_secret(name)]
+    found = {v for v in values if len(v) >= _MIN_ENV and not v.startswith(("/", "./", "~"))}
     return tuple(sorted(found, key=len, reverse=True))
 
 
@@ -79,6 +83,7 @@ def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
+@functools.lru_cache(maxsize=1024)
 def redact_url(url: str) -> str:
     """An address without user name, password and credentials in its query; what is left identifies the endpoint."""
     try:
@@ -93,6 +98,21 @@ def redact_url(url: str) -> str:
     if not parts.netloc:
         return url if not parts.query else urlunsplit((parts.scheme, "", parts.path, query, ""))
     return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), query, ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def url_secrets(url: str) -> tuple[str, ...]:
+    """The credentials in an address: the login as written, its user and password, and those of the query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ()
+    login = parts.netloc.rpartition("@")[0]
+    user, _, password = login.partition(":")
+    named = [v for k, v in parse_qsl(parts.query) if is_secret_name(k)]
+    return tuple(
+        s for s in (login, password, unquote(password), *named, *([user] if len(user) >= _MIN_ENV else ())) if s
+    )
 
 
 def redact_named(value: Any) -> Any:
@@ -118,8 +138,11 @@ def _strings(value: Any, known: tuple[str, ...]) -> Any:
             if secret in value:
                 value = value.replace(secret, REDACTED)
         return value
+    # What holds no secret stays the object it is: 100,000 cases share their tools.
     if isinstance(value, Mapping):
-        return {_strings(k, known): _strings(v, known) for k, v in value.items()}
+        members = {_strings(k, known): _strings(v, known) for k, v in value.items()}
+        return value if all(members.get(k) is v for k, v in value.items()) else members
     if isinstance(value, (list, tuple)):
-        return [_strings(v, known) for v in value]
+        items = [_strings(v, known) for v in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from ..errors import UnknownModel
+from ..errors import BadOptions, UnknownModel
 from ..values import write_canonical
 from .litellm_door import litellm_module
 from .local_provider import LOCAL_MODEL, is_local
@@ -43,6 +46,22 @@ def check_model(model: Model) -> None:
     provider_of(model.name)
 
 
+def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """An address, and the headers and query parameters that are sent for what it held besides: clients put the path
+    behind the query, and refuse a login in an address beside a key."""
+    parts = urlsplit(api_base)
+    headers = {}
+    if "@" in parts.netloc:
+        login, _, host = parts.netloc.rpartition("@")
+        headers["Authorization"] = "Basic " + base64.b64encode(unquote(login).encode()).decode()
+        parts = parts._replace(netloc=host)
+    query: dict[str, str] = {}
+    if parts.query and (provider == "openai" or provider in litellm_module().openai_compatible_providers):
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        parts = parts._replace(query="")
+    return urlunsplit(parts), headers, query
+
+
 def token_cost(model: Model, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
     """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens are unknown."""
     if prompt_tokens is None or completion_tokens is None:
@@ -51,6 +70,18 @@ def token_cost(model: Model, prompt_tokens: int | None, completion_tokens: int |
     if price is None:
         return None
     return (prompt_tokens * price[0] + completion_tokens * price[1]) / _MILLION
+
+
+def check_prices(models: Mapping[str, Model]) -> None:
+    """Raises BadOptions where a limit on cost cannot be kept, because a model (by alias) has no known price."""
+    unpriced = sorted(alias for alias, model in models.items() if token_cost(model, 0, 0) is None)
+    if unpriced:
+        raise BadOptions(
+            "max_cost cannot be kept: there is no known price for some models.",
+            got=unpriced,
+            hint="give them a price, tp.Model(..., price=(input, output) per million tokens; (0, 0) = free), "
+            "or limit the run by max_calls",
+        )
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,55 +10,33 @@ import json
 import secrets
 import threading
 import weakref
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ..errors import BadOptions
 from . import store_schema as schema
+from .batches import BATCH, batches
+from .questions import Questions, questions_of
 from .redaction import redact_named, redact_strings
-from .store_engine import database_engine, database_url, shut, translated
-from .types import Chunk, Completion, PlanItem, Request
-
-_T = TypeVar("_T")
-_BATCH = 400  # below every database's limit on parameters of one statement
-_PACKED = ("raw", "chunks", "reasoning", "response")
-_PLAIN = tuple(
-    f.name for f in fields(Completion) if f.name not in (*_PACKED, "request") and f.name in schema.completions.c
+from .store_engine import database_engine, database_url, shown_url, shut, translated
+from .store_rows import (
+    INSERT_COMPLETION,
+    completion_of,
+    completion_row,
+    item_rows,
+    keep_requests,
+    keep_results,
+    unpack_json,
 )
-
-
-def pack(text: str) -> bytes:
-    """Text as compressed bytes that keep lone surrogates."""
-    return zlib.compress(text.encode("utf-8", "surrogatepass"))
-
-
-def unpack(blob: bytes) -> str:
-    return zlib.decompress(blob).decode("utf-8", "surrogatepass")
-
-
-def _pack_json(value: Any) -> bytes:
-    return pack(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
-
-
-def _unpack_json(blob: bytes) -> Any:
-    return json.loads(unpack(blob))
-
-
-def _text(value: str | None) -> str | None:
-    """A text for a text column: what UTF-8 or PostgreSQL cannot hold becomes a replacement character."""
-    if value is None or (value.isascii() and "\0" not in value):
-        return value
-    return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+from .types import Completion, PlanItem, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +74,7 @@ class Store:
             raise
 
     def __repr__(self) -> str:
-        return f"Store({self.url.render_as_string(hide_password=True)!r})"
+        return f"Store({shown_url(self.url)!r})"
 
     def __enter__(self) -> Store:
         return self
@@ -115,18 +93,20 @@ class Store:
         plan: Mapping[str, Any],
         items: Iterable[PlanItem],
         *,
-        requests: Iterable[Request] = (),
+        requests: Iterable[Request] | Questions = (),
         run_id: str | None = None,
     ) -> str:
         """Records a plan (JSON; credentials are removed) and its items before anything is asked; returns the run id.
 
-        `requests`, where given, are kept too, so that a run can be resumed from the store alone.
+        `requests`, where given, are kept too, so that a run can be resumed from the store alone; of `Questions` only
+        those that are not there yet are made.
         """
         now = datetime.now(UTC)
         run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-        rows = _item_rows(run_id, items)
-        bodies = {r.key: r.to_dict() for r in requests}
-        safe = redact_strings(redact_named(dict(plan)))
+        self._keep(requests)
+        # Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
+        named = redact_named({k: v for k, v in plan.items() if k != "cases"})
+        safe = redact_strings({**named, **{k: plan[k] for k in ("cases",) if k in plan}})
         with self._writing() as connection:
             floor = connection.execute(sa.select(sa.func.max(schema.completions.c.id))).scalar() or 0
             connection.execute(
@@ -138,21 +118,23 @@ class Store:
                     plan=json.dumps(safe, ensure_ascii=True, separators=(",", ":"), default=str),
                 )
             )
-            if rows:
-                connection.execute(schema.items.insert(), rows)
-            _keep_requests(connection, bodies)
+            _insert_items(connection, item_rows(run_id, items))
         return run_id
 
-    def extend_run(self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] = ()) -> None:
+    def extend_run(self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] | Questions = ()) -> None:
         """Adds items to a run behind those it has, for questions that only answers could tell."""
-        bodies = {r.key: r.to_dict() for r in requests}
+        self._keep(requests)
         i = schema.items.c
         with self._writing() as connection:
             last = connection.execute(sa.select(sa.func.max(i.position)).where(i.run_id == run_id)).scalar()
-            rows = _item_rows(run_id, items, 0 if last is None else last + 1)
-            if rows:
-                connection.execute(schema.items.insert(), rows)
-            _keep_requests(connection, bodies)
+            _insert_items(connection, item_rows(run_id, items, 0 if last is None else last + 1))
+
+    def _keep(self, requests: Iterable[Request] | Questions) -> None:
+        """Before the items that need them, and not in one transaction: others may write between two batches."""
+        asked = questions_of(requests)
+        for batch in batches(asked):
+            with self._writing() as connection:
+                keep_requests(connection, batch, lambda key: asked[key].to_dict())
 
     def finish_run(self, run_id: str, status: str, summary: Mapping[str, Any] | None = None) -> None:
         """Sets a run's status: complete, incomplete or interrupted."""
@@ -168,23 +150,30 @@ class Store:
 
     def record_many(self, completions: Iterable[Completion], run_id: str | None = None) -> list[int]:
         """Writes completions in one transaction: all of them, or none."""
+        made = list(completions)
+        rows = [completion_row(c, run_id) for c in made]
+        asked = {c.key: c.request for c in made if c.request}
         ids: list[int] = []
         with self._writing() as connection:
-            keep_request = _insert_or_keep(connection, schema.requests)
-            for c in completions:
-                values = {name: getattr(c, name) for name in _PLAIN}
-                for name in ("error_message", "finish_reason", "system_fingerprint"):
-                    values[name] = _text(values[name])
-                values["run_id"] = run_id
-                values["raw"] = pack(c.raw)
-                values["chunks"] = _pack_json([[x.at, x.text, x.kind] for x in c.chunks]) if c.chunks else None
-                values["reasoning"] = pack(c.reasoning) if c.reasoning else None
-                values["response"] = _pack_json(dict(c.response)) if c.response is not None else None
-                if c.request:
-                    connection.execute(keep_request, {"key": c.key, "body": _pack_json(dict(c.request))})
-                made = connection.execute(schema.completions.insert().values(**values))
-                ids.append(int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0)
+            keep_requests(connection, asked, asked.__getitem__)
+            for completion, row in zip(made, rows, strict=True):
+                done = connection.execute(INSERT_COMPLETION, row)
+                ids.append(int(done.inserted_primary_key[0]) if done.inserted_primary_key else 0)
+                keep_results(connection, ids[-1], completion.results)
         return ids
+
+    def record_results(self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]) -> None:
+        """Adds what functions gave back to the answers that a run has, by the keys of their questions.
+
+        It is in `Completion.results` from then on. What is recorded for a call already stays.
+        """
+        if not results:
+            return
+        chosen = self._choice(run_id, results)
+        with self._writing() as connection:
+            for key, rows in results.items():
+                if key in chosen:
+                    keep_results(connection, chosen[key], rows)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -212,7 +201,7 @@ class Store:
             wanted = sa.and_(wanted, sa.or_(c.created >= oldest, c.run_id == run_id) if run_id else c.created >= oldest)
         found: set[str] = set()
         with self._reading() as connection:
-            for batch in _batches(dict.fromkeys(keys)):
+            for batch in batches(dict.fromkeys(keys)):
                 found.update(connection.execute(sa.select(c.key).where(c.key.in_(batch), wanted).distinct()).scalars())
         return found
 
@@ -226,72 +215,97 @@ class Store:
         else any; only where there is none, the latest failure. `keys`: only these. Raises BadOptions for an unknown
         run.
         """
-        for batch in _batches(c for c in self._chosen(run_id, case_id) if keys is None or c[0].key in keys):
-            rows = self._rows([i for _, i in batch])
-            for item, row_id in batch:
-                yield item, rows[row_id]
+        for items in self._item_batches(run_id, case_id):
+            wanted = [item for item in items if keys is None or item.key in keys]
+            found = self.answers({item.key for item in wanted}, run_id=run_id)
+            yield from ((item, found[item.key]) for item in wanted if item.key in found)
+
+    def answers(self, keys: Iterable[str], *, run_id: str | None = None) -> dict[str, Completion]:
+        """What there is for each of `keys`: the answer as `run_id` has it (see `completions`), else the latest
+        success, else the latest failure. Raises BadOptions for an unknown run."""
+        chosen = self._choice(run_id, keys)
+        rows = self._rows(chosen.values())
+        return {key: rows[row_id] for key, row_id in chosen.items()}
 
     def items(self, run_id: str, *, case_id: str | None = None) -> list[PlanItem]:
         """The plan of a run, in order. Raises BadOptions for an unknown run."""
-        i = schema.items.c
-        query = sa.select(i.case_id, i.model, i.trial, i.arm, i.key).where(i.run_id == run_id).order_by(i.position)
-        if case_id is not None:
-            query = query.where(i.case_id == case_id)
-        with self._reading() as connection:
-            self._known(connection, run_id)
-            return [
-                PlanItem(case_id=r.case_id, model=r.model, key=r.key, trial=r.trial, arm=json.loads(r.arm))
-                for r in connection.execute(query)
-            ]
+        return [item for some in self._item_batches(run_id, case_id) for item in some]
 
     def requests(self, run_id: str) -> dict[str, Request]:
         """The questions of a run by key, without credentials, as far as they were recorded."""
         i, r = schema.items.c, schema.requests.c
         query = sa.select(r.key, r.body).where(r.key.in_(sa.select(i.key).where(i.run_id == run_id)))
         with self._reading() as connection:
-            return {row.key: Request.from_dict(_unpack_json(row.body)) for row in connection.execute(query)}
+            return {row.key: Request.from_dict(unpack_json(row.body)) for row in connection.execute(query)}
+
+    def request(self, key: str) -> Request | None:
+        """One question, without credentials, where it was recorded."""
+        r = schema.requests.c
+        with self._reading() as connection:
+            body = connection.execute(sa.select(r.body).where(r.key == key)).scalar()
+        return None if body is None else Request.from_dict(unpack_json(body))
 
     def get(self, key: str) -> Completion | None:
         """The latest success for a key, else the latest failure, else None."""
+        return self.answers([key]).get(key)
+
+    def recorded_keys(self, keys: Iterable[str]) -> set[str]:
+        """Those of `keys` that anything is recorded for, a failure too."""
         c = schema.completions.c
-        query = sa.select(c.id).where(c.key == key).order_by((c.status == "ok").desc(), c.id.desc()).limit(1)
+        found: set[str] = set()
         with self._reading() as connection:
-            row_id = connection.execute(query).scalar()
-        return None if row_id is None else self._rows([row_id])[row_id]
+            for batch in batches(keys):
+                found.update(connection.execute(sa.select(c.key).where(c.key.in_(batch)).distinct()).scalars())
+        return found
 
     def history(self, key: str) -> list[Completion]:
         """Everything recorded for a key, oldest first: failed attempts and repeated questions included."""
+        return self.histories([key]).get(key, [])
+
+    def histories(self, keys: Iterable[str]) -> dict[str, list[Completion]]:
+        """The histories of those of `keys` that have one."""
         c = schema.completions.c
+        ids: list[int] = []
         with self._reading() as connection:
-            ids = list(connection.execute(sa.select(c.id).where(c.key == key).order_by(c.id)).scalars())
-        rows = self._rows(ids)
-        return [rows[i] for i in ids]
+            for batch in batches(keys):
+                ids.extend(connection.execute(sa.select(c.id).where(c.key.in_(batch))).scalars())
+        found: dict[str, list[Completion]] = {}
+        for _, completion in sorted(self._rows(ids).items()):
+            found.setdefault(completion.key, []).append(completion)
+        return found
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
         r = schema.runs.c
         with self._reading() as connection:
             found = list(connection.execute(sa.select(schema.runs).order_by(r.created, r.run_id)))
-        return [self._run_record(row) for row in found]
+            return [self._run_record(connection, row) for row in found]
+
+    def run_ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        r = schema.runs.c
+        with self._reading() as connection:
+            return list(connection.execute(sa.select(r.run_id).order_by(r.created, r.run_id)).scalars())
 
     def run(self, run_id: str) -> RunRecord:
         """One run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
-            return self._run_record(self._known(connection, run_id))
+            return self._run_record(connection, self._known(connection, run_id))
 
     # -- below -----------------------------------------------------------------------------------------------------
 
-    def _run_record(self, row: Any) -> RunRecord:
-        planned = self.items(row.run_id)
-        chosen = dict(self._choice(row.run_id, row.floor))
-        states = [chosen.get(item.key, (0, ""))[1] for item in planned]
+    def _run_record(self, connection: sa.Connection, row: Any) -> RunRecord:
+        i, c = schema.items.c, schema.completions.c
+        query = sa.select(sa.func.count()).select_from(schema.items).where(i.run_id == row.run_id)
+        ok, failed = (sa.exists().where(c.key == i.key, c.status == status) for status in ("ok", "error"))
+        counts = [connection.execute(q).scalar_one() for q in (query, query.where(ok), query.where(~ok, failed))]
         return RunRecord(
             run_id=row.run_id,
             created=row.created,
             status=row.status,
-            items=len(planned),
-            done=states.count("ok"),
-            failed=states.count("error"),
+            items=counts[0],
+            done=counts[1],
+            failed=counts[2],
             plan=json.loads(row.plan),
             summary=json.loads(row.summary) if row.summary else None,
         )
@@ -305,39 +319,57 @@ class Store:
             raise BadOptions("There is no run of that id in this store.", got=run_id, expected=list(recent))
         return row
 
-    def _chosen(self, run_id: str, case_id: str | None) -> list[tuple[PlanItem, int]]:
-        planned = self.items(run_id, case_id=case_id)
+    def _item_batches(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
+        """The plan of a run a few hundred items at a time, so that one of any length may be read."""
+        i = schema.items.c
+        query = sa.select(i.position, i.case_id, i.model, i.trial, i.arm, i.key).where(i.run_id == run_id)
+        query = query.order_by(i.position).limit(BATCH)
+        if case_id is not None:
+            query = query.where(i.case_id == case_id)
+        arms: dict[str, Any] = {}  # a handful of different ones
+        last = -1
         with self._reading() as connection:
-            floor = self._known(connection, run_id).floor
-        chosen = dict(self._choice(run_id, floor))
-        return [(item, chosen[item.key][0]) for item in planned if item.key in chosen]
+            self._known(connection, run_id)
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(query.where(i.position > last)).all()
+            for row in rows:
+                if row.arm not in arms:
+                    arms[row.arm] = json.loads(row.arm)
+            yield [PlanItem(row.case_id, row.model, row.key, row.trial, arms[row.arm]) for row in rows]
+            if len(rows) < BATCH:
+                return
+            last = rows[-1].position
 
-    def _choice(self, run_id: str, floor: int) -> Iterator[tuple[str, tuple[int, str]]]:
-        """For each key of a run, the row id and status of its answer."""
-        c, i = schema.completions.c, schema.items.c
-        query = (
-            sa.select(c.key, c.id, c.status, c.run_id)
-            .where(c.key.in_(sa.select(i.key).where(i.run_id == run_id)))
-            .order_by(c.id)
-        )
-        best: dict[str, tuple[tuple[bool, bool, bool, int], str]] = {}
+    def _choice(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
+        """The row id of the answer to each of `keys` that has one, as a run has it or, without one, the latest."""
+        c = schema.completions.c
+        query = sa.select(c.key, c.id, c.status, c.run_id)
+        best: dict[str, tuple[bool, bool, bool, int]] = {}
         with self._reading() as connection:
-            for row in connection.execute(query):
-                rank = (row.status == "ok", row.run_id == run_id, row.id <= floor, row.id)
-                if row.key not in best or rank > best[row.key][0]:
-                    best[row.key] = (rank, row.status)
-        for key, (rank, status) in best.items():
-            yield key, (rank[3], status)
+            floor = -1 if run_id is None else self._known(connection, run_id).floor
+            for batch in batches(keys):
+                for row in connection.execute(query.where(c.key.in_(batch))):
+                    own = run_id is not None and row.run_id == run_id
+                    rank = (row.status == "ok", own, row.id <= floor, row.id)
+                    if row.key not in best or rank > best[row.key]:
+                        best[row.key] = rank
+        return {key: rank[3] for key, rank in best.items()}
 
-    def _rows(self, ids: list[int]) -> dict[int, Completion]:
+    def _rows(self, ids: Iterable[int]) -> dict[int, Completion]:
         c = schema.completions
         joined = c.outerjoin(schema.requests, schema.requests.c.key == c.c.key)
         query = sa.select(c, schema.requests.c.body).select_from(joined)
         found: dict[int, Completion] = {}
+        t = schema.tool_results.c
+        told = sa.select(t.completion_id, t.body).order_by(t.completion_id, t.call)
         with self._reading() as connection:
-            for batch in _batches(ids):
+            for batch in batches(ids):
+                results: dict[int, list[dict[str, str]]] = {}
+                for row in connection.execute(told.where(t.completion_id.in_(batch))):
+                    results.setdefault(row.completion_id, []).append(unpack_json(row.body))
                 for row in connection.execute(query.where(c.c.id.in_(batch))):
-                    found[row.id] = _completion(row)
+                    found[row.id] = completion_of(row, results.get(row.id, ()))
         return found
 
     @contextmanager
@@ -355,51 +387,6 @@ class Store:
             yield connection
 
 
-def _completion(row: Any) -> Completion:
-    values: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
-    values["raw"] = unpack(row.raw)
-    chunks = _unpack_json(row.chunks) if row.chunks is not None else []
-    values["chunks"] = tuple(Chunk(at, text, kind) for at, text, kind in chunks)
-    values["reasoning"] = unpack(row.reasoning) if row.reasoning is not None else ""
-    values["response"] = _unpack_json(row.response) if row.response is not None else None
-    values["request"] = _unpack_json(row.body) if row.body is not None else {}
-    return Completion(**values)
-
-
-def _item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> list[dict[str, Any]]:
-    return [
-        {
-            "run_id": run_id,
-            "position": n,
-            "case_id": _text(item.case_id),
-            "model": _text(item.model),
-            "trial": item.trial,
-            "arm": json.dumps(dict(item.arm), ensure_ascii=True, separators=(",", ":")),
-            "key": item.key,
-        }
-        for n, item in enumerate(items, start)
-    ]
-
-
-def _keep_requests(connection: sa.Connection, bodies: Mapping[str, Any]) -> None:
-    if bodies:
-        connection.execute(
-            _insert_or_keep(connection, schema.requests),
-            [{"key": k, "body": _pack_json(v)} for k, v in bodies.items()],
-        )
-
-
-def _insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
-    made = sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
-    return made.on_conflict_do_nothing()
-
-
-def _batches(values: Iterable[_T]) -> Iterator[list[_T]]:
-    batch: list[_T] = []
-    for value in values:
-        batch.append(value)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _insert_items(connection: sa.Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    for some in batches(rows):
+        connection.execute(schema.items.insert(), some)

@@ -12,7 +12,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import BadOptions, StoreError
-from .redaction import redact
+from .redaction import REDACTED, is_secret_name, redact
+
+_POSTGRES = ("postgres", "postgresql")
+
+
+def shown_url(url: sa.URL) -> str:
+    """The address for messages: without a password, in its query neither."""
+    hidden = {k: REDACTED for k in url.query if is_secret_name(k)}
+    return redact(url.update_query_dict(hidden).render_as_string(hide_password=True))
 
 
 def database_url(url: str | Path) -> sa.URL:
@@ -20,7 +28,9 @@ def database_url(url: str | Path) -> sa.URL:
     text = str(url)
     try:
         if "://" in text:
-            return sa.make_url(text)
+            made = sa.make_url(text)
+            # One driver is tried with this package, whatever the plain names would mean.
+            return made.set(drivername="postgresql+psycopg") if made.drivername in _POSTGRES else made
     except sa.exc.ArgumentError:
         raise BadOptions(
             "Not a database address.", got=redact(text), expected="a path, or a URL such as sqlite:///runs.db"
@@ -37,11 +47,17 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
     if in_memory:
         options["poolclass"] = sa.StaticPool
         options["connect_args"] = {"check_same_thread": False}
+    elif url.get_backend_name() != "sqlite":
+        options["pool_pre_ping"] = True  # a server that was restarted is no reason to stop a run
     try:
         engine = sa.create_engine(url, **options)
     except (ImportError, sa.exc.NoSuchModuleError) as e:
         raise StoreError(
-            "The driver of this database is not installed.", got=str(e), hint="for PostgreSQL: pip install psycopg"
+            f"The driver of the store {shown_url(url)} is not installed.",
+            got=str(e),
+            hint="pip install 'toolparse_lab[postgres]'"
+            if url.get_backend_name() == "postgresql"
+            else "SQLite needs none, PostgreSQL: pip install 'toolparse_lab[postgres]'",
         ) from None
     if engine.dialect.name != "sqlite":
         return engine
@@ -74,11 +90,15 @@ def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
 _HINTS = (
     ("locked", "another process is writing: wait, or stop it"),
     ("full", "free some space; the same run then goes on where it stopped"),
+    ("no space left", "free some space; the same run then goes on where it stopped"),
     ("readonly", "the file or its folder may not be written"),
     ("read-only", "the file or its folder may not be written"),
-    ("unable to open", "check that the folder exists and may be written"),
+    ("unable to open", "check that the folder exists and may be written, and that this is a file"),
     ("not a database", "this file is something else: choose another name"),
     ("malformed", "the file is damaged: export what can be read, and choose another name"),
+    ("authentication failed", "check the user and the password, which may also stand in PGPASSWORD or ~/.pgpass"),
+    ("does not exist", "create the database first: createdb NAME"),
+    ("connection", "check that the server is up and the address is right; the same run then goes on where it stopped"),
 )
 
 
@@ -92,9 +112,9 @@ def translated(url: sa.URL) -> Iterator[None]:
         said = str(getattr(e, "orig", None) or (e if isinstance(e, sqlite3.Error) else type(e).__name__))
         hint = next((text for word, text in _HINTS if word in said.lower()), None)
         raise StoreError(
-            f"The store {url.render_as_string(hide_password=True)} failed; what was recorded before is kept.",
+            f"The store {shown_url(url)} failed; what was recorded before is kept.",
             got=redact(said),
             hint=hint,
         ) from None
     except OSError as e:
-        raise StoreError(f"The store {url.render_as_string(hide_password=True)} failed.", got=str(e)) from None
+        raise StoreError(f"The store {shown_url(url)} failed.", got=str(e)) from None

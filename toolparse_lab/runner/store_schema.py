@@ -8,10 +8,22 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from ..errors import StoreError
+from .store_engine import shown_url
 
-VERSION = 1
+VERSION = 2
+_LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
-MIGRATIONS: Mapping[int, Migration] = MappingProxyType({})
+
+
+def _add_tool_results(connection: sa.Connection) -> None:
+    binary = sa.LargeBinary().compile(dialect=connection.dialect)
+    connection.exec_driver_sql(
+        "CREATE TABLE tool_results (completion_id BIGINT NOT NULL REFERENCES completions (id), "
+        f"call VARCHAR(64) NOT NULL, body {binary} NOT NULL, PRIMARY KEY (completion_id, call))"
+    )
+
+
+MIGRATIONS: Mapping[int, Migration] = MappingProxyType({1: _add_tool_results})
 """From version n to n + 1. A step speaks plain SQL: the tables below are those of the newest version only."""
 
 tables = sa.MetaData()
@@ -83,6 +95,14 @@ completions = sa.Table(
     sa.Index("completions_run", "run_id"),
 )
 
+tool_results = sa.Table(
+    "tool_results",
+    tables,
+    sa.Column("completion_id", sa.ForeignKey("completions.id"), primary_key=True, autoincrement=False),
+    sa.Column("call", sa.String(64), primary_key=True, comment="sha256 of call id, name and arguments"),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
 
 def prepare(
     connection: sa.Connection, *, version: int = VERSION, migrations: Mapping[int, Migration] = MIGRATIONS
@@ -91,12 +111,16 @@ def prepare(
 
     Raises StoreError for a database of a newer version, or one that holds something else.
     """
+    if connection.dialect.name == "postgresql":
+        # Two that find an empty database would both create the tables; SQLite's transaction is alone anyway.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    place = shown_url(connection.engine.url)
     present = set(sa.inspect(connection).get_table_names())
     if schema_version.name not in present:
         taken = sorted(present & {t.name for t in tables.tables.values()})
         if taken:
             raise StoreError(
-                "This database holds other tables under the store's names.",
+                f"{place} holds other tables under the store's names.",
                 got=taken,
                 hint="choose another file or database",
             )
@@ -106,7 +130,7 @@ def prepare(
     found = connection.execute(sa.select(schema_version.c.version)).scalar_one()
     if found > version:
         raise StoreError(
-            "This store was written by a newer version of toolparse_lab.",
+            f"The store {place} was written by a newer version of toolparse_lab.",
             got=f"schema version {found}",
             expected=f"at most {version}",
             hint="upgrade toolparse_lab, or use another store",

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, UnreadableInput
-from ..values import write_canonical
-from .redaction import is_secret_name, redact, redact_named, redact_strings, redact_url
+from ..values import read_strict, write_canonical
+from .redaction import is_secret_name, redact, redact_named, redact_strings, redact_url, url_secrets
 
 __all__ = [
     "ERROR_KINDS",
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 KEY_VERSION = 1
+RAW_COMPLETION = "text-completion-"
+"""How model strings begin whose endpoint takes a prompt instead of messages."""
+RESULT_KEYS = ("call_id", "name", "arguments_json", "output_json")
 EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
 Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "synthetic"]
 ErrorKind: TypeAlias = Literal[
@@ -63,9 +66,11 @@ class Model:
     """A litellm model string and everything its endpoint needs.
 
     `params` are default sampling parameters, overridden by a request's own; `price` is (input, output) in US dollars
-    per million tokens, (0, 0) = free, None = litellm's own list; `timeout` is in seconds; `max_retries` counts the
-    tries after the first. Credentials are best left to the provider's own chain (environment, profile, role);
-    `api_key` is never stored. Raises BadOptions for values that cannot work.
+    per million tokens, (0, 0) = free, None = litellm's own list; `timeout` is in seconds; `max_connections` is how many
+    calls it gets at once, found out by its rate limits and latency unless given; `max_retries` counts the tries after
+    the first; `swaps` is for a server that holds one model at a time: the models of one `api_base` are then asked one
+    after the other. Credentials are best left to the provider's own chain (environment, profile, role); `api_key` is
+    never stored. Raises BadOptions for values that cannot work.
     """
 
     name: str
@@ -74,8 +79,9 @@ class Model:
     headers: Mapping[str, str] | None = None
     params: Mapping[str, Any] | None = None
     timeout: float = 120.0
-    max_connections: int = 8
+    max_connections: int | Literal["adaptive"] = "adaptive"
     max_retries: int = 2
+    swaps: bool = False
     price: tuple[float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
 
@@ -83,7 +89,8 @@ class Model:
         if not isinstance(self.name, str) or not self.name.strip():
             raise BadOptions("A model needs a name.", got=self.name, expected="a litellm model string")
         _at_least("timeout", self.timeout, 0, open_end=True)
-        _at_least("max_connections", self.max_connections, 1)
+        if self.max_connections != "adaptive":
+            _at_least("max_connections", self.max_connections, 1, also='"adaptive"')
         _at_least("max_retries", self.max_retries, 0)
         if self.price is not None:
             try:
@@ -113,9 +120,8 @@ class Model:
     def secrets(self) -> tuple[str, ...]:
         """Credentials this model carries in memory, for removing them from messages."""
         found = [self.api_key or ""]
-        if self.api_base and "@" in self.api_base:
-            userinfo = self.api_base.split("://", 1)[-1].split("/", 1)[0].rsplit("@", 1)[0]
-            found += [userinfo, userinfo.split(":", 1)[-1]]
+        if self.api_base:
+            found += url_secrets(self.api_base)
         for holder in (self.headers, self.extra_body, self.params):
             found += _secret_members(holder)
         # A header's secret is also removed without its scheme, as servers echo it.
@@ -132,7 +138,7 @@ class Model:
             if value:
                 out[name] = redact_named(value)
         for f in fields(self):
-            if f.name in ("timeout", "max_connections", "max_retries") and getattr(self, f.name) != f.default:
+            if f.name in ("timeout", "max_connections", "max_retries", "swaps") and getattr(self, f.name) != f.default:
                 out[f.name] = getattr(self, f.name)
         if self.price is not None:
             out["price"] = list(self.price)
@@ -165,6 +171,7 @@ class Request:
     tools: tuple[Mapping[str, Any], ...] = ()
     stream: bool = False
     trial: int = 0
+    _key: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", tuple(self.messages))
@@ -180,8 +187,11 @@ class Request:
         """sha256 (hex) of canonical JSON of everything that can change the answer, credentials excluded.
 
         The order inside messages, tools and schemas counts, because models and grammars see it; the order of
-        parameters does not. Raises BadOptions where a value is not JSON.
+        parameters does not. Computed once: what a request holds is not to be changed. Raises BadOptions where a value
+        is not JSON.
         """
+        if self._key:
+            return self._key
         subject = {
             "version": KEY_VERSION,
             "model": self.model.name,
@@ -200,7 +210,8 @@ class Request:
             text = write_canonical(subject)
         except (TypeError, ValueError) as e:
             raise BadOptions("A request holds a value that is not JSON.", got=str(e), expected="JSON values") from None
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        object.__setattr__(self, "_key", hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+        return self._key
 
     def to_dict(self) -> dict[str, Any]:
         """JSON without credentials; known secrets are removed from the messages too."""
@@ -248,6 +259,8 @@ class Completion:
     `tool_calls` and content. `status` is "error" for every failure, with its class in `error_kind` and a redacted
     message. `cut` marks a stream that ended without a finish part: it is never reported as finished. `latency`,
     `ttft` (time to the first chunk) and `queue_wait` are seconds; `cost` is US dollars, None where no price is known.
+    `results` is what functions gave back for the calls of this answer, where a conversation ran them: objects of
+    `call_id`, `name`, `arguments_json` and `output_json`, so that nothing that reads a recording runs them again.
     """
 
     key: str
@@ -273,6 +286,7 @@ class Completion:
     created: str = ""
     request: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] | None = None
+    results: tuple[Mapping[str, str], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -290,6 +304,10 @@ class Completion:
         out["chunks"] = [[c.at, c.text, c.kind] for c in self.chunks]
         out["request"] = dict(self.request)
         out["response"] = None if self.response is None else dict(self.response)
+        if self.results:
+            out["results"] = [dict(r) for r in self.results]
+        else:
+            del out["results"]
         return out
 
     @classmethod
@@ -298,8 +316,11 @@ class Completion:
         try:
             values = dict(obj)
             values["chunks"] = tuple(Chunk(float(at), text, kind) for at, text, kind in values.get("chunks") or ())
+            values["results"] = tuple({k: str(r[k]) for k in RESULT_KEYS} for r in values.get("results") or ())
+            for result in values["results"]:
+                read_strict(result["output_json"])
             return cls(**values)
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, KeyError) as e:
             raise UnreadableInput(
                 "Not a recorded completion.", got=str(e), expected=[f.name for f in fields(cls)]
             ) from None
@@ -327,12 +348,11 @@ class PlanItem:
     arm: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _at_least(name: str, value: Any, low: float, *, open_end: bool = False) -> None:
+def _at_least(name: str, value: Any, low: float, *, open_end: bool = False, also: str = "") -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not good or value < low or (open_end and value == low):
-        raise BadOptions(
-            f"`{name}` is out of range.", got=value, expected=f"a number {'above' if open_end else 'of at least'} {low}"
-        )
+        expected = f"a number {'above' if open_end else 'of at least'} {low}{also and f', or {also}'}"
+        raise BadOptions(f"`{name}` is out of range.", got=value, expected=expected)
 
 
 def _ordered(params: Mapping[str, Any]) -> dict[str, Any]:

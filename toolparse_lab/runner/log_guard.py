@@ -1,0 +1,40 @@
+"""Keys out of what the libraries below log: at level DEBUG they write down requests whole."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterable
+
+from .redaction import redact
+
+_LOGGERS = (
+    *("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "aiohttp.client", "aiohttp.internal", "asyncio"),
+    *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy"),
+    *("openai", "openai._base_client", "openai._client", "openai._response", "botocore", "urllib3.connectionpool"),
+)
+_secrets: set[str] = set()
+
+
+class KeysOut(logging.Filter):
+    """Rewrites records that hold a credential. It costs nothing where nobody listens at that level."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        clean = redact(said, _secrets)
+        if clean != said:
+            record.msg, record.args = clean, ()
+        if record.exc_info and not record.exc_text:
+            # A formatter takes this text instead of writing the exception itself.
+            record.exc_text = redact("".join(traceback.format_exception(*record.exc_info)).rstrip(), _secrets)
+        return True
+
+
+_guard = KeysOut()
+
+
+def guard_logs(secrets: Iterable[str]) -> None:
+    """From now on `secrets` appear in no record of these loggers. They are held in memory only."""
+    _secrets.update(secrets)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_guard)

@@ -1,0 +1,44 @@
+"""Many requests of which few are in memory: by key, each made when it is looked up."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+
+from .types import Model, Request
+
+
+class Questions(Mapping[str, Request]):
+    """Requests by their keys, in the order to ask them.
+
+    A plan of 100,000 is 100,000 keys here: looking one up makes the request, and `route` says where it goes without
+    making it.
+    """
+
+    @abstractmethod
+    def route(self, key: str) -> tuple[str, Model]:
+        """The model of a request and its alias. Raises KeyError."""
+
+
+class Held(Questions):
+    """Requests that are in memory anyway; the same question stands in it once."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._requests = {r.key: r for r in requests}
+
+    def __getitem__(self, key: str) -> Request:
+        return self._requests[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._requests)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def route(self, key: str) -> tuple[str, Model]:
+        request = self._requests[key]
+        return request.model_alias, request.model
+
+
+def questions_of(requests: Iterable[Request] | Questions) -> Questions:
+    return requests if isinstance(requests, Questions) else Held(requests)
