@@ -1,0 +1,7 @@
+"""The command line. Exit codes: 0 ok, 1 a gate failed, 2 usage or bad input, 3 incomplete, 130 interrupted."""
+
+from __future__ import annotations
+
+from .app import build_parser, main
+
+__all__ = ["build_parser", "main"]

@@ -1,0 +1,7 @@
+"""`python -m toolparse_lab.cli`."""
+
+import sys
+
+from .app import main
+
+sys.exit(main())
