@@ -45,8 +45,11 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .evals.cases import Case, Cases, load_cases
-    from .evals.shipped import example_cases, example_conversations, example_recording
+    from .capture import Captured
+    from .detection import Candidate, detect
+    from .evals.cases.case import Case, Cases, load_cases
+    from .evals.cases.shipped import example_cases, example_conversations, example_recording
+    from .evals.readings.compare import Comparison, compare
     from .lab import Lab
     from .law_report import LawReport, check_protocol
     from .middleware import (
@@ -60,30 +63,38 @@ if TYPE_CHECKING:
     from .protocols.json_mix import json_mix_protocol
     from .protocols.morph_xml import morph_xml_protocol
     from .runner.types import Model
+    from .settings import Settings, load_settings
     from .stream_report import StreamReport, check_stream
 
 __version__ = "0.1.0"
 
 # name -> module, for what would make the import slow
 _LATE = {
-    "Case": "toolparse_lab.evals.cases",
-    "Cases": "toolparse_lab.evals.cases",
+    "Candidate": "toolparse_lab.detection",
+    "Captured": "toolparse_lab.capture",
+    "Case": "toolparse_lab.evals.cases.case",
+    "Cases": "toolparse_lab.evals.cases.case",
+    "Comparison": "toolparse_lab.evals.readings.compare",
     "Lab": "toolparse_lab.lab",
     "LawReport": "toolparse_lab.law_report",
     "Model": "toolparse_lab.runner.types",
+    "Settings": "toolparse_lab.settings",
     "StreamReport": "toolparse_lab.stream_report",
     "check_protocol": "toolparse_lab.law_report",
     "check_stream": "toolparse_lab.stream_report",
+    "compare": "toolparse_lab.evals.readings.compare",
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
-    "example_cases": "toolparse_lab.evals.shipped",
-    "example_conversations": "toolparse_lab.evals.shipped",
-    "example_recording": "toolparse_lab.evals.shipped",
+    "detect": "toolparse_lab.detection",
+    "example_cases": "toolparse_lab.evals.cases.shipped",
+    "example_conversations": "toolparse_lab.evals.cases.shipped",
+    "example_recording": "toolparse_lab.evals.cases.shipped",
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",
     "json_mix_protocol": "toolparse_lab.protocols.json_mix",
-    "load_cases": "toolparse_lab.evals.cases",
+    "load_cases": "toolparse_lab.evals.cases.case",
+    "load_settings": "toolparse_lab.settings",
     "morph_xml_protocol": "toolparse_lab.protocols.morph_xml",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
@@ -92,9 +103,12 @@ __all__ = [
     "CallDelta",
     "CallEnd",
     "CallStart",
+    "Candidate",
+    "Captured",
     "Case",
     "Cases",
     "Coerced",
+    "Comparison",
     "Edit",
     "Event",
     "Lab",
@@ -110,6 +124,7 @@ __all__ = [
     "Recovered",
     "Retract",
     "Segment",
+    "Settings",
     "Span",
     "Step",
     "StreamReport",
@@ -121,8 +136,10 @@ __all__ = [
     "check_stream",
     "coerce",
     "coerce_by_schema",
+    "compare",
     "create_dynamic_if_then_else_schema",
     "create_tool_middleware",
+    "detect",
     "errors",
     "example_cases",
     "example_conversations",
@@ -133,6 +150,7 @@ __all__ = [
     "hermes_tool_middleware",
     "json_mix_protocol",
     "load_cases",
+    "load_settings",
     "morph_xml_protocol",
     "parse",
     "protocols",

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .evals.shipped import example_cases
-from .evals.trial import Trial
+from .evals.cases.shipped import example_cases
+from .evals.scoring.trial import Trial
 from .lab import Lab
 from .plan import Plan
 from .render import render_ansi

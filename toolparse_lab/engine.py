@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from .errors import ParserClosed
-from .protocols.base import NEED_MORE, Decoded, Envelope, NeedMore, Opening, Protocol, Reading
+from .protocols.base import NEED_MORE, Decoded, Envelope, Message, NeedMore, Opening, Protocol, Reading
 from .protocols.tags import THINK_TAGS, open_reasoning, reasoning_scanner
 from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
@@ -191,6 +191,8 @@ class StreamParser:
     def _scan_text(self, final: bool) -> bool:
         """One pass over text; True when a segment opened or closed and there may be more to do."""
         tail = self._tail
+        if not tail:
+            return False
         if self._fresh and self._base >= self._deaf:
             held = self._hold(tail, final)
             if held is not None:
@@ -505,6 +507,9 @@ class StreamParser:
     ) -> None:
         if decoded is None:
             decoded = self._resolver.decode(unit, self._reading(body.opening, True))
+        if isinstance(decoded, Message):
+            self._finish_message(body, unit, after, decoded)
+            return
         segment = Segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
         calls = self._resolver.calls(decoded, unit, segment, len(self._segments), len(self._calls))
         self._open = None
@@ -516,6 +521,41 @@ class StreamParser:
         self._events.append(CallEnd(Span(end, after), calls))
         self._restart_text()
         self._quoting.call()
+
+    def _finish_message(self, body: _Open, unit: Body, end: int, message: Message) -> None:
+        """A body that is a whole message: its calls and texts are segments of their own, and markup is between them."""
+        self._open = None
+        self._events.append(Retract(body.opener))
+        at, calls = body.opener, iter(message)
+        for piece in message.pieces:
+            span = piece.span.shift(body.start)
+            self._markup(at, span.start)
+            at = span.end
+            if piece.kind == "call":
+                call = next(calls)
+                segment = Segment("call", span, span, unit.closed or not call.truncated)
+                own = dataclasses.replace(unit, closed=True, kind="end")
+                found = self._resolver.calls((call,), own, segment, len(self._segments), len(self._calls))
+                self._calls.extend(found)
+                start, close = Span(span.start, span.start), Span(span.end, span.end)
+                self._events += (CallStart(start), CallDelta(span), CallEnd(close, found))
+            elif len(span) == 0:
+                continue
+            elif piece.kind == "text":
+                segment = Segment("text", span, escaped=True)
+                self._events.append(TextDelta(span, escaped=True))
+            else:
+                segment = Segment("reasoning", span, span, escaped=True)
+                self._events.append(ReasoningDelta(span, escaped=True))
+            self._segments.append(segment)
+        self._markup(at, end)
+        self._restart_text()
+        self._quoting.call()
+
+    def _markup(self, start: int, end: int) -> None:
+        if end > start:
+            self._events.append(Markup(Span(start, end)))
+            self._segments.append(Segment("markup", Span(start, end)))
 
     def _unspeculate(self, body: _Open, end: int) -> None:
         """What only looked like a call is text after all, up to `end`."""

@@ -10,11 +10,13 @@
     │   ├── BadToolSpec                a tool definition that cannot be read
     │   ├── BadOptions                 an option of a wrong name, type or value
     │   ├── BadSpec                    a protocol's data; names the field
-    │   ├── BadCase                    a dataset row that cannot be read; names file and line
+    │   ├── BadCase                    a row that cannot be read; names file, line and column
     │   ├── BadPlan                    an experiment that cannot be planned
+    │   ├── BadSettings                a file of settings that cannot be used; names file and line
     │   ├── UnreadableInput            a file or response object that cannot be read
     │   ├── UnwritableCall             a call this protocol cannot write without changing it
     │   ├── NoOrigin                   a JSON Pointer that names nothing in the arguments
+    │   ├── NoTrial                    an index into trials that holds none
     │   ├── BadMessage                 a message of a conversation that cannot be read
     │   ├── UnknownToolCallId          a tool's result that answers no call of the conversation
     │   ├── BadToolChoice              a tool choice that cannot be read, or not be honoured
@@ -30,7 +32,8 @@
     │   ├── ProviderError              a provider failed; carries its class and a redacted message
     │   │   └── ResponseFormatRejected a provider takes no response_format, which a forced tool choice asks for
     │   ├── MissingRecording           replay was asked for a completion that was never recorded
-    │   └── BudgetExceeded             max_cost, max_calls or a time budget would be passed
+    │   └── WorkerLost                 a process that read recorded answers ended too early
+    ├── GateFailed                     a report misses its thresholds, or an arm has become worse; exit code 1
     ├── RJSONParseError                relaxed JSON that cannot be read (line, column, warnings, obj)
     └── RXMLError
         ├── RXMLParseError             XML that cannot be read (line, column)
@@ -110,7 +113,10 @@ class BadSpec(UsageError):
 
 
 class BadCase(UsageError):
-    """A dataset row that cannot be read. `source` and `line` (1-based) say where."""
+    """A row that cannot be read. `source`, `line` (1-based; `unit` says of what) and `column` say where.
+
+    Where several rows cannot be read, `rows` holds an error for each of the first of them.
+    """
 
     def __init__(
         self,
@@ -118,18 +124,32 @@ class BadCase(UsageError):
         *,
         source: str = "",
         line: int | None = None,
+        column: str | None = None,
+        unit: str = "line",
         got: object = None,
         expected: object = None,
         hint: str | None = None,
+        rows: tuple[BadCase, ...] = (),
     ) -> None:
         self.source = source
         self.line = line
-        where = f"{source or 'cases'}{f', line {line}' if line is not None else ''}: "
-        super().__init__(where + message, got=got, expected=expected, hint=hint)
+        self.rows = rows
+        self.column = column
+        self.unit = unit
+        where = [source or "cases"]
+        if line is not None:
+            where.append(f"{unit} {line}")
+        if column is not None:
+            where.append(f"column {column}")
+        super().__init__(f"{', '.join(where)}: {message}", got=got, expected=expected, hint=hint)
 
 
 class BadPlan(UsageError):
     """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong name."""
+
+
+class BadSettings(UsageError):
+    """Raised for a configuration that cannot be used: an unknown key, an impossible value, a credential in a file."""
 
 
 class UnreadableInput(UsageError):
@@ -144,6 +164,10 @@ class NoOrigin(UsageError, KeyError):
     """Raised by `ToolCall.origin` for a path that is not in the arguments."""
 
     __str__ = UsageError.__str__  # KeyError would show the repr of the message
+
+
+class NoTrial(UsageError, IndexError):
+    """Raised by an index into trials that are fewer, or none."""
 
 
 class BadMessage(UsageError):
@@ -214,8 +238,14 @@ class MissingRecording(IncompleteError):
         super().__init__(message, hint=hint)
 
 
-class BudgetExceeded(IncompleteError):
-    """A limit on cost, calls or time was reached; everything recorded so far is kept."""
+class WorkerLost(IncompleteError):
+    """A process or a cluster's worker ended before the recorded answers it had were read; nothing recorded is lost."""
+
+
+class GateFailed(ToolparseError):
+    """Raised by `raise_` of a gate or a regression that failed; the message has its sentences."""
+
+    exit_code = 1
 
 
 class RJSONParseError(ToolparseError, ValueError):

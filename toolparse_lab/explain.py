@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,21 @@ def explain_result(result: ParseResult) -> str:
     if "reasoning" in kinds and not result.text.strip():
         return "The answer is reasoning and nothing else."
     notes = [shown(p.message) for p in result.problems]
-    return f"No call in the format {result.protocol}" + (f": {notes[0]}." if notes else "; all of it is text.")
+    if notes:
+        return f"No call in the format {result.protocol}: {notes[0]}."
+    said = f"No call in the format {result.protocol}; all of it is text."
+    named = min(((at, t.name) for t in result.tools if (at := _named(result.raw, t.name)) >= 0), default=None)
+    if named is None:
+        return said
+    return (
+        f"{said} The tool name {shown(named[1])!r} stands in it at {named[0]}; tp.detect says what formats it may be."
+    )
+
+
+def _named(raw: str, name: str) -> int:
+    """Where a tool's name stands as a word of its own, or -1."""
+    found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", raw)
+    return found.start() if found else -1
 
 
 def explain_call(call: ToolCall) -> str:

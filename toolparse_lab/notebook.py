@@ -48,7 +48,7 @@ def text(subject: Any) -> str:
 def frame(result: ParseResult) -> Any:
     """The calls of a result as a pandas frame, one row a call; raises MissingExtra where pandas is not installed."""
     try:
-        frames = importlib.import_module("toolparse_lab.evals.frames")
+        frames = importlib.import_module("toolparse_lab.evals.frames.recorded")
     except ImportError as e:
         if _ours(e):
             raise

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from .arms import FACTORS, Arm, arms_of
-from .asking import check_runnable, flow_for
+from .arms import FACTORS, Arm, arms_of, check_names, check_params
+from .asking import Functions, Prompts, check_runnable, flow_for
 from .errors import BadPlan, UnknownModel
-from .evals.cases import Case, Cases, load_cases
-from .flow import Conversation, Flow, Runnable
+from .evals.cases.case import Case, Cases, load_cases, pack_cases
+from .flow import Conversation, Flow, Record, Runnable
 from .protocols.base import Protocol
-from .runner.pool import estimate_cost, estimate_tokens
-from .runner.types import Model, PlanItem, Request
+from .runner.local_provider import LOCAL_MODEL, is_local
+from .runner.pool import estimate_tokens
+from .runner.questions import Held, Questions
+from .runner.routes import token_cost
+from .runner.types import RAW_COMPLETION, Model, PlanItem, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,13 @@ class Plan:
     arms: tuple[Arm, ...]
     trials: int
     items: tuple[PlanItem, ...]
-    requests: Mapping[str, Request]
+    requests: Questions
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     stream: bool = False
-    runnable: Runnable = field(default_factory=dict)
+    runnable: Functions = field(default_factory=dict)
+    estimate: Estimate | None = None
+    prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
 
     @property
     def calls(self) -> int:
@@ -51,31 +56,38 @@ class Plan:
         """The arm that an item belongs to."""
         return next(a for a in self.arms if a.name == item.arm["arm"])
 
-    def flow(self, item: PlanItem) -> Flow[Conversation]:
-        """The conversation of an item from its beginning, to be driven; its first request is the item's."""
-        case, model = self.cases[item.case_id], self.models[item.model]
-        return self._flow(case, item.model, model, self.arm(item), item.trial)
+    def flow(self, item: PlanItem, *, replay: bool = False, record: Record | None = None) -> Flow[Conversation]:
+        """The conversation of an item from its beginning, to be driven; its first request is the item's.
 
-    def _flow(self, case: Case, alias: str, model: Model, arm: Arm, trial: int) -> Flow[Conversation]:
+        replay: run no function, take what is recorded. record: is told of each function that was run.
+        """
+        case, model = self.cases[item.case_id], self.models[item.model]
+        return self._flow(case, item.model, model, self.arm(item), item.trial, replay=replay, record=record)
+
+    def _flow(self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **how: Any) -> Flow[Conversation]:
         params = {**self.params, "seed": self.seed + trial}
-        return flow_for(case, alias, model, arm, params, trial, stream=self.stream, runnable=self.runnable)
+        return flow_for(
+            case, alias, model, arm, params, trial,
+            stream=self.stream, runnable=self.runnable, prompts=self.prompts, **how,
+        )  # fmt: skip
 
     @property
     def tokens(self) -> tuple[int, int]:
         """(input, output) tokens: the input estimated, the output at most."""
-        pairs = [estimate_tokens(r) for r in self.requests.values()]
-        return sum(a for a, _ in pairs), sum(b for _, b in pairs)
+        found = self.estimate or Estimate.of(self.requests.values())
+        return found.given, found.made
 
     @property
     def cost(self) -> float | None:
         """At most this many US dollars; None where a model has no known price."""
-        costs = [estimate_cost(r) for r in self.requests.values()]
-        return None if any(c is None for c in costs) else sum(c for c in costs if c is not None)
+        found = self.estimate or Estimate.of(self.requests.values())
+        return found.cost
 
     @property
     def varied(self) -> tuple[str, ...]:
         """The factors that have more than one level."""
-        return tuple(f for f in FACTORS if len({str(a.levels[f]) for a in self.arms}) > 1)
+        levels = {f: {str(v) for a in self.arms if (v := a.levels.get(f)) is not None} for f in FACTORS}
+        return tuple(f for f in FACTORS if len(levels[f]) > 1)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -83,8 +95,10 @@ class Plan:
             "arms": [{"name": a.name, "prompt_protocol": a.protocol, **a.levels} for a in self.arms],
             "trials": self.trials,
             "params": dict(self.params),
+            "seed": self.seed,
+            "stream": self.stream,
             **({"runnable": sorted(self.runnable)} if self.runnable else {}),
-            "cases": [c.to_dict() for c in self.cases],
+            "cases": pack_cases(self.cases),
         }
 
     def __str__(self) -> str:
@@ -111,6 +125,53 @@ class Plan:
         return {"text/plain": str(self), "text/html": f"<div><b>{head}</b><table>{rows}</table></div>"}
 
 
+@dataclass(slots=True)
+class Estimate:
+    """What requests take: tokens given, tokens made at most, US dollars at most (None: a price is not known)."""
+
+    given: int = 0
+    made: int = 0
+    cost: float | None = 0.0
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> Estimate:
+        found = cls()
+        for request in requests:
+            found.add(request)
+        return found
+
+    def add(self, request: Request) -> None:
+        given, made = estimate_tokens(request)
+        cost = token_cost(request.model, given, made)
+        self.given += given
+        self.made += made
+        self.cost = None if self.cost is None or cost is None else self.cost + cost
+
+
+class PlannedRequests(Questions):
+    """The first question of each conversation of a plan, made anew each time: a plan of 100,000 holds none."""
+
+    def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
+        self._plan = plan
+        self._first = first
+
+    def __getitem__(self, key: str) -> Request:
+        return next(self._plan.flow(self._first[key]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._first
+
+    def route(self, key: str) -> tuple[str, Model]:
+        alias = self._first[key].model
+        return alias, self._plan.models[alias]
+
+
 def _n(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -129,10 +190,10 @@ def make_plan(
     """Every request of an experiment, in an order that leaves the arms balanced wherever it stops.
 
     cases: Cases or what `load_cases` takes. models: {alias: Model}. settings: the factors of `FACTORS`, each a value
-    or a list of levels, and any other sampling parameter (max_tokens, top_p, …) as it is sent. A seed is sent as
-    `seed + trial`. runnable: tools as functions by name, for arms whose max_turns is above 1; what they give must
-    depend on their arguments alone, since a replay runs them again. Raises BadPlan, UnknownModel, UnknownProtocol or
-    BadCase.
+    or a list of levels, and sampling parameters (max_tokens, top_p, …: `arms.PARAMETERS`, and those that a model's
+    `params` name) as they are sent; what only an endpoint knows goes into `extra_body`. A seed is sent as
+    `seed + trial`. runnable: tools as functions by name, for arms whose max_turns is above 1; what they give is
+    recorded with the answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
     """
     chosen = cases if isinstance(cases, Cases) else load_cases(cases)
     if len(chosen) == 0:
@@ -140,22 +201,64 @@ def make_plan(
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
     named = model_map(models)
+    check_names(settings, (name for m in named.values() for name in m.params or {}))
     arms = arms_of(protocols, settings)
     params = {k: v for k, v in settings.items() if k not in FACTORS}
-    bare = Plan(chosen, named, arms, trials, (), {}, params, seed, stream, check_runnable(runnable))
+    for given in (params, *(m.params or {} for m in named.values())):
+        check_params(given)
+    bare = Plan(chosen, named, arms, trials, (), Held(()), params, seed, stream, check_runnable(runnable))
     items: list[PlanItem] = []
-    requests: dict[str, Request] = {}
+    first: dict[str, PlanItem] = {}
+    estimate = Estimate()
+    columns = {arm.name: _columns(arm) for arm in arms}
     order = random.Random(seed)  # noqa: S311 - an order, not a secret
     for trial, case in itertools.product(range(trials), chosen):
         cells = list(itertools.product(named.items(), arms))
         order.shuffle(cells)
         for (alias, model), arm in cells:
-            request = next(bare._flow(case, alias, model, arm, trial))
-            key = request.key
-            requests.setdefault(key, request)
-            levels = {"arm": arm.name, "prompt_protocol": arm.protocol, **arm.levels}
-            items.append(PlanItem(case.id, alias, key, trial, levels))
-    return replace(bare, items=tuple(items), requests=requests)
+            request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+            item = PlanItem(case.id, alias, request.key, trial, columns[arm.name])
+            items.append(item)
+            if item.key not in first:
+                first[item.key] = item
+                estimate.add(request)
+    return replace(bare, items=tuple(items), requests=PlannedRequests(bare, first), estimate=estimate)
+
+
+def plan_one(
+    case: Case,
+    alias: str,
+    model: Model,
+    arm: Arm,
+    params: Mapping[str, Any],
+    *,
+    trial: int = 0,
+    seed: int = 0,
+    stream: bool = False,
+    runnable: Functions | None = None,
+) -> Plan:
+    """The plan that asks one case once, as number `trial` of one arm. Raises BadPlan."""
+    check_params(params)
+    bare = Plan(Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {})
+    request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+    item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
+    return replace(bare, items=(item,), requests=Held([request]))
+
+
+def _askable(request: Request) -> Request:
+    """The request; raises BadPlan for one that a raw-completion endpoint would take for something else."""
+    if request.model.name.startswith(RAW_COMPLETION) and (len(request.messages) > 1 or request.tools):
+        raise BadPlan(
+            "a raw-completion endpoint takes one prompt: litellm sends each message as a prompt of its own",
+            got=f"{len(request.messages)} messages{' and tools' if request.tools else ''}",
+            expected="cases without tools, whose input is the whole prompt",
+            hint="write the prompt with the model's chat template; see docs/capture.md",
+        )
+    return request
+
+
+def _columns(arm: Arm) -> dict[str, Any]:
+    return {"arm": arm.name, "prompt_protocol": arm.protocol, **arm.levels}
 
 
 def model_map(models: Any) -> dict[str, Model]:
@@ -174,6 +277,9 @@ def model_map(models: Any) -> dict[str, Model]:
             model = Model(model)
         if not isinstance(alias, str) or not alias or not isinstance(model, Model):
             raise UnknownModel("this is no model", got=model, expected="a tp.Model or a litellm model string")
+        if is_local(model.name) and model.name != LOCAL_MODEL:
+            raise UnknownModel("there is no embedded model of this name", got=model.name, expected=LOCAL_MODEL,
+                               hint=f"did you mean {LOCAL_MODEL}?")  # fmt: skip
         named[alias] = model
     if not named:
         raise BadPlan("there are no models to plan", expected="{alias: tp.Model(...)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .demo import ALIAS, MAX_TOKENS, MODEL, PROTOCOLS
-from .evals.shipped import example_cases, example_conversations
+from .evals.cases.shipped import example_cases, example_conversations
 from .lab import Lab
 from .plan import Plan
 from .runner.recording import export_recording

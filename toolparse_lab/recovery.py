@@ -43,9 +43,7 @@ class Recovery:
     def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
         self._resolver = resolver
         self._heads = heads
-        self._closers: tuple[str, ...] = tuple(
-            c.strip() for c in getattr(protocol.envelope, "closers", ()) if c.strip()
-        )
+        self._closers: tuple[str, ...] = getattr(protocol.envelope, "closers", ())
         self._at = -1  # where the held text begins in raw
         self._scan = Balanced()
         self._lead = 0  # what stands before the JSON value: the fence
@@ -69,7 +67,7 @@ class Recovery:
             if not final:
                 return NEED_MORE
             return self._judge(text, 0, end, end, at)
-        for closer in self._closers:
+        for closer in filter(None, map(str.strip, self._closers)):
             if text.startswith(closer, after):
                 return self._judge(text, 0, end, after + len(closer), at)
             if not final and closer.startswith(text[after:]):

@@ -115,7 +115,7 @@ class Resolver:
         arguments_json, value = source_json, d.arguments
         coerced: tuple[Step, ...] = ()
         # One look is enough for arguments that plainly are what the schema says, which most are.
-        fit = tool is not None and self.options.coerce == "safe" and fits(d.arguments, tool.schema_json)
+        fit = tool is not None and fits(d.arguments, tool.schema_json, self.options.coerce)
         if tool is not None and not fit and self.options.coerce != "none":
             result = coerce(d.arguments, tool.schema_json, self.options.coerce, one_item=d.untyped)
             coerced = result.steps

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadOptions
-from .evals.trial import Trial
-from .flow import Conversation, drive, read_answer
+from .errors import BadOptions, NoTrial
+from .evals.scoring.trial import Trial
+from .flow import OPEN
 from .plan import Plan
-from .registry import protocol_of
+from .run_reading import RunReader, in_batches, with_code
 from .runner.pool import Summary
 from .runner.store import Store
-from .runner.types import Completion, PlanItem
-from .types import ParseOptions, Policy
+from .types import Policy
 
 if TYPE_CHECKING:
-    from .evals.compare import ArmComparison
-    from .evals.frames import Frame
-    from .evals.report import Matrix, Report
+    from .evals.cases.matchers import Matchers
+    from .evals.frames.recorded import Frame
+    from .evals.reports.comparison import ArmComparison
+    from .evals.reports.matrix import Matrix
+    from .evals.reports.report import Report
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
@@ -43,13 +46,25 @@ class Trials(Sequence[Trial]):
                 if trial.trial_id == index:
                     return trial
             raise KeyError(index)
-        return self._trials[index]
+        try:
+            return self._trials[index]
+        except IndexError:
+            there = f"{len(self)} trials" if self._trials else "none: no trial fits"
+            raise NoTrial("there is no such trial", got=index, expected=there) from None
+
+    def as_pytest(self, path: str | Path) -> Path:
+        """Write every trial with a parsed answer as a test of one pytest file, see `Trial.as_pytest`; returns its path.
+
+        Raises BadOptions where no trial has one.
+        """
+        from .evals.scoring.pinning import write_tests
+
+        return write_tests([t for t in self if t.result is not None] or self, path)
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} trials"]
         for i, t in enumerate(self._trials[:20]):
-            detail = t.score.detail if t.score else t.missing_reason
-            lines.append(f"[{i}] {t.case_id} · {t.model} · {t.arm}: {t.outcome} – {detail}")
+            lines.append(f"[{i}] {t.case_id} · {t.model} · {t.arm}: {t.outcome} – {t.detail}")
         if len(self) > 20:
             lines.append(f"… and {len(self) - 20} more")
         return "\n".join(lines)
@@ -58,10 +73,7 @@ class Trials(Sequence[Trial]):
         cell = 'style="text-align:left;vertical-align:top"'
         rows = "".join(
             f"<tr><td {cell}>{i}</td>"
-            + "".join(
-                f"<td {cell}>{escape(str(v))}</td>"
-                for v in (t.case_id, t.model, t.arm, t.outcome, t.score.detail if t.score else t.missing_reason)
-            )
+            + "".join(f"<td {cell}>{escape(str(v))}</td>" for v in (t.case_id, t.model, t.arm, t.outcome, t.detail))
             + "</tr>"
             for i, t in enumerate(self._trials[:50])
         )
@@ -86,99 +98,116 @@ class Run:
         self.run_id = run_id
         self.plan = plan
         self.summary = summary
-        self._asker = asker
-        self._parsed: dict[tuple[str, str | None, Policy], Trial] = {}
-        self._conversations: dict[str, Conversation] = {}
+        self._reader = RunReader(store, run_id, plan, asker)
 
     def __repr__(self) -> str:
-        return f"Run {self.run_id}: {self.summary}" if self.summary else f"Run {self.run_id}"
+        said = f": {self.summary}" if self.summary else ""
+        left = "".join(f"; {s}" for s in self.plan.cases.skipped)
+        return f"Run {self.run_id}{said}{left}"
 
-    def trials(self, *, protocol: str | None = None, policies: Sequence[Policy] = (HEADLINE,)) -> Trials:
+    def trials(
+        self,
+        *,
+        protocol: str | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Any,
+    ) -> Trials:
         """Every planned trial, read by `protocol` (default: the one its prompt asked for) under each policy.
 
-        What is not recorded yet is there too, without a result. Reading is done once and kept. Conversations are what
-        they were when they were asked, whatever reads their first turn here.
+        What is not recorded yet is there too, without a result. Conversations are what they were when they were asked,
+        whatever reads their first turn here. only: the trials of a case_id, model, arm, prompt_protocol, trial or
+        category, one value or several; the others are not read. where: what else must be true of a trial. The last
+        trials that were read are kept; a run too large for memory is gone through by `batches`. Raises BadOptions for
+        a value that no trial has.
         """
-        recorded = {i.key: c for i, c in self.store.completions(self.run_id)}
-        return Trials(t for policy in policies for t in self._read(recorded, protocol, policy))
+        return Trials(self._trials(protocol, policies, where, only))
 
-    def _read(self, recorded: Mapping[str, Completion], protocol: str | None, policy: Policy) -> Iterator[Trial]:
-        cases = {c.id: c for c in self.plan.cases}
-        arms = {a.name: n for n, a in enumerate(self.plan.arms)}
-        models = {alias: n for n, alias in enumerate(self.plan.models)}
-        # Asked in random order, shown in the plan's.
-        ordered = sorted(self.plan.items, key=lambda i: (models[i.model], arms[str(i.arm["arm"])]))
-        for item in ordered:
-            completion = recorded.get(item.key)
-            identity = f"{item.key}:{item.case_id}:{item.arm['arm']}:{completion.created if completion else ''}"
-            cache = (identity, protocol, policy)
-            trial = self._parsed.get(cache)
-            if trial is None:
-                arm, case = self.plan.arm(item), cases[item.case_id]
-                reader = protocol_of(protocol or arm.protocol).id if protocol != "auto" else "auto"
-                result = None
-                if completion is not None and completion.ok:
-                    options = ParseOptions(coerce=policy)
-                    result = read_answer(completion.raw, reader, case.tools, options, arm.levels["tool_choice"])
-                conversation = self._conversation(item, identity, recorded) if arm.conversing else None
-                trial = Trial.of(
-                    case,
-                    completion,
-                    result,
-                    run_id=self.run_id,
-                    model=item.model,
-                    arm=arm.name,
-                    prompt_protocol=arm.protocol,
-                    parse_protocol=reader,
-                    policy=policy,
-                    trial=item.trial,
-                    asker=self._asker,
-                    levels=arm.levels,
-                    conversation=conversation,
-                )
-                if conversation is None or conversation.stop != "not_asked":
-                    self._parsed[cache] = trial
-            yield trial
+    def trial(self, trial_id: str) -> Trial:
+        """The trial of an id that a frame or a report of this run shows; raises BadOptions for another."""
+        read = chain(self._reader.last_read(), self._trials(None, COLUMN_POLICIES, None, {}))
+        found = next((t for t in read if t.trial_id == trial_id), None)
+        if found is None:
+            raise BadOptions("this run has no such trial", got=trial_id, hint="ids stand in run.frame()['trial_id']")
+        return found
 
-    def _conversation(self, item: PlanItem, identity: str, recorded: Mapping[str, Completion]) -> Conversation:
-        """As much of an item's conversation as is recorded. One that is not over is read again the next time."""
-        known = self._conversations.get(identity)
-        if known is None:
-            known = drive(self.plan.flow(item), lambda request: recorded.get(request.key))
-            if known.stop != "not_asked":
-                self._conversations[identity] = known
-        return known
+    def _trials(
+        self,
+        protocol: str | None,
+        policies: Sequence[Policy],
+        where: Callable[[Trial], bool] | None,
+        only: Mapping[str, Any],
+    ) -> Iterator[Trial]:
+        items = self._reader.items(only)
+        for policy in policies:
+            for trial in self._reader.trials(items, protocol, policy):
+                if where is None or where(trial):
+                    yield trial
+
+    @property
+    def missing(self) -> int:
+        """Trials without an answer by now: not asked yet, failed, or a conversation that is not over."""
+        if any(arm.conversing for arm in self.plan.arms):
+            return sum(_unheard(t) for t in self.trials())
+        record = self.store.run(self.run_id)
+        return record.items - record.done
 
     # frames
 
-    def frame(self, *, protocol: str | None = None, policies: Sequence[Policy] = (HEADLINE,)) -> Frame:
-        """The trials frame: one row a completion × parse protocol × policy."""
-        from .evals.frames import trials_frame
+    def batches(
+        self,
+        size: int = 2000,
+        *,
+        protocol: str | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Any,
+    ) -> Iterator[Frame]:
+        """The trials frame in frames of `size` rows, for runs that do not fit memory; choices as for `trials`."""
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
+        return self._reader.frames(self._trials(protocol, policies, where, only), size)
 
-        return trials_frame(self.trials(protocol=protocol, policies=policies))
+    def answers(self, size: int = 2000, **only: Any) -> Iterator[Frame]:
+        """What is recorded, in frames of `size` rows, one an answer, that nothing has read: for `Lab.reparse`."""
+        return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
+
+    def frame(self, **reading: Any) -> Frame:
+        """The trials frame: one row a completion × parse protocol × policy; reading: as for `trials`."""
+        from .evals.frames.recorded import join_frames, trials_frame
+
+        return join_frames(list(self.batches(**reading)) or [trials_frame([])], "trials")
 
     trials_df = frame
 
     def calls_df(self, **reading: Any) -> Frame:
-        """One row a call that was found."""
-        from .evals.frames import calls_frame
+        """One row a call that was found; reading: as for `trials`."""
+        from .evals.frames.recorded import calls_frame, join_frames
 
-        return calls_frame(self.trials(**reading))
+        made = [calls_frame(some) for some in in_batches(self._chosen(reading), 2000)]
+        return join_frames(made or [calls_frame([])], "calls")
 
     def events_df(self, **reading: Any) -> Frame:
-        """One row a repair, step, problem or retry."""
-        from .evals.frames import events_frame
+        """One row a repair, step, problem or retry; reading: as for `trials`."""
+        from .evals.frames.recorded import events_frame, join_frames
 
-        return events_frame(self.trials(**reading))
+        told: set[str] = set()
+        made = [events_frame(some, told) for some in in_batches(self._chosen(reading), 2000)]
+        return join_frames(made or [events_frame([])], "events")
 
-    def chunks_df(self, case_id: str) -> Frame:
-        """One row a chunk of the answers to one case, with its arrival time in seconds."""
-        from .evals.frames import chunks_frame
+    def chunks_df(self, case_id: str | Sequence[str]) -> Frame:
+        """One row a chunk of the answers to one case or several, with its arrival time in seconds.
 
-        found = [t for t in self.trials() if t.case_id == case_id and t.completion is not None]
-        if not found:
-            raise BadOptions("nothing is recorded for this case", got=case_id)
-        return chunks_frame(found)
+        Raises BadOptions for a case that the run has not.
+        """
+        from .evals.frames.recorded import chunks_frame
+
+        return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
+
+    def _chosen(self, reading: Mapping[str, Any]) -> Iterator[Trial]:
+        only = dict(reading)
+        protocol, policies = only.pop("protocol", None), only.pop("policies", (HEADLINE,))
+        return self._trials(protocol, policies, only.pop("where", None), only)
 
     # reports
 
@@ -188,29 +217,41 @@ class Run:
         *,
         baseline: str | None = None,
         policy: Policy = HEADLINE,
+        matchers: Matchers | None = None,
         **options: Any,
     ) -> Report:
-        """Success and its reasons by any columns; see `evals.report.Report`."""
-        from .evals.report import Report
+        """Success and its reasons by any columns; see `evals.reports.report.Report`.
+
+        matchers: how values are compared with those of the targets, where they are not to be equal exactly.
+        """
+        from .evals.frames.recorded import trials_frame
+        from .evals.reports.report import Report
+
+        def read(*policies: Policy) -> Iterable[Trial]:
+            trials = self.trials(policies=policies)
+            return trials if matchers is None else [t.rescored(matchers) for t in trials]
+
+        def opened(trial_id: str) -> Trial:
+            return self.trial(trial_id) if matchers is None else self.trial(trial_id).rescored(matchers)
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
-        if by is None and self.plan.varied:
-            by = ("model", "arm")  # an arm's name says its protocol
         return Report(
-            self.frame(policies=policies),
-            by,
+            self.frame(policies=policies) if matchers is None else trials_frame(read(*policies)),
+            columns_by(self.plan) if by is None else by,
             policy=policy,
             baseline=baseline,
             stops=self._stops(),
             models={alias: m.name for alias, m in self.plan.models.items()},
+            source=lambda: read(policy),
+            opener=opened,
             **options,
         )
 
     def matrix(self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE) -> Matrix:
         """Success with intervals, arm (or any column) × model (or any column)."""
-        from .evals.report import matrix
+        from .evals.reports.matrix import matrix
 
-        default = "arm" if self.plan.varied else "prompt_protocol"
+        default = "arm" if _many_arms(self.plan) else "prompt_protocol"
         return matrix(self.frame(policies=(policy,)), rows=rows or default, columns=columns, policy=policy)
 
     def compare(
@@ -228,17 +269,15 @@ class Run:
         code: str | None = None,
         policy: Policy = HEADLINE,
     ) -> Trials:
-        """The graded trials that did not succeed. `code` is an outcome, a sub-code or a problem code."""
-        return Trials(
-            t
-            for t in self.trials(policies=(policy,))
-            if t.score is not None
-            and t.score.success is False
-            and (model is None or t.model == model)
-            and (arm is None or t.arm == arm)
-            and (protocol is None or t.prompt_protocol == protocol)
-            and (code is None or _has_code(t, code))
-        )
+        """The trials to look at: those whose outcome is no success, and ungraded answers with an error of the parser.
+
+        code: an outcome, a sub-code or a problem code. Raises BadOptions for a model, arm or protocol that no trial
+        has, and for a code that does not exist.
+        """
+        chosen = {"model": model, "arm": arm, "prompt_protocol": protocol}
+        only = {name: value for name, value in chosen.items() if value is not None}
+        failed = self.trials(policies=(policy,), where=lambda t: t.failed, **only)
+        return failed if code is None else Trials(with_code(failed, code))
 
     def _stops(self) -> list[str]:
         if self.summary is None or self.summary.stopped is None:
@@ -249,7 +288,17 @@ class Run:
         ]
 
 
-def _has_code(trial: Trial, code: str) -> bool:
-    if trial.score is not None and code in (trial.score.outcome, trial.score.sub_code):
+def columns_by(plan: Plan) -> tuple[str, ...] | None:
+    """What a report of a plan goes by unless it is told; None leaves it to the report."""
+    return ("model", "arm") if _many_arms(plan) else None  # an arm's name says its protocol
+
+
+def _many_arms(plan: Plan) -> bool:
+    """Whether an arm is more than its protocol."""
+    return len(plan.arms) > len({a.protocol for a in plan.arms})
+
+
+def _unheard(trial: Trial) -> bool:
+    if trial.completion is None or not trial.completion.ok:
         return True
-    return trial.result is not None and any(p.code == code for p in trial.result.all_problems())
+    return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

@@ -72,6 +72,8 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     """
     if tools is None:
         return ()
+    if type(tools) is _Distinct:  # they come back with every text that is read
+        return tools
     if type(tools) is tuple and all(type(t) is ToolSpec for t in tools):
         return _distinct(tools)
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
@@ -83,15 +85,21 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     return _distinct(tuple(ToolSpec.of(t) for tool in tools for t in _capabilities(tool)))
 
 
+class _Distinct(tuple[ToolSpec, ...]):
+    """Tools whose names are known to differ."""
+
+    __slots__ = ()
+
+
 @lru_cache(maxsize=256)
-def _distinct(specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
     """The tools, if their names differ."""
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
             raise BadToolSpec("two tools have the same name", got=spec.name, hint="give each tool its own name")
         seen.add(spec.name)
-    return specs
+    return _Distinct(specs)
 
 
 def _capabilities(x: Any) -> Iterable[Any]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from . import hooks
 from .errors import BadOptions, NoOrigin
 from .toolspec import ToolSpec
-from .values import Value, read_plain, write_canonical
+from .values import Value, read_plain, unescape, write_canonical
 
 SegmentKind: TypeAlias = Literal["text", "reasoning", "markup", "call", "recovered"]
 CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft"]
@@ -85,13 +85,20 @@ class Edit:
 class Segment:
     """A piece of `raw`. The segments of a result partition it.
 
-    `body` is the call's or reasoning's inner text; `closed` is False where the text ended before its closer.
+    `body` is the call's or reasoning's inner text; `closed` is False where the text ended before its closer. `escaped`:
+    the text stands inside a JSON string, so that its characters in `raw` are escaped.
     """
 
     kind: SegmentKind
     span: Span
     body: Span | None = None
     closed: bool = True
+    escaped: bool = False
+
+    def said(self, raw: str) -> str:
+        """What the segment of this text says: its characters, or what they mean inside a JSON string."""
+        text = (self.body if self.body is not None and self.kind == "reasoning" else self.span).of(raw)
+        return unescape(text) if self.escaped else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,16 +347,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text of the answer. It is final: what was said as text is never taken back."""
+    """Text of the answer. It is final: what was said as text is never taken back. escaped: as in a `Segment`."""
 
     span: Span
+    escaped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Characters of the model's reasoning."""
+    """Characters of the model's reasoning. escaped: as in a `Segment`."""
 
     span: Span
+    escaped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,18 +437,18 @@ class ParseResult:
     @property
     def text(self) -> str:
         """The text outside calls, markup and reasoning, untrimmed."""
-        return "".join(s.span.of(self.raw) for s in self.segments if s.kind == "text")
+        return "".join(s.said(self.raw) for s in self.segments if s.kind == "text")
 
     @property
     def reasoning(self) -> str:
-        return "".join((s.body or s.span).of(self.raw) for s in self.segments if s.kind == "reasoning")
+        return "".join(s.said(self.raw) for s in self.segments if s.kind == "reasoning")
 
     def content(self, on_error: Literal["text", "drop"] = "text") -> str:
         """The message content: the text, with calls that could not be read kept as written ('text') or left out."""
         if on_error not in ("text", "drop"):
             raise BadOptions("on_error is 'text' or 'drop'", got=on_error)
         unread = _unread_segments(self.calls) if on_error == "text" else frozenset()
-        return "".join(s.span.of(self.raw) for i, s in enumerate(self.segments) if s.kind == "text" or i in unread)
+        return "".join(s.said(self.raw) for i, s in enumerate(self.segments) if s.kind == "text" or i in unread)
 
     @property
     def trace(self) -> tuple[Step, ...]:
@@ -460,7 +469,7 @@ class ParseResult:
             "protocol": self.protocol,
             "options": self.options.to_dict(),
             "tools": [t.to_dict() for t in self.tools],
-            "segments": [[s.kind, s.span.start, s.span.end, _span_out(s.body), s.closed] for s in self.segments],
+            "segments": [_segment_out(s) for s in self.segments],
             "calls": [c.to_dict() for c in self.calls],
             "problems": [_problem_out(p) for p in self.problems],
         }
@@ -471,7 +480,8 @@ class ParseResult:
         if d.get("version") != VERSION:
             raise BadOptions("a parse result of another version", got=d.get("version"), expected=VERSION)
         segments = tuple(
-            Segment(kind, Span(a, b), _span_in(body), closed) for kind, a, b, body, closed in d["segments"]
+            Segment(kind, Span(a, b), _span_in(body), closed, bool(escaped))
+            for kind, a, b, body, closed, *escaped in d["segments"]
         )
         return cls(
             raw=d["raw"],
@@ -504,6 +514,11 @@ class ParseResult:
 def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
     read = {c.segment_index for c in calls if c.readable}
     return frozenset(c.segment_index for c in calls if c.segment_index not in read)
+
+
+def _segment_out(s: Segment) -> list[Any]:
+    escaped = [True] if s.escaped else []
+    return [s.kind, s.span.start, s.span.end, _span_out(s.body), s.closed, *escaped]
 
 
 def _span_out(span: Span | None) -> list[int] | None:

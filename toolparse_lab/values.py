@@ -160,6 +160,15 @@ def read_plain(text: str) -> Value:
         return _whole(text, *read_deep(text, numbers=_plain))
 
 
+def unescape(inside: str) -> str:
+    """What the inside of a JSON string means.
+
+    >>> unescape('a\\n\\u00e9')
+    'a\\né'
+    """
+    return str(read_strict(f'"{inside}"')) if "\\" in inside else inside
+
+
 def escape_token(key: str | int) -> str:
     """One reference token of a JSON Pointer (RFC 6901)."""
     text = str(key)

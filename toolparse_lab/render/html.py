@@ -108,8 +108,8 @@ def _header(result: ParseResult) -> str:
     ]
     sign, rgb, word = ("✓", style.GREEN, "ok") if result.ok else ("✗", style.VERMILLION, "has errors")
     return (
-        f'<div style="margin:2px 0 6px 0">{_badge(f"{sign} {word}", rgb)}'
-        f"{_badge(result.protocol, style.BLUE, title='protocol')}"
+        f'<div style="margin:2px 0 6px 0">{badge(f"{sign} {word}", rgb)}'
+        f"{badge(result.protocol, style.BLUE, title='protocol')}"
         f'<span style="{style.DIM}">{escape(visible(" · ".join(f for f in facts if f)))}</span></div>'
     )
 
@@ -185,12 +185,12 @@ def _why(result: ParseResult) -> str:
 
 def _call_title(call: ToolCall) -> str:
     sign, rgb = style.STATUS[call.status]
-    badges = [_badge(f"{sign} {call.status.replace('_', ' ')}", rgb)]
+    badges = [badge(f"{sign} {call.status.replace('_', ' ')}", rgb)]
     if call.ok:
         valid = ("✓ valid", style.GREEN) if call.valid else ("✗ breaks its schema", style.VERMILLION)
-        badges.append(_badge(*valid))
+        badges.append(badge(*valid))
     if call.confidence < 1:
-        badges.append(_badge(f"confidence {call.confidence:.2f}", style.ORANGE))
+        badges.append(badge(f"confidence {call.confidence:.2f}", style.ORANGE))
     facts = [f"protocol {call.protocol}", place(call.segment.span)]
     if call.wire_id is not None:
         facts.insert(0, f"id {call.wire_id}")
@@ -250,7 +250,7 @@ def _arguments(rows: Sequence[Row], raw: str) -> str:
             f'<td style="{style.CELL};white-space:nowrap">{_origin(row, raw)}</td>'
             f'<td style="{style.CELL}">{_row_steps(row)}</td></tr>'
         )
-    return _table((("argument", 20), ("value", 28), ("characters", 12), ("coerced", 40)), body)
+    return table_of((("argument", 20), ("value", 28), ("characters", 12), ("coerced", 40)), body)
 
 
 def _row_steps(row: Row) -> str:
@@ -300,7 +300,7 @@ def _before_after(change: Change) -> str:
 
 
 def _rule(change: Change) -> str:
-    loss = _badge("lossless", style.GREEN) if change.lossless else _badge("lossy", style.VERMILLION)
+    loss = badge("lossless", style.GREEN) if change.lossless else badge("lossy", style.VERMILLION)
     return (
         f'<span style="{style.MONO};margin:0 6px 0 0">{escape(visible(change.rule))}</span>{loss}'
         f'<span style="{style.DIM}">{escape(change.sentence)}</span>'
@@ -317,7 +317,7 @@ def _changes(changes: Sequence[Change], title: str) -> str:
         for c in changes
     ]
     head = f'<div style="{style.TITLE}">{title}</div>' if title else ""
-    return head + _table((("change", 24), ("rule", 54), ("where", 22)), body)
+    return head + table_of((("change", 24), ("rule", 54), ("where", 22)), body)
 
 
 def _where(path: str, span: Span | None) -> str:
@@ -333,7 +333,7 @@ def _problems(problems: Sequence[Problem], title: str) -> str:
         sign, rgb = style.SEVERITY[p.severity]
         body.append(
             f'<tr style="{style.ROW}">'
-            f'<td style="{style.CELL};white-space:nowrap">{_badge(f"{sign} {p.severity}", rgb)}</td>'
+            f'<td style="{style.CELL};white-space:nowrap">{badge(f"{sign} {p.severity}", rgb)}</td>'
             f'<td style="{style.CELL}">{text_of(shorten(p.message, MAX_VALUE))}'
             f'<div style="font-size:11px"><span style="{style.MONO}">{escape(visible(p.code))}</span> '
             f'<span style="{style.DIM}">{escape(sentence_of(p.code))}</span></div></td>'
@@ -343,21 +343,22 @@ def _problems(problems: Sequence[Problem], title: str) -> str:
     note = _note(f"{more:,} more problems are not shown.") if more > 0 else ""
     return (
         f'<div style="{style.TITLE}">{title}</div>'
-        + _table((("severity", 12), ("problem", 66), ("where", 22)), body)
+        + table_of((("severity", 12), ("problem", 66), ("where", 22)), body)
         + note
     )
 
 
-def _table(heads: Iterable[tuple[str, int]], rows: Iterable[str]) -> str:
-    """A table whose heads are (word, width in percent)."""
+def table_of(heads: Iterable[tuple[str, int]], rows: Iterable[str]) -> str:
+    """A table whose heads are (word, width in percent) and whose rows are HTML of whole rows."""
     head = "".join(f'<th style="{style.HEAD};width:{width}%">{word}</th>' for word, width in heads)
     return (
-        f'<table style="{style.TABLE}"><thead><tr style="{style.ROW}">{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f'<div style="{style.WIDE}"><table style="{style.TABLE}"><thead><tr style="{style.ROW}">{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def _badge(text: str, rgb: str, *, title: str = "") -> str:
+def badge(text: str, rgb: str, *, title: str = "") -> str:
+    """A word in a coloured frame; `text` and `title` are escaped."""
     tip = f' title="{escape(title)}"' if title else ""
     look = f"{style.BADGE};border:1px solid rgb({rgb});background-color:rgba({rgb},0.16)"
     return f'<span style="{look}"{tip}>{escape(visible(text))}</span>'

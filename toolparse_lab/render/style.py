@@ -75,7 +75,8 @@ RAW = (
     f"max-height:420px;overflow:auto;background-color:rgba({GREY},0.05)"
 )
 # A notebook's own table styles stripe, right-align and centre: each is overridden where it would apply.
-TABLE = "border-collapse:collapse;margin:4px 0;width:100%;font-size:12.5px;table-layout:fixed"
+TABLE = "border-collapse:collapse;margin:4px 0;width:100%;min-width:480px;font-size:12.5px;table-layout:fixed"
+WIDE = "overflow-x:auto"  # around a table, which would otherwise break its words in a narrow column
 ROW = "background-color:transparent"
 CELL = (
     f"text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid {LINE};white-space:normal;"

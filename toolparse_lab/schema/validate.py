@@ -6,11 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 from ..rjson.strict import depth
-from ..types import Problem
+from ..types import Policy, Problem
 from ..values import Value, escape_token, read_plain
 from .bounds import Bounds, split_bounds, within
 from .conforms import TooDeep, is_type
 from .keywords import KEYWORDS, brief, said
+from .library import load_jsonschema
 from .patterns import TooSlow
 from .view import View, node_at, unwrap_json_schema, view_of
 
@@ -23,6 +24,7 @@ _CODES = {
     "unevaluatedProperties": "validate.additional",
 }
 _MAX_PROBLEMS = 50
+_CHANGES_NOTHING: tuple[Policy, ...] = ("none", "safe")  # policies that leave whatever conforms as it is
 _DEEP = 30  # levels from which it is the value, and not the schema, that goes too deep
 
 
@@ -57,10 +59,12 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
     return tuple(sorted(dict.fromkeys(_problem(e) for e in errors), key=lambda p: p.path))
 
 
-def fits(value: Value, schema_json: str) -> bool:
-    """Whether a value plainly conforms to a plain schema: then the policies `none` and `safe` change nothing in it
-    and `validate` finds nothing. False says nothing. Raises what a broken schema raises."""
+def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
+    """Whether a value plainly conforms to a plain schema, so that the policy changes nothing in it and `validate` finds
+    nothing. False says nothing. Raises what a broken schema raises."""
     plain = _plain_schema(schema_json)
+    if policy not in _CHANGES_NOTHING and not (policy == "middleware" and plain and plain[0].of_leaves(value)):
+        return False
     try:
         return plain is not None and plain[0].conforms(value) and (not plain[1] or within(value, plain[1]))
     except TooDeep:
@@ -99,9 +103,9 @@ def _type_name(value: Value) -> str:
 
 @lru_cache(maxsize=512)
 def _validator(schema_json: str) -> Any:
-    import jsonschema
     from referencing import Registry
 
+    jsonschema = load_jsonschema()
     schema = unwrap_json_schema(read_plain(schema_json))
     cls = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     cls.check_schema(schema)

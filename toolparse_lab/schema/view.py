@@ -153,6 +153,18 @@ class View:
             return None in self.enum
         return self.types is not None and "null" in self.types
 
+    def of_leaves(self, value: Value) -> bool:
+        """Whether a value is an object of declared scalars, each plainly what it should be: no policy that reads text
+        by the schema changes anything in it."""
+        if type(value) is not dict or self.box is not dict:
+            return False
+        leaves = self.leaves
+        for key, member in value.items():
+            types = leaves.get(key)
+            if types is None or type(member) not in types:
+                return False
+        return True
+
     def conforms(self, value: Value) -> bool:
         """Types, enums, required members and branches hold, all the way down; other keywords are not looked at.
 
