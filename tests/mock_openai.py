@@ -1,12 +1,13 @@
 """A mock of an OpenAI-compatible endpoint, for tests only: it answers what the test told it to, over real HTTP.
 
 What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before the answer),
-``status=500``, ``status=429`` with ``after=0.1`` (Retry-After) and ``times=1`` (only the first so many), ``cut=3``
-(the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool``
-(a native tool call), ``noformat`` (HTTP 400 for a request with a response_format), ``abort=3`` (the connection breaks
-in the middle of the body after so many chunks), ``say=...`` (the answer is everything after it, as a JSON string where
-``escaped`` is said too; otherwise an echo of the last message). A request with ``n`` gets so many choices: the parts of
-the answer between ``~~``.
+``status=500``, ``status=429`` with ``after=0.1`` or ``date=2`` (Retry-After, in seconds or as the HTTP date so many
+seconds from now) and ``times=1`` (only the first so many), ``cut=3`` (the stream breaks off after so many chunks),
+``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool`` (a native tool call), ``noformat`` (HTTP 400
+for a request with a response_format), ``confess`` (the error message repeats the whole request), ``abort=3`` (the
+connection breaks in the middle of the body after so many chunks), ``say=...`` (the answer is everything after it, as a
+JSON string where ``escaped`` is said too; otherwise an echo of the last message). A request with ``n`` gets so many
+choices: the parts of the answer between ``~~``.
 """
 
 from __future__ import annotations
@@ -16,19 +17,40 @@ import re
 import threading
 import time
 from collections import Counter
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
 
 class MockOpenAI:
-    """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies` and `mock.headers` are what was received."""
+    """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies`, `mock.headers` and `mock.paths` are what was
+    received.
 
-    def __init__(self, *, latency: float = 0.0, chunk_size: int = 4) -> None:
+    `keep=False` keeps none, for runs of any length; `mock.calls` counts. `port`: where it listens (0: any free one).
+    `needs_key`: every other one is refused. `room`: more requests than that at once get a 429.
+    """
+
+    def __init__(
+        self,
+        *,
+        latency: float = 0.0,
+        chunk_size: int = 4,
+        keep: bool = True,
+        port: int = 0,
+        needs_key: str | None = None,
+        room: int | None = None,
+    ) -> None:
         self.latency = latency
         self.chunk_size = chunk_size
+        self.keep = keep
+        self.needs_key = needs_key
+        self.room = room
+        self.crowded = 0
+        self.calls = 0
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.answered: Counter[str] = Counter()
         self.running = 0
         self.most_running = 0
@@ -53,17 +75,27 @@ class MockOpenAI:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with mock.lock:
-                    mock.bodies.append(body)
-                    mock.headers.append({k.lower(): v for k, v in self.headers.items()})
+                    mock.calls += 1
+                    if mock.keep:
+                        mock.bodies.append(body)
+                        mock.paths.append(self.path)
+                        mock.headers.append({k.lower(): v for k, v in self.headers.items()})
                     mock.running += 1
                     mock.most_running = max(mock.most_running, mock.running)
+                    full = mock.room is not None and mock.running > mock.room
+                    mock.crowded += full
                 try:
-                    mock._answer(self, body)
+                    if full:
+                        mock._fail(self, 429, "too many requests at once")
+                    elif mock.needs_key and self.headers.get("Authorization") != f"Bearer {mock.needs_key}":
+                        mock._fail(self, 401, "wrong key")
+                    else:
+                        mock._answer(self, body)
                 finally:
                     with mock.lock:
                         mock.running -= 1
 
-        self.server = Server(("127.0.0.1", 0), Answer)
+        self.server = Server(("127.0.0.1", port), Answer)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
 
@@ -84,7 +116,8 @@ class MockOpenAI:
         words = orders.split()
         with self.lock:
             seen = self.answered[asked]
-            self.answered[asked] += 1
+            if self.keep or "times" in order:
+                self.answered[asked] += 1
         self.stopped.wait(float(order.get("slow", self.latency)))
         if "hang" in words:
             self.stopped.wait(60)
@@ -92,14 +125,18 @@ class MockOpenAI:
         status = int(order.get("status", 200))
         if status != 200 and seen < int(order.get("times", 10**9)):
             head = {"Retry-After": order["after"]} if "after" in order else {}
+            if "date" in order:
+                head["Retry-After"] = formatdate(time.time() + float(order["date"]), usegmt=True)
             key = http.headers.get("Authorization", "")
             message = f"told to fail with {status}; your key was {key}"
+            if "confess" in words:
+                message += json.dumps([http.path, dict(http.headers), body])
             if "overflow" in words:
                 message = "This model's maximum context length is 10 tokens. Please reduce the length."
             self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
             return
         if "noformat" in words and "response_format" in body:
-            self._send(http, 400, {"error": {"message": "response_format is not supported", "type": "mock"}})
+            self._fail(http, 400, "response_format is not supported")
             return
         text = json.loads(text) if "escaped" in words else text or asked
         finish = "tool_calls" if "tool" in words else "length" if "length" in words else "stop"
@@ -132,6 +169,9 @@ class MockOpenAI:
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
             },
         )
+
+    def _fail(self, http: BaseHTTPRequestHandler, status: int, message: str) -> None:
+        self._send(http, status, {"error": {"message": message, "type": "mock"}})
 
     def _send(
         self, http: BaseHTTPRequestHandler, status: int, obj: dict[str, Any], head: dict[str, str] | None = None

@@ -19,7 +19,8 @@ ROOT = Path(__file__).parent.parent
 TESTS = [
     f"tests/test_{name}.py"
     for name in (
-        "protocols_parse", "salvage", "scan", "rjson_repair", "provenance", "recovery", "schema_coerce", "rxml_flat",
+        "protocols_parse", "protocols_openai_json", "capture",
+        "salvage", "scan", "rjson_repair", "provenance", "recovery", "schema_coerce", "rxml_flat",
         "rjson_strict", "protocols_parameter_tags", "engine", "conformance", "laws",
     )
 ]  # fmt: skip
@@ -120,6 +121,30 @@ MUTANTS = (
         "if not calls or not all(c.valid for c in calls):",
         "if not calls:",
         "JSON in prose becomes a call",
+    ),
+    Mutant(
+        "protocols/openai_json.py",
+        "read_damaged(text, closed=whole,",
+        "read_damaged(text, closed=True,",
+        "brackets are added to native arguments that may be cut off",
+    ),
+    Mutant(
+        "protocols/openai_json.py",
+        'if end != "]}":',
+        "if False:",
+        "a native call that a text ends in is whole",
+    ),
+    Mutant(
+        "engine.py",
+        'Segment("text", span, escaped=True)',
+        'Segment("text", span)',
+        "texts of messages keep their escapes",
+    ),
+    Mutant(
+        "capture/captured.py",
+        "whole.removesuffix(_END_OF_CALL) if self.cut else whole",
+        "whole",
+        "the last call of a cut stream is whole",
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolparse_lab.arms import FACTORS, arm_of, arms_of
+from toolparse_lab.arms import FACTORS, arm_of, arms_of, check_names
 from toolparse_lab.errors import BadPlan
 
 
@@ -29,3 +29,25 @@ def test_a_protocol_named_twice_is_one() -> None:
     assert len(arms_of(["hermes", "hermes"], {})) == 1
     with pytest.raises(BadPlan, match="no protocols"):
         arms_of([], {})
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "says"),
+    [
+        ("few_shots", [], "did you mean few_shot"),
+        ("max_token", [], "did you mean max_tokens"),
+        ("max_cost", [], "Lab.run takes it"),
+        ("beams", [], 'extra_body: {"beams": …}'),
+        ("beams", ["beams"], None),
+        ("extra_body", [], None),
+        ("few_shot", [], None),
+        ("top_p", [], None),
+    ],
+)
+def test_a_name_that_nobody_would_heed_is_refused(name: str, own: list[str], says: str | None) -> None:
+    if says is None:
+        check_names([name], own)
+        return
+    with pytest.raises(BadPlan, match="no factor and no sampling parameter") as caught:
+        check_names([name], own)
+    assert says in str(caught.value)

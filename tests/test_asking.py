@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.arms import arm_of
-from toolparse_lab.asking import request_for
-from toolparse_lab.evals.cases import Case, read_case
+from toolparse_lab.asking import Prompts, flow_for, request_for
+from toolparse_lab.evals.cases.case import Case, read_case
 from toolparse_lab.prompt import build_messages, list_wordings
 from toolparse_lab.runner.types import Model, Request
 from toolparse_lab.toolspec import tool_specs
@@ -96,3 +97,27 @@ def test_a_choice_that_a_case_cannot_honour() -> None:
         ask(tool_choice={"name": "no_such"}, decoding="grammar")
     with pytest.raises(tp.errors.BadPlan, match="cannot be asked"):
         ask(Case("e", "hi"), tool_choice="required")
+
+
+def test_what_a_case_is_told_is_made_once_a_case_and_an_arm() -> None:
+    prompts, cases = Prompts(), tp.example_cases()[:12]
+    arms = [arm_of("hermes", {}), arm_of("hermes", {"wording": "brief"}), arm_of("morph_xml", {}), arm_of("native", {})]
+    arms = [replace(arm, name=str(n)) for n, arm in enumerate(arms)]
+    for trial, case, arm in itertools.product(range(2), cases, arms):
+        alone = request_for(case, "m", MODEL, arm, {"seed": 1}, trial)
+        shared = next(flow_for(case, "m", MODEL, arm, {"seed": 1}, trial, prompts=prompts))
+        assert shared == alone
+        assert shared.key == alone.key
+    first, again = prompts.of(cases[0], arms[0]), prompts.of(cases[0], arms[0])
+    assert first[1] is again[1]
+    first[0][0]["content"] = "changed by whoever got it"
+    assert prompts.of(cases[0], arms[0])[0] == again[0]
+
+
+def test_only_so_many_are_remembered_those_asked_for_last() -> None:
+    prompts, (a, b, c), arm = Prompts(2), tp.example_cases()[:3], arm_of("hermes", {})
+    kept = {case.id: prompts.of(case, arm)[1] for case in (a, b)}
+    assert prompts.of(a, arm)[1] is kept[a.id]
+    prompts.of(c, arm)
+    assert prompts.of(a, arm)[1] is kept[a.id]
+    assert prompts.of(b, arm)[1] is not kept[b.id]

@@ -14,6 +14,7 @@ from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, li
 from tests.mock_openai import MockOpenAI
 from toolparse_lab import litellm_bridge
 from toolparse_lab.errors import BadOptions, BadToolSpec, ResponseFormatRejected, ToolparseError, UnknownProtocol
+from toolparse_lab.litellm_bridge.response import _copied
 from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -302,3 +303,31 @@ def test_litellms_own_object_is_left_as_it_came(mock: MockOpenAI) -> None:
         assert calls_of(logged[1].choices[0].message) == [OSLO_CALL]
     finally:
         module.success_callback = before
+
+
+def test_a_copy_is_what_pydantic_copies() -> None:
+    shapes = litellm().types.utils
+    call = shapes.ChatCompletionMessageToolCall(id="a", type="function", function={"name": "f", "arguments": "{}"})
+    message = shapes.Message(content="x", tool_calls=[call], provider_specific_fields={"a": 1})
+    choice = shapes.Choices(index=0, message=message, finish_reason="stop")
+    answer = litellm().ModelResponse(choices=[choice], model="m")
+    changes: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (call, {"id": "b"}),
+        (call, {"function": None, "unheard_of": 1}),
+        (message, {"content": None, "tool_calls": []}),
+        (choice, {"finish_reason": "length"}),
+        (answer, {"choices": []}),
+    )
+    for model, changed in changes:
+        ours, theirs = _copied(model, **changed), model.model_copy(update=changed)
+        for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            assert getattr(ours, name) == getattr(theirs, name), (model, name)
+        assert ours.model_dump() == theirs.model_dump()
+
+
+@pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
+def test_arguments_that_the_provider_read_itself_fit_the_schema(mock: MockOpenAI, way: str) -> None:
+    answer = checked(ask(way, mock, 'tool say={"city": "Rome", "days": "2"}', tools=TOOLS))
+    assert calls_of(answer.choices[0].message) == [("get_weather", '{"city":"Rome","days":2}')]
+    fitting = checked(ask(way, mock, 'tool say={"city": "Rome", "days": 2}', tools=TOOLS))
+    assert calls_of(fitting.choices[0].message) == [("get_weather", '{"city": "Rome", "days": 2}')]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from toolparse_lab import ParseResult, __version__
-from toolparse_lab.cli import main
+from toolparse_lab.cli import build_parser, main
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -75,7 +77,7 @@ def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixt
         (["parse", "{answer}", "--protocol", "hermess"], "did you mean hermes"),
         (["parse", "{answer}", "--tools", "no/such/tools.json"], "No such file"),
         (["parse", "{answer}", "--tools", "{answer}"], "no JSON"),
-        (["parse", "{answer}", "--policy", "wild"], "unknown coercion policy"),
+        (["parse", "{answer}", "--policy", "wild"], "--policy: `policy` has a value it cannot have"),
     ],
 )
 def test_bad_input_leaves_with_2_and_says_what_to_do(
@@ -140,6 +142,70 @@ def test_a_reader_that_goes_away_is_no_fault(answer: str) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=_env())
     assert done.returncode == 0
     assert done.stderr == ""
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", str(tmp_path / "none.txt")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"toolparse: {tmp_path / 'none.txt'}: No such file or directory\n")
+
+
+def test_a_file_that_cannot_be_written_leaves_with_3(
+    answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["parse", answer, "--html", str(tmp_path / "none" / "x.html")]) == 3
+    err = capsys.readouterr().err
+    assert "x.html" in err
+    assert "Traceback" not in err
+
+
+def test_a_defect_is_no_failed_gate(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("toolparse_lab.render.render_ansi", broken)
+    assert main(["parse", answer]) == 3
+    err = capsys.readouterr().err
+    assert "RuntimeError: planted" in err
+    assert "please report it" in err
+
+
+def test_a_terminal_that_cannot_show_a_character_ends_no_command(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ä ⟨ \u2028", "utf-8")
+    command = [sys.executable, "-m", "toolparse_lab.cli", "parse", str(tmp_path / "a.txt")]
+    env = {**_env(), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "\\xe4" in done.stdout
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (sub,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(sub.choices)
+
+
+def test_every_command_of_the_contract_is_there() -> None:
+    wanted = "run retry ingest reparse score report compare diff view list validate setup-local parse config"
+    assert set(wanted.split()) <= commands().keys()
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_explains_itself_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        main([name, "--help"])
+    assert e.value.code == 0
+    said = capsys.readouterr().out
+    assert f"  toolparse {name}" in said or f"| toolparse {name}" in said
+    assert all(a.help for a in commands()[name]._actions), "an option without a word"
+
+
+@pytest.mark.parametrize("name", commands())
+def test_the_examples_of_the_help_can_be_typed(name: str) -> None:
+    parser = build_parser()
+    for line in str(commands()[name].epilog).splitlines()[1:]:
+        parser.parse_args(shlex.split(line.rpartition("toolparse ")[2]))
 
 
 @pytest.mark.local_model

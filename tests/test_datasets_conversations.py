@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from toolparse_lab.arms import arm_of
 from toolparse_lab.asking import flow_for
-from toolparse_lab.evals.cases import Case, load_cases
-from toolparse_lab.evals.final_text import matches_answer
-from toolparse_lab.evals.score import score_answer, score_completion
+from toolparse_lab.evals.cases.case import Case, load_cases
+from toolparse_lab.evals.cases.final_text import matches_answer
+from toolparse_lab.evals.scoring.score import score_answer, score_completion
 from toolparse_lab.flow import Conversation, drive
 from toolparse_lab.record import conversation_plan
 from toolparse_lab.runner.recording import export_recording

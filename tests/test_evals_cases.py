@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from toolparse_lab.errors import BadCase, BadOptions, UnreadableInput
-from toolparse_lab.evals import cases as module
-from toolparse_lab.evals.cases import Case, Cases, load_cases
+from toolparse_lab.evals.cases import row_files as module
+from toolparse_lab.evals.cases.case import Case, Cases, load_cases, pack_cases, unpack_cases
 from toolparse_lab.values import Num
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
@@ -62,12 +62,22 @@ def test_json_array_and_number_lexemes(tmp_path: Path) -> None:
     assert value.text == "0.10"
 
 
+def test_cases_that_share_tools_are_kept_with_one_copy_of_them() -> None:
+    cases = load_cases([{**GOOD, "id": f"{n}", "tools": [TOOL] if n % 2 else []} for n in range(6)])
+    rows = pack_cases(cases)
+    assert [r.get("tools_of") for r in rows] == [None, None, None, "1", None, "1"]
+    assert unpack_cases(json.loads(json.dumps(rows))) == cases
+    assert unpack_cases([c.to_dict() for c in cases]) == cases
+
+
 BAD_ROWS: list[tuple[Any, str, str]] = [
     # row, what the message says, what was got
     ([1], "a case is a JSON object", "[1]"),
     ({"input": "x"}, "a case has an id", "no id"),
     ({"id": "", "input": "x"}, "a case has an id", "''"),
     ({"id": True, "input": "x"}, "a case has an id", "True"),
+    ({"id": "a\0", "input": "x"}, "a character that no database holds", "\\x00"),
+    ({"id": "a\ud800", "input": "x"}, "a character that no database holds", "\\ud800"),
     ({"id": "a"}, "neither a text nor messages", "no input"),
     ({"id": "a", "input": 3}, "neither a text nor messages", "3"),
     ({"id": "a", "input": []}, "neither a text nor messages", "[]"),
@@ -145,7 +155,7 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     latin.write_bytes(b'{"id": "a", "input": "caf\xe9"}\n')
     with pytest.raises(BadCase, match="not UTF-8"):
         load_cases(latin)
-    with pytest.raises(BadCase, match="path or a list of rows"):
+    with pytest.raises(BadCase, match="neither a path nor a list of rows"):
         load_cases(7)
     monkeypatch.setattr(module, "MAX_LINE", 50)
     latin.write_text(json.dumps({**GOOD, "input": "x" * 60}))

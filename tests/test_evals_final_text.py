@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.evals.final_text import check_answer, matches_answer
+from toolparse_lab.evals.cases.final_text import check_answer, matches_answer
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pandas.testing import assert_frame_equal
 
 from toolparse_lab import parse
 from toolparse_lab.errors import BadOptions, StoreError, UnreadableInput
-from toolparse_lab.evals import frames
-from toolparse_lab.evals.cases import Case
-from toolparse_lab.evals.columns import COLUMNS, columns_of
-from toolparse_lab.evals.trial import Trial, trial_id_of
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.frames import recorded as frames
+from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
+from toolparse_lab.evals.scoring.trial import Trial, trial_id_of
 from toolparse_lab.runner.types import Chunk, Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import Policy
@@ -165,6 +165,12 @@ def test_conform_adds_what_lacks_and_keeps_what_is_your_own() -> None:
     assert isinstance(back.index, pd.RangeIndex)
 
 
+def test_frames_made_apart_join_to_the_frame_made_at_once() -> None:
+    trials = [*TRIALS, UNRECORDED]  # in some of these every value of a categorical is missing
+    for make_frame, kind in ((frames.trials_frame, "trials"), (frames.calls_frame, "calls")):
+        assert_frame_equal(frames.join_frames([make_frame([t]) for t in trials], kind), make_frame(trials))
+
+
 def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(BadOptions, match="no column has"):
         frames.runs_frame([{"run": 1}])
@@ -180,7 +186,7 @@ def test_declarations() -> None:
     assert len({(c.frame, c.name) for c in COLUMNS}) == len(COLUMNS)
     for c in COLUMNS:
         assert c.meaning.endswith("."), c
-        assert not c.name.endswith("_json") or c.dtype == "string"
+        assert not c.name.endswith("_json") or c.dtype in ("string", "category")
     names = {"input", "target", "total_tokens", "error", "retries", "score_success"}
     assert names <= {c.name for c in columns_of("trials")}
 
@@ -225,17 +231,3 @@ def test_reparse_reads_the_same_answer_anew() -> None:
     assert again.policy == "none"
     with pytest.raises(BadOptions, match="nothing is recorded"):
         UNRECORDED.reparse()
-
-
-def test_as_pytest_writes_a_test_that_passes_and_can_fail(tmp_path: Path) -> None:
-    path = make(raw=RAW + " \ud800 '''\"\"\" \\").as_pytest(tmp_path / "test_pinned.py")
-    scope: dict[str, Any] = {}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
-    scope["test_calls_are_read_as_recorded"]()
-    scope["RAW"] = "nothing"
-    with pytest.raises(AssertionError):
-        scope["test_calls_are_read_as_recorded"]()
-    with pytest.raises(StoreError):
-        make().as_pytest(tmp_path / "none" / "x.py")
-    with pytest.raises(BadOptions, match="never parsed"):
-        UNRECORDED.as_pytest(tmp_path / "x.py")

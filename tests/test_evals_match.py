@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from toolparse_lab.errors import BadOptions, UnknownRule
-from toolparse_lab.evals.match import match_calls
-from toolparse_lab.evals.matchers import Matchers, approximate, matcher_of, normalised_text
+from toolparse_lab.evals.cases.matchers import Matchers, approximate, matcher_of, normalised_text
+from toolparse_lab.evals.scoring.match import match_calls
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.values import read_strict
 

@@ -10,18 +10,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from toolparse_lab.errors import BadOptions, StoreError
-from toolparse_lab.evals import stats
-from toolparse_lab.evals.cases import Case
-from toolparse_lab.evals.compare import compare_arms
-from toolparse_lab.evals.frames import trials_frame
-from toolparse_lab.evals.notes import EMBEDDED_MODEL
-from toolparse_lab.evals.outcomes import OUTCOMES
-from toolparse_lab.evals.report import Report, matrix, render_report
-from toolparse_lab.evals.report_html import _FILLS, interval_svg
-from toolparse_lab.evals.report_text import aligned, interval_bar, percent
-from toolparse_lab.evals.score import Score
-from toolparse_lab.evals.trial import Trial
+from toolparse_lab.errors import BadOptions, GateFailed, StoreError
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.reports import stats
+from toolparse_lab.evals.reports.comparison import compare_arms
+from toolparse_lab.evals.reports.html import _FILLS
+from toolparse_lab.evals.reports.matrix import matrix
+from toolparse_lab.evals.reports.notes import EMBEDDED_MODEL
+from toolparse_lab.evals.reports.report import Report, render_report
+from toolparse_lab.evals.reports.svg import interval_svg
+from toolparse_lab.evals.reports.text import aligned, interval_bar, percent
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES
+from toolparse_lab.evals.scoring.score import Score
+from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.types import Completion
 from toolparse_lab.types import ParseOptions, ParseResult, Policy, Problem, Segment, Span, Step, ToolCall
 
@@ -192,7 +194,10 @@ def test_flips_are_paired_on_cases() -> None:
 
 def test_comparison() -> None:
     found = compare_arms(FRAME, "hermes", "morph_xml", within="model")
-    assert found.frame["model"].tolist() == ["m1"], "the other model has nothing recorded in one of the arms"
+    assert found.frame["model"].tolist() == ["m1", EVIL]
+    other = found.frame.iloc[1]
+    assert (other["n_cases"], other["unpaired_a"], other["unpaired_b"]) == (0, 4, 0)
+    assert math.isnan(other["difference"]), "the other model has nothing recorded in one of the arms"
     row = found.frame.iloc[0]
     assert (row["n_cases"], row["only_a"], row["only_b"]) == (4, 2, 1)
     assert row["difference"] == -0.25
@@ -207,7 +212,7 @@ def test_comparison() -> None:
 def test_baseline() -> None:
     report = Report(FRAME, baseline="hermes")
     row = cell(report, model="m1", prompt_protocol="morph_xml")
-    assert row["difference"] == -0.25
+    assert (row["paired"], row["difference"]) == (4, -0.25)
     assert row["p_holm"] == stats.mcnemar_exact(2, 1)
     assert math.isnan(cell(report, model="m1", prompt_protocol="hermes")["difference"])
     with pytest.raises(BadOptions, match="baseline"):
@@ -229,10 +234,19 @@ def test_gate() -> None:
     assert report.gate(best=0.5)
 
 
-def test_gate_names_what_is_not_recorded_and_refuses_what_it_cannot_judge() -> None:
+def test_gate_fails_what_is_not_known_and_refuses_what_it_cannot_judge() -> None:
     found = Report(FRAME).gate(fabricated=1)
-    assert found.ok
-    assert found.unrecorded == (f"fabricated of {EVIL} · morph_xml (1 stopped at max_cost)",)
+    assert not found
+    assert [f.sentence for f in found.failures] == [
+        f"{EVIL} · morph_xml: fabricated is not known (1 stopped at max_cost)"
+    ]
+    with pytest.raises(GateFailed, match="1 of 4 checks") as e:
+        found.raise_()
+    assert e.value.exit_code == 1
+    with pytest.raises(BadOptions, match="did you mean success"):
+        Report(FRAME).gate(sucess=0.5)
+    with pytest.raises(BadOptions, match="at least one threshold"):
+        Report(FRAME).gate()
     nothing = Report(FRAME[(FRAME["model"] == EVIL) & (FRAME["prompt_protocol"] == "morph_xml")]).gate(success=0.5)
     assert not nothing.ok
     for wrong in ({"speed": 1}, {"model": 1}, {"success": "high"}, {"success": math.nan}, {"success": True}):
@@ -240,10 +254,41 @@ def test_gate_names_what_is_not_recorded_and_refuses_what_it_cannot_judge() -> N
             Report(FRAME).gate(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("metric", "changes", "why"),
+    [
+        ("pass_at_k", {"trials": 1}, "needs several trials of a case"),
+        ("pass_all_k", {"raw": "f"}, "the 2 trials of each case are copies of one answer"),
+        ("cost", {"cost": None}, "no cost is recorded"),
+        ("cost_per_success", {"cost": None}, "no cost is recorded"),
+        ("latency_p95", {"latency": None}, "no latency is recorded"),
+        ("answer", {}, "no case wants a last text"),
+        ("coercion_rate", {"n_calls": 0}, "no answer has a call"),
+    ],
+)
+def test_a_gate_says_why_a_figure_is_not_known(metric: str, changes: dict[str, Any], why: str) -> None:
+    frame = FRAME[(FRAME["model"] == "m1") & (FRAME["prompt_protocol"] == "hermes")].copy()
+    if changes.pop("trials", 2) == 1:
+        frame = frame[frame["trial"] == 0]
+    (check,) = Report(frame.assign(**changes)).gate(**{metric: 0.5}).checks
+    assert not check.ok
+    assert why in check.sentence
+
+
+def test_a_gate_on_the_cases_that_are_paired() -> None:
+    report = Report(FRAME, by=["model", "prompt_protocol"], baseline="hermes")
+    assert report.gate(paired=0)
+    assert [c.sentence for c in report.gate(paired=5).failures] == [
+        "m1 · morph_xml: paired is 4, below 5 (n 8)", f"{EVIL} · morph_xml: paired is 0, below 5 (n 0)",
+    ]  # fmt: skip
+    with pytest.raises(BadOptions, match="needs a report with a baseline"):
+        Report(FRAME).gate(paired=3)
+
+
 def test_wrong_use(tmp_path: Path) -> None:
-    with pytest.raises(BadOptions, match="lacks columns") as e:
+    with pytest.raises(BadOptions, match="lacks columns: outcome, cost") as e:
         Report(FRAME.drop(columns=["outcome", "cost"]))
-    assert e.value.got == "outcome, cost"
+    assert str(e.value.got).startswith("run_id, trial_id")
     with pytest.raises(BadOptions, match="made from a trials frame"):
         Report([])  # type: ignore[arg-type]
     with pytest.raises(BadOptions, match="no such column"):
@@ -254,7 +299,7 @@ def test_wrong_use(tmp_path: Path) -> None:
         matrix(FRAME, rows="model")
     with pytest.raises(BadOptions, match="kind of file"):
         Report(FRAME).save(tmp_path / "r.docx")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="a report cannot be written"):
         Report(FRAME).save(tmp_path / "none" / "r.html")
 
 
@@ -365,6 +410,10 @@ def test_text_fits_the_terminal() -> None:
     for width in (200, 120, 90, 80):
         table = report.text(width).split("\n\n")[1]
         assert max(map(len, table.splitlines())) <= width
+    stopped = Report(FRAME, stops=["max_cost reached"], models={"m1": EMBEDDED_MODEL}).text(60)
+    assert "! Stopped early: max_cost reached" in stopped
+    assert "cannot rank protocols" in " ".join(stopped.split())
+    assert max(map(len, stopped.splitlines()[-12:])) <= 60
     assert "├" in report.text(300)
     assert "├" not in report.text(100)
     assert "75 %" in report.text(80)

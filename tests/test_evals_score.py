@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from toolparse_lab import parse
-from toolparse_lab.evals.attempt import find_attempt, find_own_result
-from toolparse_lab.evals.cases import Case
-from toolparse_lab.evals.fabrication import find_fabrication
-from toolparse_lab.evals.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
-from toolparse_lab.evals.score import Score, naive_calls, score_completion, score_text
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.scoring.attempt import find_attempt, find_own_result
+from toolparse_lab.evals.scoring.fabrication import find_fabrication
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
+from toolparse_lab.evals.scoring.score import Score, naive_calls, score_completion, score_text
 from toolparse_lab.runner.types import Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import (
@@ -88,9 +88,22 @@ def test_labelled(row: dict[str, Any]) -> None:
     assert score.sub_code in SUB_CODES or not score.sub_code or score.outcome == "provider_error"
 
 
-def test_every_outcome_is_labelled() -> None:
-    assert set(Counter(r["outcome"] for r in ROWS)) == set(OUTCOMES)
-    assert len(ROWS) >= 40
+def test_every_outcome_and_sub_code_is_labelled_with_a_reason() -> None:
+    assert {r["outcome"] for r in ROWS} == set(OUTCOMES)
+    assert {r["sub_code"] for r in ROWS if r["outcome"] != "provider_error"} == {"", *SUB_CODES}
+    assert len({r["protocol"] for r in ROWS}) >= 9
+    assert len(ROWS) >= 120
+    assert all(r["why"].endswith(".") for r in ROWS)
+    for key in ("id", "why"):
+        assert not [x for x, n in Counter(r[key] for r in ROWS).items() if n > 1], f"one {key} twice"
+
+
+def test_an_attempt_that_cannot_be_read_is_never_a_correct_abstention() -> None:
+    """Every text that fails to be read on a case that wants a call fails on one that wants none, and back."""
+    for row in ROWS:
+        if row["outcome"] == "attempted_unparseable":
+            for target in ([], [{"name": "get_weather", "arguments": {"city": "Paris"}}]):
+                assert score_row({**row, "target": target}).outcome == "attempted_unparseable", row["id"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
@@ -206,6 +219,38 @@ def test_fabrication(raw: str, arguments: str, more: dict[str, Any], culprit: st
     assert (culprit in why) if culprit else why == "", why
 
 
+SAID: list[tuple[str, str, str]] = [
+    # (raw, arguments, what is not said): no origins are known, so only the call's own words count
+    ('f {"a": "Oslo", "b":"Rome"}', '{"a":"Oslo","b":"Rome"}', ""),
+    ('f {"a": 12, "b":1.50, "c": true}', '{"a":12,"b":1.50,"c":true}', ""),
+    ("f <a>Oslo</a><parameter=b>\n12\n</parameter>", '{"a":"Oslo","b":12}', ""),
+    ('f {"a": 12}', '{"a":1}', "/a"),
+    ('f {"a": 1.50}', '{"a":1.5}', "/a"),
+    ('f {"a": "12"}', '{"a":12}', "/a"),
+    ('f {"a": 12}', '{"a":"12"}', "/a"),
+    ('f {"a": true}', '{"a":"true"}', "/a"),
+    ('f {"a": "Oslo"}', '{"a":"Osl"}', "/a"),
+    ('f {"a": "Oslo", "b": "Rome"}', '{"a":"Rome","b":"Oslo"}', "/a"),
+    (r'f {"a": "C:\new"}', r'{"a":"C:\\new"}', "/a"),
+    ("f <a>Oslo</a>", '{"a":"Rome"}', "/a"),
+    ("f <a>1</a>", '{"":"1"}', "/"),
+]
+
+
+@pytest.mark.parametrize(("raw", "arguments", "culprit"), SAID)
+def test_what_a_call_says_in_so_many_words_needs_no_origin(raw: str, arguments: str, culprit: str) -> None:
+    why = find_fabrication(raw, make_call(raw, arguments, {}))
+    assert (f" {culprit} = " in why) if culprit else why == "", why
+
+
+def test_words_elsewhere_in_the_text_or_in_an_edited_call_are_no_words_of_the_call() -> None:
+    raw = 'f {"a": "Oslo"}'
+    outside = make_call(raw, '{"a":"Oslo"}', {}, segment=Segment("call", Span(0, 2)))
+    edited = make_call(raw, '{"a":"Oslo"}', {}, edits=(Edit(Span(2, 2), "{", "json.open"),))
+    assert find_fabrication(raw, outside)
+    assert find_fabrication(raw, edited)
+
+
 def test_lossy_step_under_a_lossless_policy_level() -> None:
     step = Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0])
     call = make_call("f N/A", '{"a":[0]}', {"/a": Origin(Span(2, 5))}, steps=(step,), source_json='{"a":"N/A"}')
@@ -233,6 +278,9 @@ ATTEMPTS: list[tuple[str, str | None]] = [
     ('{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}', None),
     ("get_weather(city) is what I would call, were it about weather.", None),
     ("get_weather(city='Oslo')", "code"),
+    ('Sure, calling get_weather(city="Oslo").', "code"),
+    ('I could say get_weather(city="Oslo") but will not.', None),
+    ('Sure, calling forget_weather(city="Oslo").', None),
     ('  print(get_weather(city="Oslo"))', "code"),
     ("[get_weather(city='Os", "code"),
     ("call:get_weather{city:x}", "code"),
@@ -258,7 +306,13 @@ def test_signs_of_an_attempt(text: str, code: str | None) -> None:
 
 
 def test_signs_are_found_in_linear_time() -> None:
-    for text in ('{"name": "' * 20_000, "<tool_call" * 20_000, "get_weather(" * 20_000, "Action: x\n" * 20_000):
+    for text in (
+        '{"name": "' * 20_000,
+        "<tool_call" * 20_000,
+        "get_weather(" * 20_000,
+        "get_weather(a=)" * 20_000,
+        "Action: x\n" * 20_000,
+    ):
         find_attempt(text, ["get_weather"])
         find_own_result(text, after_call=True)
 

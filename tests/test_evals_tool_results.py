@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.evals.tool_results import check_results, runnable_of
+from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 
 TOOLS: tuple[ToolSpec, ...] = tool_specs(

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.flow import read_answer
 from toolparse_lab.runner.types import Completion, Request
 
 TOOL = {"name": "set_timer", "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}}}
@@ -149,7 +150,7 @@ def test_frames_say_what_was_changed(lab: tp.Lab) -> None:
     )
     calls = run.calls_df()
     assert set(calls["status"].astype(str)) == {"ok", "undecodable", "unknown_tool"}
-    with pytest.raises(tp.errors.BadOptions, match="nothing is recorded"):
+    with pytest.raises(tp.errors.BadOptions, match="has this case_id"):
         run.chunks_df("no-such-case")
 
 
@@ -217,3 +218,145 @@ def test_a_run_inside_a_running_loop(lab: tp.Lab) -> None:
     # In a thread of its own: a browser test in this process may hold a loop of the main thread open.
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(asyncio.run, cell()).result() == 12
+
+
+def test_a_run_is_opened_from_the_store_alone(lab: tp.Lab, scripted: Scripted, tmp_path: Path) -> None:
+    plan = lab.plan(
+        CASES,
+        MODELS,
+        ["hermes", "morph_xml"],
+        few_shot=[0, 1],
+        seed=7,
+        max_tokens=64,
+        tool_choice=["auto", {"name": "set_timer"}],
+    )
+    run = lab.run(plan, progress=False)
+    with tp.Lab(tmp_path / "runs.db") as other:
+        other._complete = scripted
+        opened = other.open(run.run_id)
+        assert str(opened.plan) == str(plan)
+        assert opened.plan.items == plan.items
+        assert dict(opened.plan.requests) == dict(plan.requests)
+        assert str(opened.summary) == str(run.summary)
+        pd.testing.assert_frame_equal(opened.frame(), run.frame())
+        asked = scripted.asked
+        again = other.run(opened.plan, progress=False)
+        assert scripted.asked == asked
+        pd.testing.assert_frame_equal(
+            again.frame().drop(columns=["run_id", "trial_id"]), run.frame().drop(columns=["run_id", "trial_id"])
+        )
+        (broken, *_) = opened.failures(code="attempted_unparseable", arm="hermes few_shot=1 tool_choice=auto")
+        assert broken.retry(protocol="morph_xml").outcome == "correct"
+        assert scripted.asked == asked  # the plan of the run asked just this: its seed and its settings hold
+
+
+def test_a_run_is_found_by_its_beginning(lab: tp.Lab) -> None:
+    ids = [lab.run(lab.plan(CASES[:n], MODELS, ["hermes"]), progress=False).run_id for n in (1, 2)]
+    assert [r.run_id for r in lab.runs()] == ids[::-1] or ids[0][:15] == ids[1][:15]
+    assert lab.open().run_id == lab.runs()[0].run_id
+    assert lab.open(ids[0][:-1]).run_id == ids[0]
+    assert {lab.open("latest").run_id, lab.open("latest~1").run_id} == set(ids)
+    with pytest.raises(tp.errors.BadOptions, match="no run of this id"):
+        lab.open("latest~2")
+    with pytest.raises(tp.errors.BadOptions, match="several runs") as several:
+        lab.open("2")
+    assert ids[0] in str(several.value)
+    with pytest.raises(tp.errors.BadOptions, match="no run of this id"):
+        lab.open("x")
+    with tp.Lab(":memory:") as empty, pytest.raises(tp.errors.BadOptions, match="there are no runs"):
+        empty.open()
+
+
+def test_an_opened_run_takes_only_its_own_models(lab: tp.Lab) -> None:
+    run = lab.run(lab.plan(CASES[:1], MODELS, ["hermes"]), progress=False)
+    with_key = tp.Model("openai/scripted", price=(1, 2), api_key="sk-not-recorded", timeout=3)
+    assert lab.open(run.run_id, models={"scripted": with_key}).plan.models["scripted"].api_key == "sk-not-recorded"
+    with pytest.raises(tp.errors.BadPlan, match="is not the one that the run asked"):
+        lab.open(run.run_id, models={"scripted": tp.Model("openai/other")})
+    lab.models["scripted"] = tp.Model("openai/other")
+    assert lab.open(run.run_id).plan.models["scripted"].name == "openai/scripted"
+
+
+def test_what_failed_is_asked_again(lab: tp.Lab, scripted: Scripted) -> None:
+    scripted.dead = True
+    failed = lab.run(lab.plan(CASES, MODELS, ["hermes"]), progress=False)
+    scripted.dead = False
+    healed = lab.retry(failed.run_id, progress=False)
+    assert healed.summary is not None
+    assert (healed.summary.done, healed.summary.missing) == (6, 0)
+    asked = scripted.asked
+    lab.retry(healed, progress=False)
+    assert scripted.asked == asked
+
+
+def test_a_question_is_a_run_like_any_other(lab: tp.Lab) -> None:
+    lab.ask("Set a timer for 2 minutes.", tools=[TOOL], model=MODELS["scripted"], protocol="hermes", seed=5)
+    run = lab.open()
+    assert [t.outcome for t in run.trials()] == ["ungraded"]
+    assert run.trials()[0].request["params"]["seed"] == 5
+
+
+def test_runs_are_a_frame(lab: tp.Lab, scripted: Scripted) -> None:
+    assert lab.runs_df().empty
+    lab.run(lab.plan(CASES, MODELS, ["hermes", "morph_xml"]), progress=False, max_calls=4, max_cost=1)
+    lab.ask("Set a timer for 1 minute.", tools=[TOOL], model=MODELS["scripted"])
+    frame = lab.runs_df()
+    assert list(frame["run_id"]) == [r.run_id for r in lab.runs()]
+    row = frame[frame["n_cases"] == 6].iloc[0].to_dict()
+    assert (row["status"], row["stop_reason"], row["planned"], row["recorded"]) == ("incomplete", "max_calls", 12, 4)
+    assert (row["n_models"], row["n_arms"], row["n_trials"], row["max_cost"]) == (1, 2, 1, 1.0)
+    assert row["version"] == tp.__version__
+    assert "set_timer" in row["plan_json"]
+
+
+def test_recorded_answers_are_read_again(lab: tp.Lab, tmp_path: Path) -> None:
+    run = lab.run(lab.plan(CASES, MODELS, ["hermes", "morph_xml"]), progress=False)
+    expected = run.frame(policies=("none",))
+    path = tmp_path / "trials.parquet"
+    run.frame().to_parquet(path)
+    for source in (run, run.run_id, run.run_id[:-1], run.frame(policies=("safe", "middleware")), path, str(path)):
+        pd.testing.assert_frame_equal(lab.reparse(source, policies="none"), expected)
+    again = lab.reparse(run, ["hermes", "auto"], ["safe", "none"], to=tmp_path / "again")
+    assert again == tmp_path / "again"
+    assert len(lab.reparse(again, "hermes")) == len(expected)
+    with pytest.raises(tp.errors.BadOptions, match="no run of this id"):
+        lab.reparse("no-such-run")
+    with pytest.raises(tp.errors.UnreadableInput, match="no such file"):
+        lab.reparse("no-such.parquet")
+
+
+def test_a_run_is_gone_through_in_batches(lab: tp.Lab) -> None:
+    run = lab.run(lab.plan(CASES, MODELS, ["hermes", "morph_xml"], trials=2), progress=False)
+    whole = run.frame(policies=("safe", "none"))
+    parts = list(run.batches(7, policies=("safe", "none")))
+    assert [len(p) for p in parts] == [7] * 6 + [6]
+    assert len({tuple(p.columns) for p in parts}) == 1
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True).astype(whole.dtypes.to_dict()), whole)
+    some = run.frame(case_id=["timer-1", "timer-3"], model="scripted", prompt_protocol="hermes", trial=1)
+    assert some["case_id"].tolist() == ["timer-1", "timer-3"]
+    assert set(run.trials_df(where=lambda t: t.outcome == "correct")["outcome"]) == {"correct"}
+    assert set(run.calls_df(case_id="timer-2")["case_id"]) == {"timer-2"}
+    for wrong in ({"case_id": "timer-99"}, {"colour": "red"}, {"size": 0}):
+        with pytest.raises(tp.errors.BadOptions):
+            list(run.batches(**wrong))
+
+
+def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolparse_lab import run_reading
+
+    read: list[str] = []
+
+    def reading(raw: str, *how: Any) -> Any:
+        read.append(raw)
+        return read_answer(raw, *how)
+
+    monkeypatch.setattr(run_reading, "read_answer", reading)
+    monkeypatch.setattr(run_reading, "KEPT", 6)
+    run = lab.run(lab.plan(CASES, MODELS, ["hermes"]), progress=False)
+    first = run.trials()
+    assert list(run.trials()) == list(first)
+    assert len(read) == 6, "read once and kept"
+    monkeypatch.setattr(run_reading, "KEPT", 5)
+    run.trials(policies=("none",))
+    assert list(run.trials()) == list(first)
+    assert len(read) == 18, "what does not fit is read again"

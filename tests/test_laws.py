@@ -33,6 +33,8 @@ PIECES = [
     "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n", "tags:\n  - a\n", "tags: [a, b]\n",
     "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a", "---\n", "|-\n", "007", "~", "\x85", "\u2028",
     "```yaml\n",
+    '{"content":null,"tool_calls":[', '{"content":"', '","tool_calls":[', '"}}', "]}", '{\\"a\\":1}',
+    "{'tool_calls': [", '{"id":"c","type":"function","function":{"name":"f","arguments":"',
     '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
     '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":", "1", "true", "None",
     " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&", "<", ">", "</", "\x00", "“", "”",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -172,6 +173,40 @@ def test_the_providers_own_calls_stand_behind_those_of_the_text() -> None:
     assert HERMES.wrap_generate(untouched, "x", tool_calls=[own]).tool_calls == (own,)
 
 
+def test_without_parallel_calls_the_first_is_made_and_the_others_told() -> None:
+    told: list[tuple[str, Mapping[str, Any]]] = []
+    middleware = tp.create_tool_middleware("hermes", on_error=lambda message, data: told.append((message, data)))
+    asked = {"messages": [], "tools": TOOLS, "parallel_tool_calls": False}
+    turn = middleware.transform_params(asked)
+    assert "parallel_tool_calls" not in turn.params
+    assert turn.params["messages"][0]["content"].endswith("\n\nCall at most one tool in an answer.")
+    broken, text = "<tool_call>{oops</tool_call>", f"a {GOOD} b {GOOD} c "
+    whole = middleware.wrap_generate(turn, text + broken)
+    assert plain(streamed(middleware.wrap_stream(turn), text + broken, "stop")) == plain(whole)
+    assert [c["function"] for c in whole.tool_calls] == [FIXED]
+    assert whole.message["content"] == f"a  b  c {broken}"
+    assert whole.result is not None
+    assert len([c for c in whole.result.calls if c.ok]) == 2
+    further = [data for _, data in told if data["code"] == "choice.further-call"]
+    second = text.rindex(GOOD)
+    assert [(d["toolCall"], d["toolName"], d["span"]) for d in further] == [
+        (GOOD, "get_weather", (second, second + len(GOOD)))
+    ] * 2  # of the whole answer and of the stream
+    assert [c["function"] for c in both(GOOD + GOOD).tool_calls] == [FIXED, FIXED]
+    forced = middleware.transform_params({**asked, "tool_choice": "required"})
+    assert "at most" not in str(forced.params["messages"])
+
+
+def test_a_forced_stream_that_the_provider_answers_with_calls_is_no_failure() -> None:
+    told: list[str] = []
+    middleware = tp.create_tool_middleware("hermes", on_error=lambda message, data: told.append(data["code"]))
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS, "tool_choice": "required"})
+    deltas, answer = middleware.wrap_stream(turn).close("tool_calls", called=True)
+    assert (deltas, answer.finish_reason, told) == ((), "tool_calls", [])
+    middleware.wrap_stream(turn).close("stop")
+    assert told == ["choice.no-call"]
+
+
 def test_calls_are_fixed_by_schema_in_any_shape() -> None:
     fix = tp.fix_tool_call_with_schema
     assert fix({"toolName": "get_weather", "input": {"days": "3"}}, TOOLS)["input"] == '{"days":3}'
@@ -191,6 +226,20 @@ def test_without_tools_an_answer_passes_through() -> None:
     stream = HERMES.wrap_stream(turn)
     assert stream.feed(GOOD[:3]) == ({"content": GOOD[:3]},)
     assert stream.feed("") == ()
+
+
+def test_texts_inside_json_strings_are_said_as_they_mean() -> None:
+    text = json.dumps(
+        {
+            "reasoning_content": 'hm\n"x"',
+            "content": 'a\n"b" \u00e9',
+            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}],
+        }
+    )
+    answer = both(text, tp.create_tool_middleware("openai_json"))
+    assert answer.message["reasoning_content"] == 'hm\n"x"'
+    assert answer.message["content"] == 'a\n"b" \u00e9'
+    assert len(answer.tool_calls) == 1
 
 
 def test_a_closed_stream_takes_nothing_more() -> None:

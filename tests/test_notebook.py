@@ -33,7 +33,10 @@ def test_rich_display_is_safe_for_terminals_and_messages(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "module", "extra"),
-    [(notebook.debug, "toolparse_lab.widgets", "jupyter"), (notebook.frame, "toolparse_lab.evals.frames", "lab")],
+    [
+        (notebook.debug, "toolparse_lab.widgets", "jupyter"),
+        (notebook.frame, "toolparse_lab.evals.frames.recorded", "lab"),
+    ],
 )
 def test_a_missing_extra_says_what_to_install(
     call: object, module: str, extra: str, monkeypatch: pytest.MonkeyPatch

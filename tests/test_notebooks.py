@@ -14,7 +14,15 @@ from toolparse_lab.runner.setup import local_model_ready
 
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+ASKS_LIVE = ("01_quickstart.ipynb",)
 HOSTILE = ("<script", "onerror=", "http://", "javascript:")
+
+
+def _marked(path: Path) -> Any:
+    missing = not local_model_ready()
+    reason = "the embedded model is not installed: toolparse setup-local"
+    marks = [pytest.mark.local_model, pytest.mark.skipif(missing, reason=reason)] if path.name in ASKS_LIVE else []
+    return pytest.param(path, marks=marks)
 
 
 def _html(notebook: Any) -> list[str]:
@@ -42,9 +50,7 @@ def test_stored_output_reads_without_a_kernel(path: Path) -> None:
     assert str(Path.cwd()) not in text
 
 
-@pytest.mark.local_model
-@pytest.mark.skipif(not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local")
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [_marked(p) for p in NOTEBOOKS], ids=lambda p: p.name)
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
     """From an empty folder but for the recording, so that only the question of its own is asked live."""
     nbclient = pytest.importorskip("nbclient")

@@ -116,6 +116,7 @@ def test_what_cannot_be_planned_says_why(arguments: tuple[Any, ...], error: type
         ({"trials": 0}, "how often"),
         ({"trials": True}, "how often"),
         ({"decoding": "greedy"}, "free or grammar"),
+        ({"few_shots": 5}, "did you mean few_shot"),
         ({"few_shot": []}, "no levels"),
         ({"max_turns": 0}, "how often a model"),
         ({"max_turns": [1, True]}, "how often a model"),

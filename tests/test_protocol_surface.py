@@ -84,6 +84,7 @@ WRITTEN = {
     "kimi_k2": '## Return of functions.t:0\n{"a":1,"b":["x",null]}',
     "harmony_channel": '<|start|>functions.t to=assistant<|channel|>commentary<|message|>{"a":1,"b":["x",null]}<|end|>',
     "pythonic": '<tool_response>{"name":"t","content":{"a":1,"b":["x",null]}}</tool_response>',
+    "openai_json": '{"name":"t","content":{"a":1,"b":["x",null]}}',
 }
 
 

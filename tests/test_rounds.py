@@ -19,12 +19,13 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.evals.trial import Trial
+from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.flow import Conversation
 from toolparse_lab.run import Run
 from toolparse_lab.runner.recording import export_recording
 from toolparse_lab.runner.store import Store
 from toolparse_lab.runner.types import Completion, Request
+from toolparse_lab.values import write_canonical
 
 TOOL = {
     "name": "double",
@@ -265,10 +266,9 @@ def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
     assert forced.reparse(policy="none").outcome == "correct"
     assert forced.retry().outcome == "correct"
     assert forced.retry(tool_choice="auto").outcome == "abstained_wrongly"
-    written = forced.as_pytest(tmp_path / "test_pinned.py").read_text()
     namespace: dict[str, Any] = {}
-    exec(written, namespace)
-    namespace["test_calls_are_read_as_recorded"]()
+    exec(forced.as_pytest(tmp_path / "test_pinned.py").read_text(), namespace)
+    next(test for name, test in namespace.items() if name.startswith("test_"))()
     assert lab.ask("Double 1.", [TOOL], model="scripted", tool_choice="required").calls[0].arguments == {"n": 1}
     with pytest.raises(tp.errors.BadOptions, match="one question"):
         lab.ask("Double 1.", [TOOL], model="scripted", max_turns=2)
@@ -325,3 +325,155 @@ def test_kill_9_in_the_second_round_loses_only_the_calls_in_flight(tmp_path: Pat
         assert f"{40 - before} [" in out, out
         assert sent + 40 - before == len(mock.bodies)
         assert all(f"number {n}" in out for n in range(20))
+
+
+class Counting:
+    """A function that does something each time: what it gives back is never the same."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def __call__(self, n: int) -> str:
+        self.calls.append(n)
+        return f"result {1000 * len(self.calls) + 2 * n}"
+
+
+def texts(run: Run) -> list[Any]:
+    return [talk(t).answer for t in run.trials()]
+
+
+def test_a_function_runs_once_however_often_a_conversation_is_looked_at(lab: tp.Lab, scripted: Scripted) -> None:
+    double = Counting()
+    plan = plan_of(lab, runnable={"double": double})
+    run = lab.run(plan, progress=False)
+    assert len(double.calls) == 4
+    said = texts(run)
+    assert len(set(said)) == 4
+    run.frame()
+    assert texts(Run(lab.store, run.run_id, plan)) == said
+    again = lab.run(plan, progress=False)
+    assert texts(again) == said
+    assert again.summary is not None
+    assert again.summary.calls == 0
+    assert len(double.calls) == 4
+    fresh = lab.run(plan, progress=False, fresh=True)
+    assert len(double.calls) == 8
+    assert set(texts(fresh)).isdisjoint(said)
+    assert texts(Run(lab.store, run.run_id, plan)) == said
+
+
+def test_arms_that_share_an_answer_share_its_results(lab: tp.Lab) -> None:
+    double = Counting()
+    plan = plan_of(lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "seed"])
+    run = lab.run(plan, progress=False)
+    assert len(double.calls) == 4
+    assert {talk(t).stop for t in run.trials()} == {"answered"}
+    later = lab.run(plan_of(lab, runnable={"double": double}, max_turns=3), progress=False)
+    assert len(double.calls) == 4
+    assert {talk(t).stop for t in later.trials()} == {"answered"}
+
+
+def test_a_run_that_goes_on_runs_no_function_again(lab: tp.Lab) -> None:
+    double = Counting()
+    plan = plan_of(lab, runnable={"double": double})
+    first = lab.run(plan, progress=False, max_calls=5)
+    assert {talk(t).stop for t in first.trials()} == {"answered", "not_asked"}
+    assert len(double.calls) == 4
+    lab.run(plan, progress=False)
+    assert len(double.calls) == 4
+
+
+def test_a_replay_needs_no_functions(lab: tp.Lab, tmp_path: Path) -> None:
+    rows = [{k: v for k, v in case.items() if k != "results"} for case in cases(3)]
+    double = Counting()
+    how: dict[str, Any] = {"max_turns": 4}
+    run = lab.run(lab.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how), progress=False)
+    export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id)
+    with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
+        replayed = other.run(other.plan(rows, MODELS, ["hermes"], **how), progress=False)
+        assert texts(replayed) == texts(run)
+        with_function = other.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how)
+        assert texts(other.run(with_function, progress=False)) == texts(run)
+    assert len(double.calls) == 3
+
+
+def test_what_is_not_recorded_is_not_run_by_looking(lab: tp.Lab) -> None:
+    """Here as after a crash between the answer and its function."""
+    double = Counting()
+    run = lab.run(plan_of(lab, max_turns=1), progress=False)
+    view = Run(lab.store, run.run_id, plan_of(lab, runnable={"double": double}))
+    assert {talk(t).stop for t in view.trials()} == {"not_run"}
+    assert double.calls == []
+    assert list(view.frame()["score_answer"].isna()) == [True] * 4
+
+
+def test_rows_of_a_case_go_before_results_of_another_plan(lab: tp.Lab) -> None:
+    lab.run(plan_of(lab, runnable={"double": Counting()}), progress=False)
+    plain = lab.run(plan_of(lab), progress=False)
+    assert texts(plain) == [f"It is {2 * n}." for n in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [10**5000, {"type": "error-text", "value": "\ud800 no"}, [1.0, -0.0, 1e22], "\x00"],
+    ids=["long", "error", "floats", "nul"],
+)
+def test_results_of_any_kind_are_recorded_as_they_are(lab: tp.Lab, output: Any) -> None:
+    plan = plan_of(lab, 1, runnable={"double": lambda n: output}, max_turns=2)
+    run = lab.run(plan, progress=False)
+    (ran,) = talk(run.trials()[0]).runs
+    assert write_canonical(ran.result.output) == write_canonical(output)
+    assert ran.status == ("failed" if isinstance(output, dict) else "ran")
+    assert len(talk(run.trials()[0]).turns) == 2
+
+
+def test_a_credential_in_a_result_is_not_recorded(tmp_path: Path, scripted: Scripted) -> None:
+    secret = "planted-secret-0123456789"
+    model = {"scripted": tp.Model("openai/scripted", price=(1, 1), api_key=secret)}
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        lab._complete = scripted
+        plan = lab.plan(cases(1), model, ["hermes"], max_turns=3, runnable={"double": lambda n: f"result {secret}"})
+        run = lab.run(plan, progress=False)
+        export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id)
+        assert "[redacted]" in str(talk(run.trials()[0]).runs[0].result.output)
+    for file in tmp_path.iterdir():
+        assert secret.encode() not in file.read_bytes()
+
+
+def test_a_conversation_is_asked_again_with_all_its_turns(lab: tp.Lab, scripted: Scripted) -> None:
+    double = Counting()
+    run = lab.run(plan_of(lab, runnable={"double": double}, max_tokens=33), progress=False)
+    trial = run.trials()[0]
+    asked, ran = scripted.asked.total(), len(double.calls)
+    again = trial.retry()
+    assert talk(again) == talk(trial)
+    assert (scripted.asked.total(), len(double.calls)) == (asked, ran)
+    fresh = trial.retry(fresh=True)
+    assert (scripted.asked.total(), len(double.calls)) == (asked + 2, ran + 1)
+    assert len(talk(fresh).turns) == 2
+    assert talk(fresh).answer != talk(trial).answer
+    short = trial.retry(max_turns=1)
+    assert short.conversation is None
+    longer = run.trials()[1].retry(protocol="morph_xml")
+    assert (longer.arm, talk(longer).stop) == ("morph_xml retry", "answered")
+    assert {turn.request.params["max_tokens"] for turn in talk(fresh).turns} == {33}
+
+
+def test_an_opened_conversation_is_what_it_was(lab: tp.Lab, tmp_path: Path) -> None:
+    run = lab.run(plan_of(lab, runnable={"double": Counting()}), progress=False)
+    with tp.Lab(tmp_path / "runs.db") as other:
+        opened = other.open(run.run_id)
+        assert len(opened.plan.items) == 4
+        assert texts(opened) == texts(run)
+        with_function = tp.Lab(tmp_path / "runs.db").open(run.run_id, runnable={"double": Counting()})
+        assert texts(with_function) == texts(run)
+
+
+def test_a_function_that_is_not_at_hand_is_not_replaced_by_rows(lab: tp.Lab, scripted: Scripted) -> None:
+    plan = plan_of(lab, runnable={"double": Counting()})
+    stopped = lab.run(plan, progress=False, max_calls=2)
+    opened = lab.open(stopped.run_id)
+    rest = lab.run(opened.plan, progress=False)
+    assert Counter(talk(t).stop for t in rest.trials()) == {"no_runnable_tool": 4}
+    whole = lab.retry(lab.open(rest.run_id, runnable={"double": Counting()}), progress=False)
+    assert {talk(t).stop for t in whole.trials()} == {"answered"}

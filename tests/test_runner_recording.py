@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_a_replay_answers_from_the_recording_and_names_what_is_missing(store: St
             asyncio.run(player(requests[3]))
         assert one.value.keys == (requests[3].key,)
         with pytest.raises(MissingRecording) as e:
-            player.check(requests)
+            player.check(r.key for r in requests)
         assert e.value.keys == tuple(r.key for r in requests[3:])
         assert "2 of the completions" in str(e.value)
 
@@ -128,6 +129,15 @@ def test_a_run_on_a_replay_answers_everything_or_nothing(store: Store, tmp_path:
         assert summary.complete
         found = [other.get(r.key) for r in requests[:3]]
         assert [c.raw for c in found if c is not None] == list(TEXTS[:3])
+
+
+def test_a_replay_costs_nothing(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    requests = [dataclasses.replace(r, model=Model("openai/m", price=(0, 1e6))) for r in questions(3)]
+    write_recording(path, [Completion(r.key, "answer", cost=5.0) for r in requests])
+    summary = asyncio.run(run_requests(requests, store, complete=replay(path), max_cost=1))
+    assert (summary.done, summary.stopped, summary.cost) == (3, None, 0)
+    assert [store.history(r.key)[0].cost for r in requests] == [5.0] * 3
 
 
 def test_an_answer_is_preferred_to_a_failure_and_the_later_to_the_earlier(tmp_path: Path) -> None:

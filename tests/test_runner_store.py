@@ -1,6 +1,8 @@
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,14 @@ from hypothesis import strategies as st
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from toolparse_lab.errors import BadOptions, StoreError
+from tests.postgres_server import empty, postgres_url
+from toolparse_lab.errors import BadOptions, StoreError, UnreadableInput
 from toolparse_lab.runner import store_schema
-from toolparse_lab.runner.store import Store, pack, unpack
+from toolparse_lab.runner.pool import run_requests
+from toolparse_lab.runner.recording import export_recording, import_recording, read_recording
+from toolparse_lab.runner.store import Store
+from toolparse_lab.runner.store_engine import shown_url
+from toolparse_lab.runner.store_rows import pack, unpack
 from toolparse_lab.runner.types import Chunk, Completion, Model, PlanItem, Request
 
 SECRET = "planted-secret-0123456789"
@@ -26,8 +33,28 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[str | None]:
+    with postgres_url() as url:
+        yield url
+
+
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
+def postgres(server: str | None) -> str:
+    if server is None:
+        pytest.skip("there is no PostgreSQL server: set TOOLPARSE_TEST_POSTGRES, or install one")
+    empty(server)
+    return server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
+    with Store(path if request.param == "sqlite" else request.getfixturevalue("postgres")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file_store(path: Path) -> Iterator[Store]:
     with Store(path) as opened:
         yield opened
 
@@ -66,14 +93,15 @@ FULL = {
 
 
 @pytest.mark.parametrize("raw", ["hello", "", "a\x00b", "\ud800", "\ud83d\ude00", "😀", "x" * 1_000_000])
-@pytest.mark.parametrize("url", ["file", ":memory:"])
-def test_a_completion_comes_back_as_it_was(raw: str, url: str, path: Path) -> None:
-    request = question()
-    completion = answer(request, raw, **FULL)
-    with Store(path if url == "file" else url) as store:
+@pytest.mark.parametrize("url", ["file", ":memory:", "postgresql"])
+def test_a_completion_comes_back_as_it_was(raw: str, url: str, path: Path, request: pytest.FixtureRequest) -> None:
+    place: str | Path = path if url == "file" else request.getfixturevalue("postgres") if url == "postgresql" else url
+    asked = question()
+    completion = answer(asked, raw, **FULL)
+    with Store(place) as store:
         store.record(completion)
-        assert store.get(request.key) == completion
-        assert store.history(request.key) == [completion]
+        assert store.get(asked.key) == completion
+        assert store.history(asked.key) == [completion]
 
 
 @given(st.text(st.characters(codec=None)))
@@ -81,9 +109,9 @@ def test_packing_keeps_every_code_point(text: str) -> None:
     assert unpack(pack(text)) == text
 
 
-def test_a_repeating_answer_takes_little_room(store: Store, path: Path) -> None:
-    store.record(answer(question(), "again and " * 100_000))
-    store.close()
+def test_a_repeating_answer_takes_little_room(file_store: Store, path: Path) -> None:
+    file_store.record(answer(question(), "again and " * 100_000))
+    file_store.close()
     assert path.stat().st_size < 150_000
 
 
@@ -282,6 +310,8 @@ def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> 
         Store(other)
     with pytest.raises(StoreError, match="folder exists"):
         Store(tmp_path / "nowhere" / "runs.db")
+    with pytest.raises(StoreError, match="that this is a file"):
+        Store(tmp_path)
     with pytest.raises(StoreError, match="driver"):
         Store("nosuchdatabase://host/x")
     with pytest.raises(BadOptions, match="address"):
@@ -294,10 +324,83 @@ def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> 
         Store(tmp_path / "taken.db")
 
 
-def test_a_password_in_an_address_is_not_shown() -> None:
-    with pytest.raises(StoreError) as e:
-        Store("postgresql+nosuchdriver://me:hunter22222@host/x")
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql+nosuchdriver://me:hunter22222@host/x", "toolparse_lab\\[postgres\\]"),
+        ("postgresql://me:hunter22222@127.0.0.1:1/x", "server is up"),
+        ("postgres://me@127.0.0.1:1/x?password=hunter22222", "server is up"),
+    ],
+)
+def test_a_password_in_an_address_is_not_shown(url: str, said: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(StoreError, match=said) as e:
+        Store(url)
     assert "hunter22222" not in str(e.value)
+
+
+def test_a_file_that_may_only_be_read_can_be_read(path: Path) -> None:
+    with Store(path) as store:
+        store.record(Completion(key="before"))
+    with Store(f"sqlite:///file:{path}?mode=ro&uri=true") as store:
+        assert store.done_keys(["before"]) == {"before"}
+        with pytest.raises(StoreError, match="may not be written"):
+            store.record(Completion(key="after"))
+
+
+def test_a_newer_store_says_where_it_is_and_what_to_do(store: Store) -> None:
+    with store._writing() as connection:
+        connection.execute(store_schema.schema_version.update().values(version=store_schema.VERSION + 1))
+    with pytest.raises(StoreError, match="upgrade toolparse_lab") as e:
+        Store(store.url.render_as_string(hide_password=False))
+    assert shown_url(store.url) in str(e.value)
+    assert f"at most {store_schema.VERSION}" in str(e.value)
+
+
+def test_many_that_open_an_empty_database_at_once_make_one_store(path: Path, postgres: str) -> None:
+    for url in (str(path), postgres):
+        with ThreadPoolExecutor(8) as threads:
+            for store in threads.map(lambda n, url=url: Store(url), range(8)):
+                store.close()
+        with Store(url) as store, store._reading() as connection:
+            assert connection.execute(sa.select(store_schema.schema_version.c.version)).all() == [(2,)]
+
+
+def test_an_older_store_on_a_server_is_migrated(postgres: str) -> None:
+    with Store(postgres) as store, store._writing() as connection:
+        connection.exec_driver_sql("DROP TABLE tool_results")
+        connection.execute(store_schema.schema_version.update().values(version=1))
+    with Store(postgres) as store:
+        request = question()
+        run = store.begin_run({}, planned([request]))
+        store.record(answer(request, results=(told(1),)), run)
+        assert [c.results for _, c in store.completions(run)] == [(told(1),)]
+
+
+def test_a_server_that_drops_its_connections_is_connected_to_anew(postgres: str) -> None:
+    with Store(postgres) as store:
+        store.record(Completion(key="before"))
+        other = sa.create_engine(postgres)
+        with other.connect() as connection:
+            cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            connection.exec_driver_sql(cut)
+        other.dispose()
+        store.record(Completion(key="after"))
+        assert store.done_keys(["before", "after"]) == {"before", "after"}
+
+
+def test_a_run_is_recorded_on_a_server(postgres: str) -> None:
+    async def echo(request: Request) -> Completion:
+        return answer(request, "said", cost=0.5)
+
+    asked = [question(str(n)) for n in range(50)]
+    with Store(postgres) as store:
+        run = store.begin_run({}, planned(asked), requests=asked)
+        assert asyncio.run(run_requests(asked, store, run_id=run, complete=echo)).done == 50
+        assert asyncio.run(run_requests(asked, store, run_id=run, complete=echo)).calls == 0
+        record = store.run(run)
+        assert (record.status, record.items, record.done) == ("complete", 50, 50)
+        assert [i.case_id for i, _ in store.completions(run)] == [f"case-{n}" for n in range(50)]
 
 
 def test_the_version_1_store_opens_and_reads(path: Path) -> None:
@@ -313,9 +416,66 @@ def test_the_version_1_store_opens_and_reads(path: Path) -> None:
         assert found["oslo"].error_kind == "rate_limited"
         assert found["paris"].request["messages"] == [{"role": "user", "content": "weather in Paris?"}]
         store.record(Completion(key="new"))
+        told = {"call_id": "c", "name": "f", "arguments_json": "{}", "output_json": "1"}
+        paris = next(item.key for item, _ in store.completions(record.run_id) if item.case_id == "paris")
+        store.record_results(record.run_id, {paris: [told]})
+        assert next(c.results for i, c in store.completions(record.run_id) if i.key == paris) == (told,)
     current = sqlite3.connect(path)
     assert current.execute("select version from toolparse_schema").fetchall() == [(store_schema.VERSION,)]
     current.close()
+
+
+def told(n: int, output: str = "1") -> dict[str, str]:
+    return {"call_id": f"call_{n}", "name": "f", "arguments_json": '{"a":"\ud800"}', "output_json": output}
+
+
+def test_results_belong_to_the_answer_they_were_made_for(store: Store) -> None:
+    request, other = question(), question("other")
+    run = store.begin_run({}, planned([request, other]))
+    store.record_results(run, {request.key: [told(1)]})  # there is no answer yet
+    store.record(answer(request), run)
+    assert [c.results for _, c in store.completions(run)] == [()]
+    store.record_results(run, {request.key: [told(1), told(2)]})
+    store.record_results(run, {request.key: [told(1, "changed"), told(3)], other.key: [told(1)]})
+    ((_, found),) = store.completions(run)
+    assert sorted(r["call_id"] for r in found.results) == ["call_1", "call_2", "call_3"]
+    assert {r["output_json"] for r in found.results} == {"1"}
+    again = store.begin_run({}, planned([request]))
+    assert [c.results for _, c in store.completions(again)] == [found.results]
+    store.record(answer(request, "anew"), again)
+    assert [(c.raw, c.results) for _, c in store.completions(again)] == [("anew", ())]
+    assert [c.results for _, c in store.completions(run)] == [found.results]
+    with pytest.raises(BadOptions, match="no run"):
+        store.record_results("nope", {request.key: [told(1)]})
+
+
+def test_results_survive_a_recording(store: Store, tmp_path: Path) -> None:
+    request = question()
+    run = store.begin_run({}, planned([request]))
+    store.record(answer(request, results=(told(1),)), run)
+    assert export_recording(store, tmp_path / "r.jsonl", run_id=run) == 1
+    (read,) = read_recording(tmp_path / "r.jsonl")
+    assert read.results == (told(1),)
+    with Store(tmp_path / "other.db") as other:
+        assert import_recording(tmp_path / "r.jsonl", other) == 1
+        assert import_recording(tmp_path / "r.jsonl", other) == 0
+        found = other.get(request.key)
+        assert found is not None
+        assert found.results == (told(1),)
+    assert "results" not in answer(request).to_dict()
+    with pytest.raises(UnreadableInput, match="Not a recorded completion"):
+        Completion.from_dict({"key": "k", "results": [{"call_id": "c"}]})
+
+
+@pytest.mark.parametrize("name", ["key", "code", "token", "api_key", "password"])
+def test_cases_of_a_plan_are_data(store: Store, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parameter may have a name that headers use for credentials; a credential itself is removed there too."""
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    case = {"id": "a", "tools": [{"parameters": {"properties": {name: {"type": "string"}}}}], "input": SECRET}
+    record = store.run(store.begin_run({"cases": [case], "params": {name: "x"}}, []))
+    assert record.plan["cases"][0]["tools"] == case["tools"]
+    assert SECRET not in str(record.plan)
+    assert record.plan["params"] == {name: "[redacted]"}
 
 
 def _at_version(path: Path) -> tuple[int, list[str]]:
@@ -326,7 +486,8 @@ def _at_version(path: Path) -> tuple[int, list[str]]:
     return version, notes
 
 
-def test_migrations_run_in_order_and_all_or_none(path: Path, store: Store) -> None:
+def test_migrations_run_in_order_and_all_or_none(path: Path, file_store: Store) -> None:
+    store = file_store
     order: list[int] = []
 
     def step(n: int) -> store_schema.Migration:
@@ -339,6 +500,8 @@ def test_migrations_run_in_order_and_all_or_none(path: Path, store: Store) -> No
         return go
 
     steps = {n: step(n) for n in (4, 1, 3, 2)}
+    with store._writing() as connection:
+        connection.execute(store_schema.schema_version.update().values(version=1))
     with pytest.raises(StoreError), store._writing() as connection:
         store_schema.prepare(connection, version=5, migrations=steps)
     assert _at_version(path) == (1, [])

@@ -1,0 +1,130 @@
+"""Reports in a real browser: hostile text stays text, a phone shows everything, a keyboard reaches it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.test_hostile_pages import Watch
+from tests.render_samples import HOSTILE
+from toolparse_lab import parse
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.reports.comparison import compare_arms
+from toolparse_lab.evals.reports.report import Report
+from toolparse_lab.evals.scoring.trial import Trial
+from toolparse_lab.runner.types import Completion
+from toolparse_lab.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+POLICY = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+CUT_OFF = """() => [...document.querySelectorAll('body *')].filter(e => {
+  const scrolls = n => n && n !== document.body &&
+    (/(auto|scroll)/.test(getComputedStyle(n).overflowX) || scrolls(n.parentElement));
+  const hidden = getComputedStyle(e).position === 'absolute' || e.closest('svg');
+  return !hidden && !scrolls(e) && e.getBoundingClientRect().right > innerWidth + 1;
+}).map(e => e.outerHTML.slice(0, 120))"""
+
+
+def hostile_trials() -> Iterator[Trial]:
+    """Evil in every place where text of models, cases and providers goes."""
+    for n, evil in enumerate(HOSTILE.values()):
+        tool = ToolSpec(f"f{n}", evil, json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}))
+        call = json.dumps({"name": tool.name, "arguments": {"a": evil}})
+        texts = (f"<tool_call>{call}</tool_call>", evil, f"{evil}<tool_call>{evil}", "")
+        for k, raw in enumerate(texts):
+            for arm in ("hermes", evil):
+                case = Case(
+                    f"{k} {evil}", evil, (tool,), [{"name": evil, "arguments": {"a": evil}}], {"category": evil}
+                )
+                failed = k == 3
+                completion = Completion(
+                    key=f"{n}{k}{arm}", raw=raw, status="error" if failed else "ok", finish_reason="stop",
+                    error_kind="timeout" if failed else None, error_message=evil if failed else None,
+                )  # fmt: skip
+                result = None if failed else parse(raw, "hermes", (tool,))
+                yield Trial.of(case, completion, result, run_id=evil, model=evil, arm=arm, prompt_protocol="hermes")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    frame = trials_frame(hostile_trials())
+    report = Report(frame, ["model", "arm"], title=HOSTILE["script"], stops=[HOSTILE["onerror"]], baseline="hermes")
+    evil = next(a for a in frame["arm"].unique() if a != "hermes")
+    made = {
+        "report": report.save(folder / "report.html", gate=report.gate(success=0.5)),
+        "comparison": compare_arms(frame, "hermes", evil, on="arm").save(folder / "comparison.html"),
+    }
+    for path in made.values():  # escaping alone has to hold
+        text = path.read_text("utf-8")
+        assert POLICY in text
+        path.write_text(text.replace(POLICY, ""), "utf-8")
+    return made
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page(viewport={"width": 375, "height": 800})
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_hostile_text_stays_text(name: str, page: Page, pages: dict[str, Path]) -> None:
+    watch = Watch(page)
+    watch.open(pages[name])
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    watch.check(pages[name])
+    assert page.evaluate("document.querySelectorAll('script, img, iframe, a, link, form, object').length") == 0
+    assert HOSTILE["script"][:20] in page.inner_text("body")
+
+
+@pytest.mark.parametrize("width", [375, 320, 1200])
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_nothing_is_cut_off(name: str, width: int, page: Page, pages: dict[str, Path]) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(pages[name].as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT_OFF) == []
+
+
+def test_a_keyboard_opens_an_example(page: Page, pages: dict[str, Path]) -> None:
+    page.goto(pages["report"].as_uri())
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.parentElement.open")
+    assert page.evaluate("document.activeElement.parentElement.querySelector('.trial').offsetHeight") > 20
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(scheme: Any, page: Page, pages: dict[str, Path]) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(pages["report"].as_uri())
+    ground, ink = (
+        page.evaluate(f"getComputedStyle(document.documentElement).{name}.match(/\\d+/g).map(Number)")
+        for name in ("backgroundColor", "color")
+    )
+    assert contrast(ground, ink) > 7
+
+
+def contrast(a: list[int], b: list[int]) -> float:
+    """The contrast of two colours, as WCAG defines it."""
+
+    def luminance(rgb: list[int]) -> float:
+        parts = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    bright, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)

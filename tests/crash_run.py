@@ -1,0 +1,76 @@
+"""A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS STORE" on its input.
+
+It is killed when it has lived so long, and "killed" or "done" is said. Importing what a run
+needs takes seconds, so it happens once, before the first of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+
+import toolparse_lab as tp
+from toolparse_lab.plan import Plan
+
+CASES = 12
+
+
+def plan_of(lab: tp.Lab, url: str) -> Plan:
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+    cases = [
+        {
+            "id": f"c{n}",
+            "input": f'slow=0.03 say=<tool_call>{{"name": "f", "arguments": {{"n": "{n}"}}}}</tool_call>',
+            "tools": [tool],
+            "target": [{"name": "f", "arguments": {"n": n}}],
+        }
+        for n in range(CASES)
+    ]
+    models = {
+        alias: tp.Model(f"openai/{alias}", api_base=url, api_key="k", price=(1, 1), max_connections=3, timeout=20)
+        for alias in ("a", "b")
+    }
+    return lab.plan(cases, models, ["hermes", "morph_xml"], trials=2, few_shot=0)
+
+
+def ask(url: str, store: str) -> None:
+    with tp.Lab(store) as lab:
+        run = lab.run(plan_of(lab, url), progress=False)
+        assert run.summary is not None
+        assert run.summary.complete
+
+
+def main() -> None:
+    url = sys.argv[1]
+    from toolparse_lab.runner.litellm_door import litellm_module
+
+    litellm_module()
+    tp.Lab(":memory:").close()
+    for line in sys.stdin:
+        seconds, store = line.rstrip().split(" ", 1)
+        child = os.fork()
+        if not child:
+            try:
+                ask(url, store)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        end = time.monotonic() + float(seconds)
+        ended, status = 0, 0
+        while not ended and time.monotonic() < end:
+            time.sleep(0.002)
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+        killed = os.WIFSIGNALED(status)
+        sys.stdout.write("killed\n" if killed else "done\n" if status == 0 else f"failed {status}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""`tp.detect`: the format a text is in comes first, and the reason says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.errors import BadToolSpec, UnreadableInput
+
+FORMATS = [json.loads(line) for line in (Path(__file__).parent / "cases" / "formats.jsonl").read_text().splitlines()]
+KNOWN = [c for c in FORMATS if c["format"] in tp.protocols()]
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+GOOD = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+
+
+@pytest.mark.parametrize("case", KNOWN, ids=lambda c: str(c["id"]))
+def test_the_right_format_is_first(case: dict[str, Any]) -> None:
+    first = tp.detect(case["raw"], case["tools"])[0]
+    assert first.protocol == case["format"]
+    wanted = tp.parse(case["raw"], case["format"], case["tools"])
+    assert {*first.spans} == {c.segment.span for c in wanted.calls}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD, "hermes 1.00: 1 call was read."),
+        (GOOD.replace("1}}", "1,}}") + GOOD, "hermes 0.97: 2 calls were read, with 1 repair."),
+        (GOOD.replace('"f"', '"g"'), "hermes 0.60: 1 call names an unknown tool."),
+        (GOOD.replace("1", '"x"'), "hermes 0.80: 1 call was read; 1 not as the schema says."),
+        (GOOD[:40], "hermes 0.50: 1 attempt was cut off."),
+        ("<tool_call>nothing</tool_call>" * 2, "hermes 0.10: 2 attempts could not be read."),
+        ('{"name": "f", "arguments": {"a": 1}}', "auto 0.40: 1 call was read outside every format's delimiters."),
+    ],
+)
+def test_the_reason_says_what_was_read(text: str, said: str) -> None:
+    assert str(tp.detect(text, TOOLS)[0]) == said
+
+
+def test_of_two_formats_that_read_equally_well_the_one_with_more_text_is_first() -> None:
+    fence = '```tool_call\n{"name": "f", "arguments": {"a": 1}}\n```\n'
+    for text, order in ((GOOD + fence * 2, ["gemma", "hermes"]), (GOOD * 2 + fence, ["hermes", "gemma"])):
+        found = [c.protocol for c in tp.detect(text, TOOLS) if c.score == 1 and c.protocol in order]
+        assert found == order
+
+
+def test_a_text_without_calls_has_no_format() -> None:
+    assert tp.detect("I would rather talk.", TOOLS) == ()
+    assert tp.detect("") == ()
+
+
+def test_what_is_no_text_raises_like_parse() -> None:
+    with pytest.raises(UnreadableInput):
+        tp.detect(3)
+    with pytest.raises(BadToolSpec):
+        tp.detect(GOOD, [{}])

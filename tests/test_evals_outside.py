@@ -1,0 +1,70 @@
+"""Calls of somebody else's parser, in the shapes they come in."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.errors import UnreadableInput
+from toolparse_lab.evals.readings.outside import SaidCall, said_calls
+
+F = SaidCall("f", '{"a":1}')
+FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [{"name": "f", "arguments": {"a": 1}}],
+        [{"name": "f", "arguments": '{ "a": 1 }'}],
+        ({"name": "f", "args": {"a": 1}, "id": "x", "type": "tool_call"},),
+        {"name": "f", "arguments": {"a": 1}},
+        [{"toolName": "f", "input": {"a": 1}}],
+        [{"tool_name": "f", "parameters": {"a": 1}}],
+        [{"id": "c", "type": "function", "function": FUNCTION}],
+        {"role": "assistant", "content": None, "tool_calls": [{"function": FUNCTION}]},
+        SimpleNamespace(tools_called=True, tool_calls=[SimpleNamespace(function=SimpleNamespace(**FUNCTION))]),
+        SimpleNamespace(name="f", arguments={"a": 1}),
+        (call for call in [FUNCTION]),
+        tp.parse('<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>', "hermes"),
+    ],
+)
+def test_shapes_of_one_call(said: Any) -> None:
+    assert said_calls(said) == (F,)
+
+
+@pytest.mark.parametrize("said", [None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x")])
+def test_shapes_of_no_call(said: Any) -> None:
+    assert said_calls(said) == ()
+
+
+@pytest.mark.parametrize("arguments", [None, {}, "", " ", "{}"])
+def test_arguments_that_are_missing_are_none(arguments: Any) -> None:
+    assert said_calls([{"name": "f", "arguments": arguments}]) == (SaidCall("f", "{}"),)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("f(a=1)", "no list of calls"),
+        (3, "no list of calls"),
+        ([1], "without a name"),
+        ([{"arguments": {}}], "without a name"),
+        ([{"name": "f", "arguments": "{a:"}], "the arguments of 'f' are no JSON"),
+        ([{"name": "f", "arguments": {"a": {1}}}], "the arguments of 'f' are no JSON"),
+    ],
+)
+def test_what_holds_no_calls_says_what_would(said: Any, message: str) -> None:
+    with pytest.raises(UnreadableInput, match=message):
+        said_calls(said)
+
+
+def test_a_generator_without_end_is_cut() -> None:
+    def forever() -> Any:
+        while True:
+            yield FUNCTION
+
+    assert len(said_calls(forever())) == 1_000

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolparse_lab as tp
+from tests.test_evals_report import make, scored
+from toolparse_lab.errors import BadOptions, GateFailed
+from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.reports import stats
+from toolparse_lab.evals.reports.html_parts import read_row
+from toolparse_lab.evals.reports.run_diff import compare_runs
+from toolparse_lab.evals.reports.sensitivity import STRICTNESS
+
+RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
+
+
+def frame(run_id: str, right: dict[int, bool | None], arm: str = "hermes", model: str = "m") -> pd.DataFrame:
+    """A run of one arm: case number -> success, None for what was asked and is not recorded."""
+    trials = [make(model, arm, c, score=None if ok is None else RIGHT if ok else WRONG) for c, ok in right.items()]
+    made = trials_frame(trials)
+    made["run_id"] = pd.Categorical([run_id] * len(made))
+    return made
+
+
+OLD = frame("old", dict.fromkeys(range(12), True))
+WORSE = frame("new", {c: c < 2 for c in range(12)})
+
+
+def test_flips_and_figures() -> None:
+    found = compare_runs(OLD, WORSE)
+    row = found.frame.iloc[0]
+    assert (found.a, found.b, found.on) == ("old", "new", "run")
+    assert (row["model"], row["arm"], row["n_cases"]) == ("m", "hermes", 12)
+    assert row["difference"] == pytest.approx(2 / 12 - 1)
+    assert (row["only_a"], row["only_b"]) == (10, 0)
+    assert row["p"] == stats.mcnemar_exact(10, 0)
+    assert found.flips["case_id"].tolist() == [f"case-{c}" for c in range(2, 12)]
+    assert set(found.flips["direction"]) == {"lost"}
+    with pytest.raises(BadOptions, match="knows rows, not trials"):
+        found.flip(0)
+
+
+def test_cases_of_one_run_alone_are_listed_and_in_no_figure() -> None:
+    found = compare_runs(OLD, frame("new", {0: True, 1: None, 99: False}))
+    assert found.frame.iloc[0]["n_cases"] == 1
+    assert found.frame.iloc[0]["success_b"] == 1
+    told = {(r["case_id"], r["judged_in"], r["reason"]) for r in found.unpaired.to_dict("records")}
+    assert ("case-1", "old", "not judged in new") in told
+    assert ("case-2", "old", "not asked in new") in told
+    assert ("case-99", "new", "not asked in old") in told
+    assert len(told) == 12
+    assert any("11 cases judged under old alone are in no figure" in n for n in found.notes)
+
+
+def test_what_the_runs_differ_in_is_not_held_fixed() -> None:
+    found = compare_runs(OLD, frame("new", dict.fromkeys(range(12), True), arm="morph_xml"))
+    assert found.frame.iloc[0]["n_cases"] == 12
+    assert "arm" not in found.frame
+    assert any("differ in arm: hermes in the first, morph_xml in the second" in n for n in found.notes)
+    both = pd.concat([OLD, frame("old", {0: True}, arm="gemma")], ignore_index=True)
+    with pytest.raises(BadOptions, match="no model and arm in common"):
+        compare_runs(both, frame("new", {0: True}, arm="morph_xml"))
+    assert compare_runs(both, frame("new", {0: True}, arm="morph_xml"), within="model").frame.iloc[0]["n_cases"] == 1
+
+
+def test_one_run_read_twice_has_two_names() -> None:
+    found = compare_runs(OLD, OLD)
+    assert (found.a, found.b) == ("old first", "old second")
+    assert found.frame.iloc[0]["difference"] == 0
+    assert found.flips.empty
+
+
+MANY = range(40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "ok", "verdict"),
+    [
+        (dict.fromkeys(MANY, True), {c: c >= 10 for c in MANY}, False, "worse"),
+        (dict.fromkeys(MANY, True), {c: c >= 1 for c in MANY}, True, "same"),  # one case is chance
+        ({c: c >= 10 for c in MANY}, dict.fromkeys(MANY, True), True, "better"),
+        ({0: True, 1: True}, {0: False, 1: False}, True, "same"),  # two cases can prove nothing
+        (dict.fromkeys(MANY, True), {99: True}, False, "not judged"),
+        (dict.fromkeys(MANY, True), dict.fromkeys(MANY), False, "not judged"),
+    ],
+)
+def test_regression(old: dict[int, Any], new: dict[int, Any], ok: bool, verdict: str) -> None:
+    found = compare_runs(frame("old", old), frame("new", new)).regression()
+    assert bool(found) is ok
+    assert found.frame["verdict"].tolist() == [verdict]
+    if ok:
+        found.raise_()
+        assert str(found) == "no regression"
+    else:
+        with pytest.raises(GateFailed, match="m · hermes"):
+            found.raise_()
+
+
+def test_regression_with_a_tolerance_and_with_bad_values() -> None:
+    found = compare_runs(frame("old", dict.fromkeys(MANY, True)), frame("new", {c: c >= 10 for c in MANY}))
+    assert not found.regression(tolerance=0.2)
+    assert found.regression(tolerance=0.3)
+    for bad in ({"alpha": 1}, {"alpha": -0.1}, {"tolerance": True}, {"tolerance": math.inf}):
+        with pytest.raises(BadOptions):
+            found.regression(**bad)
+
+
+def test_an_arm_that_is_gone_is_a_regression_and_a_new_one_is_none() -> None:
+    more = pd.concat([OLD, frame("old", {0: True}, arm="gemma")], ignore_index=True)
+    gone = compare_runs(more, OLD.assign(run_id="new")).regression()
+    assert not gone
+    assert "gemma: not judged, 1 case of old has no counterpart" in str(gone)
+    new = compare_runs(OLD.assign(run_id="before"), more).regression()
+    assert new
+    assert "before has no case of it" in new.sentences[0]
+
+
+# through the lab, on the shipped recording
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("diff") / "runs.db"
+    with tp.Lab(path).replaying(tp.example_recording()) as made:
+        yield made
+
+
+def recorded(lab: Any, protocols: list[str], cases: int) -> Any:
+    models = {"small": tp.Model("toolparse-local/smollm2-135m")}
+    plan = lab.plan(
+        tp.example_cases()[:cases], models, protocols, decoding=["free", "grammar"], wording="brief", max_tokens=128
+    )
+    return lab.run(plan, progress=False)
+
+
+def test_two_runs_of_a_lab(lab: Any) -> None:
+    old, new = recorded(lab, ["hermes", "morph_xml"], 20), recorded(lab, ["hermes"], 24)
+    found = lab.diff(old, new)
+    assert (found.a, found.b) == (old.run_id, new.run_id)
+    assert found.frame.groupby("arm")["n_cases"].sum().to_dict() == {
+        "hermes free": 20, "hermes grammar": 20, "morph_xml free": 0, "morph_xml grammar": 0,
+    }  # fmt: skip
+    assert found.flips.empty
+    assert len(found.unpaired[found.unpaired["judged_in"] == new.run_id]) == 8
+    assert lab.diff(old.run_id, new.run_id).frame.equals(found.frame)
+    assert not found.regression(), "two arms are gone"
+
+
+def test_flips_open_their_trials(lab: Any) -> None:
+    run = recorded(lab, ["hermes", "morph_xml"], 84)
+    found = run.compare("hermes free", "hermes grammar")
+    assert len(found.flips) > 5
+    flip = found.flip(0)
+    assert flip.case_id == found.flips["case_id"].iloc[0]
+    assert (flip.a.arm, flip.b.arm) == ("hermes free", "hermes grammar")
+    assert flip.a.outcome == found.flips["outcome_a"].iloc[0]
+    assert found.flip(flip.case_id).b.trial_id == flip.b.trial_id
+    assert flip.b.result.raw[:20] in flip.b.completion.raw
+    assert flip.case_id in flip._repr_html_()
+    assert "a: " in str(flip)
+    assert run.trial(flip.a.trial_id) is flip.a
+    for wrong in (len(found.flips), "no such case", True):
+        with pytest.raises(BadOptions, match="no such flip"):
+            found.flip(wrong)
+    with pytest.raises(BadOptions, match="no such trial"):
+        run.trial("nope")
+
+
+def test_arms_that_are_pooled_are_no_repetitions(lab: Any) -> None:
+    found = recorded(lab, ["hermes", "morph_xml"], 84).compare("hermes", "morph_xml")
+    row = found.frame.iloc[0]
+    assert row["n_cases"] == 84
+    assert math.isnan(row["noise_a"])
+    assert any("Several arms are counted together under hermes and morph_xml" in n for n in found.notes)
+    assert "\N{REPLACEMENT CHARACTER}" not in str(found)
+
+
+def test_a_report_by_other_matchers(lab: Any) -> None:
+    run = recorded(lab, ["hermes", "morph_xml"], 84)
+    strict, loose = run.report(), run.report(matchers=STRICTNESS["any value"])
+    wanted = strict.sensitivity[strict.sensitivity["matching"] == "any value"]
+    assert loose.frame["success"].tolist() == wanted["success"].tolist()
+    assert (loose.frame["success"] > strict.frame["success"]).all()
+    flips = loose.compare("hermes free", "hermes grammar")
+    assert {flips.flip(0).a.outcome, flips.flip(0).b.outcome} == set(flips.flips.iloc[0][["outcome_a", "outcome_b"]])
+    assert run.report().frame["success"].tolist() == strict.frame["success"].tolist(), "nothing is left behind"
+
+
+def test_answers_of_a_report_are_the_ones_that_were_scored(lab: Any) -> None:
+    """The parse view of a page is made from the frame's row; it must be what the run itself read."""
+    run = recorded(lab, ["hermes", "morph_xml"], 84)
+    read = {t.trial_id: t for t in run.trials()}
+    rows = run.frame().to_dict("records")
+    assert len(rows) == 336
+    for row in rows:
+        assert read_row(row) == read[row["trial_id"]].result
+    page = run.report().html(page=True)
+    assert page.count('class="trial"') > 20
+    assert "<script" not in page

@@ -1,0 +1,605 @@
+"""Recorded outputs from elsewhere become runs: every shape of source, what is guessed, what is refused, and no key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.errors import BadCase, BadOptions, BadPlan, BadToolSpec, UnknownProtocol, UnreadableInput
+from toolparse_lab.evals.frames.recorded import failed_rows
+from toolparse_lab.run import Run
+
+TOOL = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    },
+}
+RIGHT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
+CUT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"'
+WANTED = [{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}]
+ROWS: list[dict[str, Any]] = [
+    {"case_id": "c1", "model": "a", "prompt_protocol": "hermes", "input": "Weather in Oslo?", "raw": RIGHT,
+     "tools": [TOOL], "target": WANTED, "latency": 0.5, "prompt_tokens": 10, "metadata_user": "u1"},
+    {"case_id": "c1", "model": "b", "prompt_protocol": "hermes", "input": "Weather in Oslo?", "raw": CUT,
+     "tools": [TOOL], "target": WANTED, "latency": 1.5, "prompt_tokens": 12, "metadata_user": "u1"},
+    {"case_id": "c2", "model": "a", "prompt_protocol": "hermes", "input": "Hello!", "raw": "Good \U0001f600 day",
+     "tools": [TOOL], "target": [], "latency": 0.25, "prompt_tokens": 9, "metadata_user": "u2"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as made:
+        yield made
+
+
+def message(content: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def response(content: str | None = RIGHT, *, finish: str = "stop", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-x",
+        "choices": [{"index": 0, "message": message(content, **more), "finish_reason": finish}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 5},
+    }  # fmt: skip
+
+
+def native(arguments: str) -> dict[str, Any]:
+    call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+    return response(None, finish="tool_calls", tool_calls=[call])
+
+
+def sse(*pieces: str, finish: str | None = "stop", done: bool = True) -> str:
+    chunks = [{"id": "s1", "model": "gpt-x", "choices": [{"index": 0, "delta": {"content": p}}]} for p in pieces]
+    if finish:
+        chunks.append({"id": "s1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    text = "".join(f"data: {json.dumps(c)}\n\n" for c in chunks)
+    return text + ("data: [DONE]\n\n" if done else "")
+
+
+def as_objects(x: Any) -> Any:
+    """A dict as the objects that clients make of it."""
+    if isinstance(x, dict):
+        return SimpleNamespace(**{k: as_objects(v) for k, v in x.items()})
+    return [as_objects(v) for v in x] if isinstance(x, list) else x
+
+
+def outcomes(run: Run) -> list[tuple[str, str, str]]:
+    return [(t.case_id, t.model, t.outcome) for t in run.trials()]
+
+
+# tables
+
+
+def source_of(kind: str, folder: Path) -> Any:
+    if kind == "rows":
+        return ROWS
+    if kind == "jsonl":
+        path = folder / "log.jsonl"
+        path.write_text("\n".join(json.dumps(r) for r in ROWS), "utf-8")
+    elif kind == "json":
+        path = folder / "log.json"
+        path.write_text(json.dumps(ROWS), "utf-8")
+    else:
+        frame = pd.DataFrame(ROWS)
+        if kind == "frame":
+            return frame
+        frame["tools"] = frame["tools"].map(json.dumps)
+        frame["target"] = frame["target"].map(json.dumps)
+        path = folder / f"log.{kind}"
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["rows", "frame", "jsonl", "json", "csv", "parquet"])
+def test_the_same_run_from_every_table(kind: str, lab: tp.Lab, tmp_path: Path) -> None:
+    run = lab.ingest(source_of(kind, tmp_path))
+    assert outcomes(run) == [
+        ("c1", "a", "correct"), ("c2", "a", "abstained_correctly"), ("c1", "b", "truncated"),
+    ]  # fmt: skip
+    frame = run.frame()
+    assert list(frame["latency"]) == [0.5, 0.25, 1.5]
+    assert list(frame["prompt_tokens"]) == [10, 9, 12]
+    assert list(frame["metadata_user"]) == ["u1", "u2", "u1"]
+    assert set(frame["fidelity"]) == {"replayed"}
+    assert run.trials()[1].result is not None
+    assert run.trials()[1].completion.raw == "Good \U0001f600 day"
+    assert lab.ingest(ROWS).run_id == run.run_id
+
+
+def test_it_is_a_run_like_any_other(lab: tp.Lab, tmp_path: Path) -> None:
+    run = lab.ingest(ROWS)
+    assert run.report().frame["n"].sum() == 3
+    failed = run.failures(code="truncated")
+    assert [t.model for t in failed] == ["b"]
+    assert "cut off" in failed[0].result.why()
+    assert failed[0].reparse("auto").outcome == "truncated"
+    assert failed[0].as_pytest(tmp_path / "test_it.py").exists()
+    assert list(run.calls_df()["name"]) == ["get_weather", "get_weather"]
+    opened = lab.open(run.run_id)
+    pd.testing.assert_frame_equal(opened.frame(), run.frame())
+    assert [r.run_id for r in lab.runs()] == [run.run_id]
+
+
+UNGRADED: list[tuple[dict[str, Any], str]] = [
+    ({"raw": RIGHT}, ""),
+    ({"raw": "Good day"}, ""),
+    ({"raw": CUT}, "truncated"),
+    ({"raw": RIGHT, "finish_reason": "length"}, "truncated"),
+    ({"raw": ""}, "empty"),
+    ({"raw": "<tool_call>{{</tool_call>", "finish_reason": "stop"}, "attempted_unparseable"),
+    ({"raw": RIGHT.replace("get_weather", "get_whether")}, "wrong_call"),
+    ({"raw": RIGHT.replace('"3"', '"soon"')}, "ungraded"),
+    ({"error": "timeout"}, "provider_error"),
+]
+"""A row of a log without targets, and the outcome by which it is a failure; '' where it is none."""
+
+
+def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> None:
+    rows = [
+        {"case_id": f"c{i}", "tools": [TOOL], "prompt_protocol": "hermes", **r} for i, (r, _) in enumerate(UNGRADED)
+    ]
+    run = lab.ingest(rows)
+    failed = run.failures()
+    assert [(t.case_id, t.outcome) for t in failed] == [(f"c{i}", o) for i, (_, o) in enumerate(UNGRADED) if o]
+    frame = run.frame()
+    assert list(frame.loc[failed_rows(frame), "trial_id"]) == [t.trial_id for t in failed]
+    for trial in failed:
+        assert trial.why().startswith(trial.outcome)
+        assert trial.detail
+        assert trial.trial_id in {t.trial_id for t in run.failures(code=trial.sub_code or trial.outcome)}
+    assert run.failures(code="provider_error")[0].sub_code == "timeout"
+    (broken,) = run.failures(code="ungraded")
+    assert broken.result is not None
+    assert broken.result.why() in broken.why()
+    assert failed.as_pytest(tmp_path / "test_failed.py").read_text("utf-8").count("def test_") == len(failed) - 1
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"code": "wrong_cal"}, "did you mean wrong_call"),
+        ({"code": "nothing of the kind"}, "one that these trials have: .*truncated"),
+        ({"model": "aa"}, "did you mean a"),
+        ({"arm": "hermse"}, "did you mean hermes"),
+        ({"protocol": "native"}, "expected: hermes"),
+    ],
+)
+def test_failures_are_asked_for_by_what_there_is(how: dict[str, Any], says: str, lab: tp.Lab) -> None:
+    with pytest.raises(BadOptions, match=says):
+        lab.ingest(ROWS).failures(**how)
+
+
+def test_no_trials_say_so(lab: tp.Lab) -> None:
+    none = lab.ingest(ROWS).failures(code="refused")
+    assert len(none) == 0
+    with pytest.raises(IndexError, match="no trial fits"):
+        none[0]
+    with pytest.raises(tp.errors.NoTrial, match="3 trials"):
+        lab.ingest(ROWS).trials()[3]
+
+
+def test_nothing_can_be_asked_again_that_was_not_asked_here(lab: tp.Lab) -> None:
+    run = lab.ingest([{"case_id": "c", "error": "timeout"}, {"case_id": "d", "output": "x"}, 3], errors="skip")
+    for again in (run, lab.open(run.run_id)):
+        assert "0 calls" in str(again.plan)
+        assert repr(again) == repr(run)
+        for ask in (lab.retry, lambda r: lab.run(r.plan)):
+            with pytest.raises(BadPlan, match="nothing to ask"):
+                ask(again)
+        with pytest.raises(BadOptions, match="nobody knows"):
+            again.trials()[0].retry()
+
+
+def test_a_trials_frame_comes_back_whole(lab: tp.Lab, tmp_path: Path) -> None:
+    rows = [
+        *ROWS,
+        {"case_id": "c3", "model": "a", "prompt_protocol": "hermes", "input": "?", "raw": "a\ud800b \\ud800"},
+    ]
+    run = lab.ingest(rows, tools=[TOOL])
+    frame = run.frame(policies=("safe", "middleware"))
+    frame.to_parquet(tmp_path / "trials.parquet")
+    with tp.Lab(tmp_path / "other.db") as other:
+        again = other.ingest(tmp_path / "trials.parquet")
+        assert outcomes(again) == outcomes(run)
+        assert again.trials()[-2].completion.raw == "a\ud800b \\ud800"
+        assert {s.name: s.count for s in again.plan.cases.skipped} == {"copies": 4}
+        assert [c.metadata for c in again.plan.cases] == [c.metadata for c in run.plan.cases]
+
+
+# names
+
+
+def test_common_names_are_understood(lab: tp.Lab) -> None:
+    row = {
+        "custom_id": "q1", "Prompt": "Weather?", "Model-Name": "m", "completion": RIGHT, "category": "easy",
+        "tools_json": json.dumps([TOOL]), "input_tokens": 3, "output_tokens": 4, "when": "today",
+        "protocol": "json_mix",
+    }  # fmt: skip
+    trial = lab.ingest([row]).trials()[0]
+    assert (trial.case_id, trial.model, trial.prompt_protocol, trial.case.input) == ("q1", "m", "hermes", "Weather?")
+    assert trial.completion is not None
+    assert (trial.completion.prompt_tokens, trial.completion.completion_tokens) == (3, 4)
+    assert trial.case.metadata == {"category": "easy", "when": "today"}
+    assert trial.result is not None
+    assert trial.result.calls[0].valid
+
+
+def test_columns_are_named_and_left_out(lab: tp.Lab) -> None:
+    rows = [{"said": RIGHT, "text": "a note", "id": 7, "who": "x"}]
+    run = lab.ingest(rows, columns={"said": "raw", "text": "metadata_note", "who": None}, model="m", protocol="hermes")
+    trial = run.trials()[0]
+    assert (trial.case_id, trial.model, trial.case.metadata) == ("7", "m", {"note": "a note"})
+    assert trial.completion is not None
+    assert trial.completion.raw == RIGHT
+    assert lab.ingest(rows, columns={"said": "raw"}, others="drop").plan.cases[0].metadata == {}
+
+
+def test_a_name_of_ours_goes_before_one_that_is_like_it(lab: tp.Lab) -> None:
+    run = lab.ingest([{"Model": "no", "model": "yes", "output": "x"}], columns={"Model": None})
+    assert run.trials()[0].model == "yes"
+    with pytest.raises(BadCase, match="two columns"):
+        lab.ingest([{"raw": "x", "RAW": "y"}])
+
+
+def test_the_text_of_a_column_goes_before_that_of_the_response(lab: tp.Lab) -> None:
+    trial = lab.ingest([{"raw": RIGHT, "response": response("what a client made of it")}]).trials()[0]
+    assert trial.completion is not None
+    assert (trial.completion.raw, trial.completion.prompt_tokens) == (RIGHT, 7)
+
+
+def test_rows_without_an_id_share_a_case_by_their_input(lab: tp.Lab) -> None:
+    rows = [{"prompt": p, "output": o, "model": m} for p in "xy" for m, o in (("a", "1"), ("b", "2"))]
+    run = lab.ingest(rows)
+    assert len(run.plan.cases) == 2
+    assert len(run.plan.items) == 4
+    bare = lab.ingest([{"output": "1"}, {"output": "2"}])
+    assert [c.id for c in bare.plan.cases] == ["row-1", "row-2"]
+
+
+BAD_ARGUMENTS: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+    (pd.DataFrame({"a": [1]}), {}, BadCase, "no column holds the answers"),
+    (pd.DataFrame({"raw": ["x"]}), {"columns": {"nope": "raw"}}, BadCase, "no such column"),
+    (ROWS, {"columns": {"nope": "metadata_x"}}, BadCase, "no row has this column"),
+    (ROWS, {"columns": {"raw": "text"}}, BadOptions, "not known"),
+    (ROWS, {"errors": "ignore"}, BadOptions, "what becomes of bad rows"),
+    ([{"raw": "x", "extra": 1}], {"others": "error"}, BadCase, "unknown column"),
+    (ROWS, {"protocol": "hermse"}, UnknownProtocol, "no protocol of this name"),
+    (ROWS, {"tools": [3]}, BadToolSpec, "no tool definition"),
+    (ROWS, {"split": "train"}, BadOptions, "has splits"),
+    ([], {}, BadCase, "there are no answers"),
+    (3, {}, BadCase, "neither a path nor a list of rows"),
+    ("nowhere.jsonl", {}, UnreadableInput, "no such file"),
+    ("nowhere.sse", {}, UnreadableInput, "no such file"),
+    ([{"format": "toolparse-recording", "version": 1}], {}, UnreadableInput, "recording of this package"),
+]
+
+
+@pytest.mark.parametrize(("source", "how", "error", "message"), BAD_ARGUMENTS)
+def test_bad_arguments(source: Any, how: dict[str, Any], error: type[Exception], message: str, lab: tp.Lab) -> None:
+    with pytest.raises(error, match=message):
+        lab.ingest(source, **how)
+    assert lab.runs() == []
+
+
+# response objects
+
+RESPONSES: list[tuple[str, Any]] = [
+    ("a response", response()),
+    ("a choice", response()["choices"][0]),
+    ("objects", as_objects(response())),
+    ("a list of them", [response()]),
+    ("rows with one", [{"response": response()}]),
+    ("rows with its JSON", [{"response": json.dumps(response())}]),
+    ("objects in a frame", pd.DataFrame({"response": [response()]})),
+    ("a line of a batch", [{"id": "b1", "custom_id": "q", "response": {"status_code": 200, "body": response()}, "error": None}]),  # noqa: E501
+    ("a line of another's batch", [{"custom_id": "q", "result": {"type": "succeeded", "message": {
+        "type": "message", "role": "assistant", "content": [{"type": "text", "text": RIGHT}],
+        "stop_reason": "end_turn"}}}]),
+    ("a text completion", {"object": "text_completion", "choices": [{"text": RIGHT, "finish_reason": "stop"}]}),
+    ("the Responses interface", {"object": "response", "status": "completed", "output": [
+        {"type": "message", "content": [{"type": "output_text", "text": RIGHT}]}]}),
+    ("Anthropic", {"type": "message", "role": "assistant", "content": [{"type": "text", "text": RIGHT}],
+                   "stop_reason": "end_turn"}),
+    ("an event stream", sse(RIGHT[:20], RIGHT[20:])),
+    ("rows with one stream", [{"raw": sse(RIGHT[:20], RIGHT[20:])}]),
+    ("chunks", [json.loads(line[6:]) for line in sse(RIGHT[:9], RIGHT[9:]).split("\n") if line.startswith("data: {")]),
+    ("a text", [RIGHT]),
+    ("an exported trace", [{"input": "Weather?", "output": message(RIGHT)}]),
+    ("an exported trace as text", pd.DataFrame({"input": ["Weather?"], "output": [json.dumps(message(RIGHT))]})),
+    ("data for training", [{"messages": [{"role": "user", "content": "Weather?"}, message(RIGHT)]}]),
+    ("litellm's log", [{"id": "x", "model": "m", "messages": [{"role": "user", "content": "?"}], "status": "success",
+                        "response": response(), "model_parameters": {"temperature": 0}, "error_str": None}]),
+    ("chunks as text", [{"response": json.dumps([
+        {"choices": [{"delta": {"content": RIGHT}, "finish_reason": "stop"}]}])}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [s for _, s in RESPONSES], ids=[n for n, _ in RESPONSES])
+def test_every_shape_of_an_answer(source: Any, lab: tp.Lab) -> None:
+    run = lab.ingest(source, tools=[TOOL], protocol="hermes")
+    trial = run.trials()[0]
+    assert len(run.trials()) == 1
+    assert trial.completion is not None
+    assert trial.completion.raw == RIGHT
+    assert trial.result is not None
+    assert trial.result.calls[0].arguments == {"city": "Oslo", "days": 3}
+    assert lab.ingest(source, tools=[TOOL], protocol="hermes").run_id == run.run_id
+
+
+def test_a_response_says_who_and_how_much(lab: tp.Lab) -> None:
+    trial = lab.ingest(response(reasoning_content="hm")).trials()[0]
+    c = trial.completion
+    assert c is not None
+    assert (trial.model, c.prompt_tokens, c.completion_tokens, c.reasoning) == ("gpt-x", 7, 5, "hm")
+    assert (c.finish_reason, c.fidelity, c.endpoint_kind) == ("stop", "sdk", "chat_text")
+
+
+def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
+    rows = [{"case_id": f"{n}", "response": native(a)} for n, a in enumerate(['{"city": "Oslo"}', '{"city": "Oslo'])]
+    run = lab.ingest(rows, tools=[TOOL], protocol="hermes")
+    assert {t.parse_protocol for t in run.trials()} == {"openai_json"}
+    assert list(run.calls_df()["valid"]) == [True, False]
+    frame = run.frame()
+    assert set(frame["endpoint_kind"]) == {"native_tools"}
+    assert set(frame["prompt_protocol"]) == {"native"}
+    with tp.Lab(":memory:") as other:
+        again = other.ingest(frame)
+        assert again.run_id == run.run_id
+        same = ["case_id", "raw", "endpoint_kind", "prompt_protocol", "parse_protocol", "outcome", "prompt_tokens"]
+        pd.testing.assert_frame_equal(again.frame()[same], frame[same])
+
+
+def test_a_text_that_looks_like_an_object_is_a_text(lab: tp.Lab) -> None:
+    texts = ["Completion(id=3)", "ModelResponse(of='the town')", '{"choices": ["a"]}', '{"error": "none"}', "data: x"]
+    run = lab.ingest([{"case_id": t, "raw": t} for t in texts])
+    assert {t.completion.raw for t in run.trials() if t.completion} == set(texts)
+
+
+def test_a_table_of_messages(lab: tp.Lab) -> None:
+    calls = native('{"city": "Oslo"}')["choices"][0]["message"]["tool_calls"]
+    frame = pd.DataFrame({"content": [None, RIGHT], "tool_calls": [json.dumps(calls), None], "case_id": ["a", "b"]})
+    run = lab.ingest(frame, tools=[TOOL], protocol="hermes")
+    assert [t.parse_protocol for t in run.trials()] == ["openai_json", "hermes"]
+    assert list(run.calls_df()["arguments_json"]) == ['{"city":"Oslo"}', '{"city":"Oslo","days":3}']
+
+
+def test_every_choice_is_a_trial(lab: tp.Lab) -> None:
+    several = response()
+    several["choices"] = [{"index": n, "message": message(t), "finish_reason": "stop"} for n, t in enumerate("abc")]
+    run = lab.ingest([{"case_id": "c", "trial": 0, "response": several}])
+    assert [(t.trial, t.completion.raw) for t in run.trials() if t.completion] == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_models_that_the_lab_knows_are_those_of_the_rows(lab: tp.Lab) -> None:
+    known = tp.Model("hosted_vllm/x", api_base="http://127.0.0.1:9/v1")
+    lab.plan([{"id": "a", "input": "x"}], {"a": known}, ["hermes"])
+    assert lab.ingest(ROWS).plan.models == {"a": known, "b": tp.Model("b")}
+
+
+def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
+    request = {
+        "model": "gpt-x", "messages": [{"role": "user", "content": "Weather?"}], "temperature": 0.5,
+        "tools": [{"type": "function", "function": TOOL}], "headers": {"Authorization": "Bearer sk-planted-1234567"},
+    }  # fmt: skip
+    rows = [
+        {"request": request, "response": native('{"city": "Oslo"}')},
+        {"request": request, "response": response("No")},
+    ]
+    run = lab.ingest(rows)
+    assert len(run.plan.cases) == 1
+    assert run.plan.cases[0].input == request["messages"]
+    assert [t.trial for t in run.trials()] == [0, 1]
+    assert {t.parse_protocol for t in run.trials()} == {"openai_json"}, "tools were offered, so that text is no call"
+    sent = run.trials()[0].request
+    assert sent["params"]["temperature"] == 0.5
+    assert "planted" not in json.dumps(sent)
+
+
+def test_dumps_of_streams(lab: tp.Lab, tmp_path: Path) -> None:
+    (tmp_path / "b.sse").write_text(sse("one") + sse("two"))
+    (tmp_path / "a.sse").write_text(sse(RIGHT[:30], finish=None, done=False))
+    (tmp_path / "notes.txt").write_text("no stream")
+    run = lab.ingest(tmp_path, tools=[TOOL], protocol="hermes")
+    assert [t.case_id for t in run.trials()] == ["a", "b", "b-2"]
+    cut, whole, _ = (t.completion for t in run.trials())
+    assert cut is not None
+    assert whole is not None
+    assert (cut.ok, cut.cut, cut.error_kind, cut.raw) == (False, True, "cut_stream", RIGHT[:30])
+    assert (whole.ok, whole.cut, whole.fidelity, whole.stream) == (True, False, "wire", True)
+    assert [c.text for c in whole.chunks] == ["one"]
+    assert outcomes(lab.ingest(tmp_path / "a.sse"))[0][2] == "provider_error"
+
+
+# failed calls
+
+FAILURES: list[tuple[dict[str, Any], tuple[str, str]]] = [
+    ({"error": "rate_limited", "error_message": "slow down"}, ("rate_limited", "slow down")),
+    ({"error": "boom"}, ("other", "boom")),
+    ({"error": {"code": "server_error", "message": "500"}}, ("server_error", "500")),
+    ({"error": '{"message": "500"}'}, ("other", "500")),
+    ({"status": "error", "error_message": "gone"}, ("other", "gone")),
+    ({"result": {"type": "errored", "error": {"type": "overloaded", "message": "later"}}}, ("other", "later")),
+    ({"response": {"error": {"message": "no quota", "type": "insufficient_quota"}}}, ("other", "no quota")),
+    ({"error": "key sk-abcdefghijkl is wrong"}, ("other", "key [redacted] is wrong")),
+]
+
+
+@pytest.mark.parametrize(("row", "error"), FAILURES)
+def test_failed_calls_are_failures_of_the_provider(row: dict[str, Any], error: tuple[str, str], lab: tp.Lab) -> None:
+    run = lab.ingest([{"case_id": "c", **row}])
+    trial = run.trials()[0]
+    assert trial.completion is not None
+    assert (trial.completion.error_kind, trial.completion.error_message) == error
+    assert trial.outcome == "provider_error"
+    assert run.summary is not None
+    assert run.summary.failed == 1
+    again = lab.ingest([{"case_id": "c", **row}])
+    assert again.run_id == run.run_id
+    assert len(lab.store.history(run.plan.items[0].key)) == 1
+
+
+TIMES: list[tuple[Any, str]] = [
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+    (1767323045, "2026-01-02T03:04:05.000+00:00"),
+    (1767323045123, "2026-01-02T03:04:05.123+00:00"),
+    (pd.Timestamp("2026-01-02"), "2026-01-02T00:00:00"),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), TIMES)
+def test_times(given: Any, kept: str, lab: tp.Lab) -> None:
+    assert list(lab.ingest([{"output": "x", "timestamp": given}]).frame()["created"]) == [kept]
+
+
+# bad rows
+
+BAD_ROWS: list[tuple[Any, str]] = [
+    (3, "no answer of a model"),
+    ({"model": "a"}, "there is no answer"),
+    ({"raw": None}, "there is no answer"),
+    ({"response": {"strange": 1}}, "no answer of a model"),
+    ({"response": "ModelResponse(id='x', choices=[])"}, "printed form"),
+    ({"choices": [{"delta": {"content": "x"}}]}, "a piece of a stream"),
+    ({"raw": "x", "prompt_protocol": "https"}, "no protocol of this name"),
+    ({"raw": "x", "tools": "[{"}, "tools cannot be read"),
+    ({"raw": "x", "tools": [3]}, "tools cannot be read: this is no tool definition"),
+    ({"raw": "x", "target": "get_weather(Oslo)"}, "target of case"),
+    ({"raw": "x", "trial": -1}, "a trial is a number"),
+    ({"raw": "x", "latency": "fast"}, "this is no number"),
+    ({"raw": "x", "prompt_tokens": 1.5}, "no whole number"),
+    ({"raw": "x", "prompt_tokens": 10**400}, "no whole number"),
+    ({"raw": "x", "trial": 2**40}, "no whole number"),
+    ({"raw": "x", "note": {1, 2}}, "not JSON"),
+    ({"raw": "x", "case_id": "a\0"}, "no database holds"),
+    ({"raw": "x", "model": "a\ud800"}, "a model is a name"),
+    ({"raw": "x", "model": 3}, "a model is a name"),
+    ({"raw": "x", "request": [1]}, "the request is no object"),
+    ({"case_id": "c1", "raw": "x", "target": []}, "has another target"),
+    ({"case_id": "c1", "raw": "x", "input": "other"}, "has another input"),
+    ({**ROWS[0], "trial": 0, "raw": "another answer"}, "is there already"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), BAD_ROWS)
+def test_bad_rows_name_their_place_and_are_skipped_when_asked(row: Any, message: str, lab: tp.Lab) -> None:
+    with pytest.raises(BadCase) as e:
+        lab.ingest([*ROWS, row])
+    assert message in e.value.message
+    assert e.value.line == 4
+    run = lab.ingest([*ROWS, row], errors="skip")
+    assert len(run.trials()) == 3
+    assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("rows that cannot be read", 1)]
+    assert "rows that cannot be read 1" in repr(run)
+
+
+def test_all_bad_rows_at_once_with_their_lines(lab: tp.Lab, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"raw": "x"}\n{\n{"raw": 3}\n', "utf-8")
+    with pytest.raises(BadCase, match="2 of 3 rows") as e:
+        lab.ingest(path)
+    assert [r.line for r in e.value.rows] == [2, 3]
+    assert lab.runs() == []
+
+
+# again and again
+
+
+def test_the_same_rows_again_add_nothing(lab: tp.Lab) -> None:
+    first = lab.ingest(ROWS[:2])
+    second = lab.ingest(ROWS[:2])
+    grown = lab.ingest(ROWS)
+    assert second.run_id == first.run_id
+    assert grown.run_id != first.run_id
+    assert first.summary is not None
+    assert second.summary is not None
+    assert grown.summary is not None
+    assert [(r.summary.done, r.summary.cached) for r in (first, second, grown) if r.summary] == [(2, 0), (0, 2), (1, 2)]
+    assert {len(lab.store.history(i.key)) for i in grown.plan.items} == {1}
+    assert len(lab.runs()) == 2
+
+
+def test_another_target_is_another_run_of_the_same_answers(lab: tp.Lab) -> None:
+    first = lab.ingest(ROWS)
+    other = lab.ingest([{**r, "target": []} if r["case_id"] == "c1" else r for r in ROWS])
+    assert other.run_id != first.run_id
+    assert {i.key for i in other.plan.items} == {i.key for i in first.plan.items}
+    assert outcomes(other) != outcomes(first)
+
+
+def test_repetitions_are_numbered_and_copies_are_left_out(lab: tp.Lab) -> None:
+    row = {"case_id": "c", "output": "same"}
+    assert [t.trial for t in lab.ingest([row, row, row]).trials()] == [0, 1, 2]
+    numbered = lab.ingest([{**row, "trial": n} for n in (0, 1, 1)])
+    assert [t.trial for t in numbered.trials()] == [0, 1]
+    assert [(s.name, s.count) for s in numbered.plan.cases.skipped] == [("copies", 1)]
+
+
+def test_a_row_without_a_number_comes_behind_those_that_have_one(lab: tp.Lab) -> None:
+    rows = [{"case_id": "c", "output": "x", "trial": 3}, {"case_id": "c", "output": "y", "trial": 0}]
+    run = lab.ingest([*rows, {"case_id": "c", "output": "z"}])
+    assert {t.trial: t.completion.raw for t in run.trials() if t.completion} == {3: "x", 0: "y", 4: "z"}
+
+
+# cases
+
+
+def test_cases_that_are_given_say_tools_and_targets(lab: tp.Lab) -> None:
+    cases = tp.load_cases([{"id": r["case_id"], **{k: r[k] for k in ("input", "tools", "target")}} for r in ROWS[1:]])
+    rows = [{"case_id": "c1", "output": RIGHT}, {"prompt": "Hello!", "output": "Hi"}]
+    assert outcomes(lab.ingest(rows, cases=cases, protocol="hermes", model="m")) == [
+        ("c1", "m", "correct"), ("c2", "m", "abstained_correctly"),
+    ]  # fmt: skip
+    with pytest.raises(BadCase, match="there is no such case"):
+        lab.ingest([{"case_id": "c9", "output": "x"}], cases=cases)
+
+
+def test_what_later_rows_say_of_a_case_is_added(lab: tp.Lab) -> None:
+    rows = [
+        {"case_id": "c", "output": RIGHT, "at": 1, "lang": "en"},
+        {"case_id": "c", "output": RIGHT, "at": 2, "target": WANTED, "tools": [TOOL]},
+    ]
+    run = lab.ingest(rows, protocol="hermes")
+    assert [t.outcome for t in run.trials()] == ["correct", "correct"]
+    assert run.plan.cases[0].metadata == {"lang": "en"}
+    assert "metadata at 1: it differs" in repr(run)
+
+
+def test_arms_of_one_protocol_stay_apart(lab: tp.Lab) -> None:
+    rows = [{"case_id": "c", "arm": arm, "prompt_protocol": "hermes", "output": RIGHT} for arm in ("short", "long")]
+    run = lab.ingest(rows, tools=[TOOL])
+    assert [t.arm for t in run.trials()] == ["short", "long"]
+    assert set(run.report().frame["arm"]) == {"short", "long"}
+
+
+# keys
+
+
+def test_no_key_reaches_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_API_KEY", "planted-in-the-environment")
+    rows = [{
+        "case_id": "c", "output": "x", "api_key": "planted-column", "metadata": {"authorization": "planted-metadata"},
+        "error_message": "Bearer planted-message-123", "note": "planted-in-the-environment",
+        "request": {"model": "m", "messages": [], "extra_headers": {"x-api-key": "planted-header"},
+                    "user": "planted-in-the-environment"},
+    }]  # fmt: skip
+    path = tmp_path / "runs.db"
+    with tp.Lab(path) as lab:
+        run = lab.ingest(rows, errors="skip")
+        frame = run.frame()
+        stored = json.dumps([dict(run.trials()[0].request), lab.store.run(run.run_id).plan])
+        assert "column api_key 1" in repr(run)
+    assert "planted" not in stored
+    assert "planted" not in frame.to_json()
+    assert not [p for p in tmp_path.iterdir() if b"planted" in p.read_bytes()]

@@ -1,0 +1,186 @@
+"""How an endpoint is treated, told by numbers alone: no clock runs here and nothing is sent."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolparse_lab.runner.lane import Breaker, Lane, Question, Window
+from toolparse_lab.runner.types import Completion, Model, Request
+
+MODEL = Model("openai/m", max_connections=4, max_retries=2)
+REQUEST = Request(MODEL, "m", ({"role": "user", "content": "hi"},))
+
+
+def failed(kind: str, **response: object) -> Completion:
+    return Completion("k", status="error", error_kind=kind, response=response or None)
+
+
+ROWS: list[tuple[str, Sequence[tuple[float, str | None]], bool, str | None]] = [
+    # (what it is, (second, error kind or None for an answer) …, down, lost)
+    ("two are no pattern", [(0, "timeout"), (0, "timeout")], False, None),
+    ("three in a row", [(0, "timeout")] * 3, True, None),
+    ("an answer between", [(0, "timeout"), (0, "timeout"), (1, None), (2, "timeout")], False, None),
+    ("an answer of another kind", [(0, "timeout"), (0, "timeout"), (1, "bad_request"), (2, "timeout")], False, None),
+    ("a rate limit is no answer", [(0, "timeout"), (0, "timeout"), (1, "rate_limited"), (2, "timeout")], True, None),
+    ("refused for good", [(0, "auth")] * 3, False, "auth"),
+    ("an unknown name", [(0, "not_found")] * 3, False, "not_found"),
+    ("back after a pause", [(0, "connection")] * 3 + [(1, None)], False, None),
+    ("those that were sent before do not count", [(0, "connection")] * 16, True, None),
+    (
+        "nobody answers",
+        [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 6)],
+        False,
+        "connection",
+    ),
+    ("one pause more", [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 5)], True, None),
+    ("a hung one costs more to ask", [(0, "timeout")] * 3 + [(9, "timeout"), (99, "timeout")], False, "timeout"),
+    ("the key is refused when it is back", [(0, "connection")] * 3 + [(5, "auth")], False, "auth"),
+    ("back, and gone again", [(0, "connection")] * 3 + [(1, None)] + [(2, "connection")] * 3, True, None),
+]
+
+
+@pytest.mark.parametrize(("what", "events", "down", "lost"), ROWS, ids=[r[0] for r in ROWS])
+def test_a_breaker(what: str, events: Sequence[tuple[float, str | None]], down: bool, lost: str | None) -> None:
+    breaker = Breaker(3)
+    for now, kind in events:
+        breaker.note(kind, now)
+    assert (breaker.down and not breaker.lost, breaker.lost) == (down, lost)
+
+
+def test_a_breaker_that_never_gives_up() -> None:
+    breaker = Breaker(0)
+    for now in range(1000):
+        breaker.note("auth", now)
+        breaker.exhausted()
+    assert (breaker.down, breaker.lost) == (False, None)
+
+
+def test_pauses_double() -> None:
+    lane = Lane.of(MODEL, 2)
+    pauses = []
+    now = 0.0
+    lane.note(failed("connection"), now)
+    assert lane.pause(now) == 0
+    while not lane.breaker.lost:
+        lane.note(failed("connection"), now)
+        if not lane.breaker.lost:
+            pauses.append(lane.pause(now))
+            now += pauses[-1]
+    assert len(pauses) == 5
+    assert all(2**n <= pause <= 2**n * 1.1 for n, pause in enumerate(pauses))
+
+
+def test_a_lane_that_is_down_sends_one_call_at_a_time() -> None:
+    lane = Lane.of(MODEL, 2)
+    assert lane.limit == 4
+    lane.note(failed("server_error"), 0)
+    lane.note(failed("server_error"), 0)
+    assert lane.limit == 1
+    lane.note(Completion("k"), 1)
+    assert lane.limit == 4
+
+
+def test_a_quota_that_is_used_up_ends_a_lane() -> None:
+    lane = Lane.of(MODEL, 2)
+    lane.breaker.exhausted()
+    lane.note(Completion("k"), 0)
+    lane.breaker.exhausted()
+    assert lane.breaker.lost is None
+    lane.breaker.exhausted()
+    assert lane.breaker.lost == "rate_limited"
+
+
+def test_a_replay_says_nothing_of_an_endpoint() -> None:
+    lane = Lane.of(MODEL, 1)
+    lane.note(Completion("k", status="error", error_kind="auth", fidelity="replayed"), 0)
+    assert lane.breaker.lost is None
+    asked_again = Completion("k", status="error", error_kind="timeout", fidelity="replayed")
+    assert lane.wait_before_retry(Question(REQUEST.key, REQUEST, 1, 1), asked_again, 1, 0) is None
+
+
+WAITS: list[tuple[str, int, dict[str, object], tuple[float, float] | None]] = [
+    ("timeout", 1, {}, (0.25, 0.5)),
+    ("server_error", 2, {}, (0.5, 1.0)),
+    ("cut_stream", 2, {}, (0.5, 1.0)),
+    ("rate_limited", 1, {"retry_after": 7.0}, (7.0, 7.0)),
+    ("server_error", 1, {"retry_after": 7}, (7.0, 7.0)),
+    ("rate_limited", 1, {"retry_after": 0.0}, (0.25, 0.5)),
+    ("rate_limited", 1, {"retry_after": 3600.0}, None),
+    ("timeout", 3, {}, None),
+    ("auth", 1, {}, None),
+    ("bad_request", 1, {}, None),
+    ("context_overflow", 1, {}, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "tries", "response", "between"), WAITS)
+def test_waiting_before_a_retry(
+    kind: str, tries: int, response: dict[str, object], between: tuple[float, float] | None
+) -> None:
+    lane = Lane.of(MODEL, 10)
+    wait = lane.wait_before_retry(Question(REQUEST.key, REQUEST, tries, tries), failed(kind, **response), 0.5, 100.0)
+    if between is None:
+        assert wait is None
+        return
+    assert wait is not None
+    assert between[0] <= wait <= between[1]
+    # A rate limit holds for the whole endpoint, other failures for the question alone.
+    assert (lane.pause(100.0) > 0) == (kind == "rate_limited" and response["retry_after"] != 0)
+
+
+def test_waits_differ() -> None:
+    lane = Lane.of(MODEL, 10)
+    waits = {lane.wait_before_retry(Question(REQUEST.key, REQUEST, 1, 1), failed("timeout"), 0.5, 0) for _ in range(20)}
+    assert len(waits) > 10
+
+
+def test_a_number_of_connections_is_kept() -> None:
+    window = Window(4)
+    for _ in range(100):
+        window.answered(0.1)
+    window.crowded(0)
+    assert window.size == 4
+
+
+def test_an_adaptive_window_grows_until_it_is_crowded_and_halves_once_a_round() -> None:
+    window = Window(4, adaptive=True)
+    for _ in range(28):
+        window.answered(0.1)
+    assert window.size == 32  # doubled with each round
+    window.crowded(10.0)
+    window.crowded(10.1)  # of the same round
+    assert window.size == 16
+    for _ in range(16):
+        window.answered(0.1)
+    assert window.size == pytest.approx(17, abs=0.1)  # from now on one a round
+    window.crowded(20.0)
+    assert window.size == pytest.approx(8.5, abs=0.1)
+    for second in range(30, 60):
+        window.crowded(second)
+    assert window.size == 1
+
+
+def test_an_adaptive_window_stops_where_answers_take_longer() -> None:
+    window = Window(4, adaptive=True)
+    sizes = []
+    for _ in range(3000):
+        window.answered(0.05 * max(1.0, window.size / 10))  # a server that works on ten at a time
+        sizes.append(window.size)
+    assert min(sizes[200:]) > 10
+    assert max(sizes) < 45
+
+
+def test_an_adaptive_window_has_an_end() -> None:
+    window = Window(4, adaptive=True)
+    for _ in range(10_000):
+        window.answered(0.1)
+    assert window.size == 128
+
+
+def test_lanes_of_two_aliases_take_the_more_generous_limit() -> None:
+    lane = Lane.of(MODEL, 10)
+    lane.join("a", Model("openai/m", max_connections=9))
+    assert lane.limit == 9
+    lane.join("b", Model("openai/m", max_connections="adaptive"))
+    assert (lane.limit, lane.window.adaptive) == (9, True)
+    assert Lane.of(Model("toolparse-local/smollm2-135m", max_connections="adaptive"), 10).limit == 1
