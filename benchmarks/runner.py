@@ -1,0 +1,225 @@
+"""CPU time of the runner over a bare loop of litellm, in one run: per call, and per stream of 46 chunks.
+
+Run with `python benchmarks/runner.py [--calls 5000] [--streams 500] [--inspect PYTHON]`. The endpoint is a mock in a
+process of its own, and only the client's CPU time counts. Blocks of both take turns; what counts is the median of
+the blocks' ratios. The runner's part holds everything a run does: its plan is recorded, each answer is on disk before
+the next step, and the same number of connections is open. `--inspect` names the interpreter of an environment with
+inspect-ai (`python -m venv DIR; DIR/bin/pip install inspect-ai openai`), which then asks the same questions.
+Goals: a call at most 15 % over litellm alone, a stream 10 %.
+
+`--faults` asks 5,000 questions of an endpoint that fails in every way there is, and checks what was recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from toolparse_lab.runner.litellm_door import litellm_module
+from toolparse_lab.runner.loop import run_sync
+from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.runner.store import Store
+from toolparse_lab.runner.types import Model, PlanItem, Request
+
+SYSTEM = "You are a careful assistant. Call tools only where they help. " * 24  # about what three tools take
+ANSWER = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>'
+STREAMED = (ANSWER + " That is what I would ask. " * 9)[: 4 * 44]  # 44 pieces, one opening and one finish part
+ROUNDS = 10
+
+
+def serve(pipe: Connection, latency: float) -> None:
+    from tests.mock_openai import MockOpenAI
+
+    with MockOpenAI(latency=latency, keep=False) as mock:
+        pipe.send(mock.url)
+        pipe.recv()
+
+
+@contextmanager
+def endpoint(latency: float = 0.005) -> Iterator[str]:
+    """The address of a mock endpoint in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    server = context.Process(target=serve, args=(there, latency), daemon=True)
+    server.start()
+    try:
+        yield here.recv()
+    finally:
+        here.send(None)
+        server.join(5)
+
+
+def questions(model: Model, texts: list[str], *, stream: bool) -> list[Request]:
+    return [
+        Request(
+            model,
+            "m",
+            ({"role": "system", "content": SYSTEM}, {"role": "user", "content": text}),
+            {"temperature": 0, "max_tokens": 256, "seed": 0},
+            (),
+            stream,
+        )
+        for text in texts
+    ]
+
+
+async def bare(requests: list[Request], connections: int) -> None:
+    """The loop that one would write without this package."""
+    litellm = litellm_module()
+    gate = asyncio.Semaphore(connections)
+
+    async def ask(request: Request) -> None:
+        async with gate:
+            answer = await litellm.acompletion(
+                model=request.model.name,
+                messages=[dict(m) for m in request.messages],
+                api_base=request.model.api_base,
+                api_key="k",
+                stream=request.stream,
+                timeout=60,
+                max_retries=0,
+                **request.params,
+                **({"stream_options": {"include_usage": True}} if request.stream else {}),
+            )
+            if request.stream:
+                text = "".join([c.choices[0].delta.content or "" async for c in answer if c.choices])
+            else:
+                text = answer.choices[0].message.content
+            assert text
+
+    await asyncio.gather(*map(ask, requests))
+
+
+async def recorded(requests: list[Request], store: Store) -> Summary:
+    items = [PlanItem(str(n), "m", r.key) for n, r in enumerate(requests)]
+    run_id = store.begin_run({}, items, requests=requests)
+    return await run_requests(requests, store, run_id=run_id, progress=False)
+
+
+def cpu(work: Callable[[], Awaitable[Any]]) -> float:
+    began = time.process_time()
+    run_sync(work())  # type: ignore[arg-type]
+    run_sync(asyncio.sleep(0.2))  # litellm logs its calls a little later, which belongs to them
+    return time.process_time() - began
+
+
+def compare(url: str, count: int, connections: int, store: Store, *, stream: bool) -> float:
+    """Prints the milliseconds of a call; returns how much more the runner takes, as a share."""
+    model = Model("openai/m", api_base=url, api_key="k", max_connections=connections, timeout=60, price=(0, 0))
+    said = STREAMED if stream else ANSWER
+    size = max(1, count // ROUNDS)
+    contestants: dict[str, Callable[[list[Request]], Awaitable[Any]]] = {
+        "litellm alone": lambda asked: bare(asked, connections),
+        "runner": lambda asked: recorded(asked, store),
+    }
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for n in range(-1, ROUNDS):
+        asked = questions(model, [f"no={n}.{i} say={said}" for i in range(size if n >= 0 else 20)], stream=stream)
+        # Each goes first every other time, so that neither always finds the other's memory warm.
+        for name in sorted(contestants, reverse=bool(n % 2)):
+            took = cpu(lambda name=name, asked=asked: contestants[name](asked))  # type: ignore[misc]
+            if n >= 0:  # the first block opens connections and imports what is imported late
+                times[name].append(took)
+    ratios = sorted(ours / alone - 1 for ours, alone in zip(times["runner"], times["litellm alone"], strict=True))
+    for name, taken in times.items():
+        print(f"  {name:14} {statistics.median(taken) / size * 1000:6.2f} ms")
+    print(f"  runner over litellm: median {statistics.median(ratios):+.1%} ({ratios[0]:+.1%} to {ratios[-1]:+.1%})")
+    return statistics.median(ratios)
+
+
+def beside(python: str, url: str, count: int, connections: int) -> None:
+    """The same questions by inspect-ai, in its own interpreter, which measures itself."""
+    script = Path(__file__).with_name("runner_inspect.py")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [python, str(script), url, str(count), str(connections), SYSTEM, ANSWER],
+            capture_output=True, text=True, cwd=folder, check=False,
+        )  # fmt: skip
+    print("  " + (done.stdout.strip().splitlines() or [done.stderr.strip()[-400:] or "no answer"])[-1])
+
+
+FAULTS = {
+    "": 80,
+    "status=429 after=0.05 times=1 ": 5,
+    "status=500 times=1 ": 5,
+    "status=500 ": 1,
+    "status=401 ": 0,
+    "cut=3 ": 2,
+    "abort=2 gap=0.05 ": 2,
+    "size=20 gap=0.01 ": 4,
+    "hang ": 1,
+}
+"""What the endpoint is told to do -> how many of a hundred questions say so."""
+
+
+def faults(url: str, count: int, connections: int, store: Store) -> bool:
+    """Whether all that went wrong was recorded as what it was, and all that could be had was had."""
+    model = Model(
+        "openai/m", api_base=url, api_key="k", max_connections=connections, timeout=5, max_retries=1, price=(0, 0)
+    )
+    orders = [order for order, share in FAULTS.items() for _ in range(share)]
+    asked = [
+        questions(model, [f"{orders[n % 100]}no={n} say={ANSWER}"], stream=n // 100 % 2 == 1)[0] for n in range(count)
+    ]
+    began = time.monotonic()
+    summary = run_sync(recorded(asked, store))
+    wanted: Counter[str] = Counter()
+    for n in range(count):
+        order, stream = orders[n % 100].strip(), n // 100 % 2 == 1
+        kind = {"status=500": "server_error", "hang": "timeout"}.get(order)
+        if order.startswith(("cut", "abort")) and stream:
+            kind = "cut_stream"
+        wanted[kind or "ok"] += 1
+    found = Counter({"ok": summary.done, **summary.failures})
+    # One that broke before anything of it was read is no stream that was cut.
+    found["cut_stream"] += found.pop("connection", 0)
+    print(f"  {summary}")
+    print(f"  as told: {found == wanted} {dict(found)}; {time.monotonic() - began:.0f} s")
+    return found == wanted
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--calls", type=int, default=5000)
+    options.add_argument("--streams", type=int, default=500)
+    options.add_argument("--connections", type=int, default=16)
+    options.add_argument("--inspect", help="the interpreter of an environment with inspect-ai")
+    options.add_argument("--faults", action="store_true", help="ask an endpoint that fails in every way")
+    chosen = options.parse_args()
+    met = True
+    with endpoint() as url, tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.db") as store:
+        if chosen.faults:
+            print(f"{chosen.calls} questions to an endpoint that fails: {json.dumps(FAULTS)}")
+            return int(not faults(url, chosen.calls, 4 * chosen.connections, store))
+        for kind, count, goal in (("call", chosen.calls, 0.15), ("stream of 46 chunks", chosen.streams, 0.10)):
+            if not count:
+                continue
+            print(
+                f"CPU time of a {kind}, {count} of them, {chosen.connections} connections (goal: at most {goal:+.0%})"
+            )
+            met &= compare(url, count, chosen.connections, store, stream=kind != "call") <= goal
+        if chosen.inspect and not Path(chosen.inspect).exists():
+            print(f"inspect-ai is skipped: there is no {chosen.inspect}")
+        elif chosen.inspect:
+            print(f"inspect-ai, {chosen.calls} calls")
+            beside(chosen.inspect, url, chosen.calls, chosen.connections)
+    return int(not met)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
