@@ -1,4 +1,5 @@
-"""Writes the pages of docs/ that are made from code. `make docs` runs it; a test holds the pages up to date.
+"""Writes the pages of docs/ that are made from code, and such parts of others. `make docs` runs it; a test holds the
+pages up to date.
 
 python docs/generate.py            writes what changed
 python docs/generate.py --check    writes nothing; exit code 1 names the pages that are out of date
@@ -6,16 +7,23 @@ python docs/generate.py --check    writes nothing; exit code 1 names the pages t
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+HERE = DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))  # the checkout's own package, installed or not
 
-from toolparse_lab.rules import CODES, RULES, Rule  # noqa: E402 - it is found through the line above
+from docs.commands import command_parts  # noqa: E402 - it is found through the line above
+from docs.data_tables import dataset_parts  # noqa: E402
+from docs.frame_tables import frame_parts  # noqa: E402
+from docs.report_tables import report_parts  # noqa: E402
+from docs.tables import write_table  # noqa: E402
+from toolparse_lab.rules import CODES, RULES, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
+_PART = re.compile(r"<!-- made from code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 # Prefix of a rule id -> what such rules change.
 FAMILIES = {
     "rjson": "JSON text",
@@ -35,12 +43,6 @@ STAGES = {
     "foreign": "A protocol object of somebody else's",
     "parser": "The parser itself",
 }
-
-
-def write_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table, line by line."""
-    cells = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in cells]
 
 
 def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, list[str]]]:
@@ -80,7 +82,22 @@ def rules_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"rules.md": rules_page}
+def fill(name: str, parts: Mapping[str, str]) -> str:
+    """A page written by hand, with its parts made anew. A part stands between `<!-- made from code: NAME -->` and
+    `<!-- end -->`; raises KeyError for one that nobody makes, or that the page has no place for."""
+    text = (HERE / name).read_text("utf-8")
+    if missing := set(parts) - set(_PART.findall(text)):
+        raise KeyError(f"{name} has no place for {', '.join(sorted(missing))}")
+    return re.sub(_PART, lambda m: f"<!-- made from code: {m[1]} -->\n{parts[m[1]]}\n<!-- end -->", text)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "rules.md": rules_page,
+    "cli.md": lambda: fill("cli.md", command_parts()),
+    "reports.md": lambda: fill("reports.md", report_parts()),
+    "datasets.md": lambda: fill("datasets.md", dataset_parts()),
+    "frames.md": lambda: fill("frames.md", frame_parts()),
+}
 
 
 def outdated() -> list[str]:

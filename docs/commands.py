@@ -1,0 +1,61 @@
+"""The parts of docs/cli.md that are made from code: commands with their options, settings, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import fields
+
+from docs.tables import write_table
+from toolparse_lab.cli.app import EXIT_CODES, build_parser
+from toolparse_lab.plan_file import KEYS
+from toolparse_lab.runner.types import Model
+from toolparse_lab.settings import MODEL_KEYS, SETTINGS
+
+
+def command_parts() -> dict[str, str]:
+    """Part of the page -> its Markdown."""
+    parts = {
+        "exit codes": write_table(("code", "meaning"), [(f"`{c}`", said) for c, said in EXIT_CODES.items()]),
+        "settings": write_table(
+            ("setting", "environment variable", "default", "meaning"),
+            [(f"`{s.name}`", f"`{s.variable}`", _shown(s.default), s.meaning) for s in SETTINGS.values()],
+        ),
+        "model settings": write_table(("key", "default"), [(f"`{name}`", _default(name)) for name in MODEL_KEYS]),
+        "plan keys": write_table(("key", "meaning"), [(f"`{key}`", said) for key, said in KEYS.items()]),
+        "commands": _commands(),
+    }
+    return {name: "\n".join(lines) for name, lines in parts.items()}
+
+
+def _shown(value: object) -> str:
+    return "–" if value is None else f"`{value}`"
+
+
+def _default(name: str) -> str:
+    defaults: Mapping[str, object] = {f.name: f.default for f in fields(Model)}
+    return "must be there" if name == "name" else _shown(defaults.get(name))
+
+
+def _commands() -> list[str]:
+    parser = build_parser()
+    (sub,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    lines: list[str] = []
+    for name, command in sub.choices.items():
+        examples = [line.strip() for line in str(command.epilog).splitlines()[1:]]
+        options = [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
+        options.sort(key=lambda a: (bool(a.option_strings), "--config" in a.option_strings))
+        lines += ["", f"### `toolparse {name}`", "", str(command.description), "", "```text", *examples, "```"]
+        if options:
+            lines += ["", *write_table(("argument", "meaning"), [_option(a) for a in options])]
+    return lines[1:]
+
+
+def _option(action: argparse.Action) -> tuple[str, str]:
+    choices = ",".join(map(str, action.choices)) if action.choices else ""
+    shown = str(action.metavar or (f"{{{choices}}}" if choices else action.dest.upper()))
+    if not action.option_strings:
+        name = action.metavar or action.dest
+        return f"`[{name}]`" if action.nargs == "?" else f"`{name}`", str(action.help)
+    value = "" if action.nargs == 0 else f" {shown}"
+    return f"`{action.option_strings[0]}{value}`", str(action.help)

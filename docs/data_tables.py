@@ -1,0 +1,17 @@
+"""The parts of docs/datasets.md that are made from code: columns of a log, doubts about cases."""
+
+from __future__ import annotations
+
+from docs.tables import write_table
+from toolparse_lab.evals.cases.checks import DOUBTS
+from toolparse_lab.ingest.names import GUESSES, NAMES
+
+
+def dataset_parts() -> dict[str, str]:
+    """Part of the page -> its Markdown."""
+    columns = [(f"`{n}`", ", ".join(f"`{g}`" for g in GUESSES.get(n, ())), said) for n, said in NAMES.items()]
+    parts = {
+        "columns of a log": write_table(("name", "also taken for it", "what it holds"), columns),
+        "doubts": write_table(("kind", "meaning"), [(f"`{code}`", said) for code, said in DOUBTS.items()]),
+    }
+    return {name: "\n".join(lines) for name, lines in parts.items()}
