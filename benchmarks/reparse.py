@@ -132,7 +132,7 @@ def main() -> int:
         if chosen.dask:
             import distributed
 
-            settings = {"n_workers": chosen.workers, "threads_per_worker": 1, "dashboard_address": None}
+            settings = {"n_workers": chosen.workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
             with distributed.LocalCluster(**settings) as cluster, cluster.get_client() as client:  # type: ignore[no-untyped-call]
                 wall, _ = timed(lambda: read(place, "different", engine="dask", client=client))
             print(f"{'Dask, ' + str(chosen.workers) + ' workers, all texts different':<44} {wall:7.1f} s wall")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -158,7 +160,8 @@ def _readable(path: str | Path) -> Iterator[None]:
 
 class PartsWriter:
     """Frames of one kind one after the other into one Parquet file, or into a folder of parts where the path has no
-    suffix. It is there under its name when it is whole, and never before.
+    suffix. It is there under its name when it is whole, and never before; where an error ends the writing, that error
+    is what is raised, and nothing is left even if another process still writes a part.
 
     Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix, StoreError where it
     cannot be written.
@@ -174,27 +177,37 @@ class PartsWriter:
             raise BadOptions(
                 "there is something already", got=str(self.path), hint="choose another path, or say overwrite=True"
             )
-        self.partial = self.path.with_name(f".{self.path.name}.partial")
+        # A name of its own, so that a late worker of an earlier run cannot write into this one's folder.
+        self.partial = self._unused_name()
         self._writer: Any = None
         self.parts = 0
 
     def __enter__(self) -> PartsWriter:
         with self._writable():
-            self._clear(self.partial)
-            self.partial.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.????????.partial"):
+                self._clear(left)  # of a run that was killed
             if self.folder:
                 self.partial.mkdir()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is not None:
+            try:
+                try:
+                    if self._writer is not None:
+                        self._writer.close()
+                finally:
+                    self._clear(self.partial)
+            except OSError as left:
+                if e is not None:
+                    e.add_note(f"what was written so far could not be removed: {left}")
+            return
         with self._writable():
-            if kind is None and self._writer is None and not (self.folder and any(self.partial.iterdir())):
+            if self._writer is None and not (self.folder and any(self.partial.iterdir())):
                 self.write(build_frame(self.kind, {}, 0))  # no rows are a frame too
             if self._writer is not None:
                 self._writer.close()
-            if kind is not None:
-                self._clear(self.partial)
-                return
             self._clear(self.path)
             self.partial.rename(self.path)
 
@@ -223,10 +236,15 @@ class PartsWriter:
         except OSError as e:
             raise StoreError("the frame cannot be written", got=f"{self.path}: {e.strerror or e}") from None
 
-    @staticmethod
-    def _clear(path: Path) -> None:
+    def _unused_name(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
+
+    def _clear(self, path: Path) -> None:
         if path.is_dir():
-            shutil.rmtree(path)
+            # Under another name first: a worker that has not heard of the end could add a part while it is emptied.
+            gone = self._unused_name()
+            path.rename(gone)
+            shutil.rmtree(gone)
         else:
             path.unlink(missing_ok=True)
 
