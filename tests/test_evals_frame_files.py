@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,17 @@ from toolparse_lab.evals.frames.files import PartsWriter, write_part
 from toolparse_lab.evals.frames.recorded import read_frame, trials_frame
 
 
-def interrupted(path: Path) -> PartsWriter:
-    """A writer whose writing an error has ended."""
-    out = PartsWriter(path, "trials")
-    with pytest.raises(ZeroDivisionError), out:
-        out.write(trials_frame([]))
+def write_and_fail(out: PartsWriter, write: Callable[[], None]) -> None:
+    """An error ends the writing."""
+    with out:
+        write()
         raise ZeroDivisionError
+
+
+def interrupted(path: Path) -> PartsWriter:
+    out = PartsWriter(path, "trials")
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(out, lambda: out.write(trials_frame([])))
     return out
 
 
@@ -38,9 +44,8 @@ def test_a_worker_that_goes_on_writing_changes_nothing(tmp_path: Path) -> None:
 
     for _ in range(20):
         worker = threading.Thread(target=late)
-        with pytest.raises(ZeroDivisionError), out:
-            worker.start()
-            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError):
+            write_and_fail(out, worker.start)
         worker.join()
         assert list(tmp_path.iterdir()) == []
 
