@@ -1,11 +1,11 @@
-"""CPU time of the runner over a bare loop of litellm, in one run: per call, and per stream of 46 chunks.
+"""CPU time of the lab and of its runner over a bare loop of litellm, in one run: per call, and per stream of 46 chunks.
 
 Run with `python benchmarks/runner.py [--calls 5000] [--streams 500] [--inspect PYTHON]`. The endpoint is a mock in a
-process of its own, and only the client's CPU time counts. Blocks of both take turns; what counts is the median of
-the blocks' ratios. The runner's part holds everything a run does: its plan is recorded, each answer is on disk before
-the next step, and the same number of connections is open. `--inspect` names the interpreter of an environment with
-inspect-ai (`python -m venv DIR; DIR/bin/pip install inspect-ai openai`), which then asks the same questions.
-Goals: a call at most 15 % over litellm alone, a stream 10 %.
+process of its own, and only the client's CPU time counts. Blocks of all three take turns; what counts is the median
+of the blocks' ratios. The runner's part holds everything a run does: its plan is recorded, each answer is on disk
+before the next step, and the same number of connections is open; the lab's part makes the plan and its prompts too.
+`--inspect` names the interpreter of an environment with inspect-ai (`python -m venv DIR; DIR/bin/pip install inspect-ai
+openai`), which then asks the same questions. Goals: a call by the lab at most 15 % over litellm alone, a stream 10 %.
 
 `--faults` asks 5,000 questions of an endpoint that fails in every way there is, and checks what was recorded.
 """
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,13 +30,32 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from toolparse_lab.lab import Lab
+from toolparse_lab.plan import Plan
+from toolparse_lab.registry import protocol_of
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import Summary, run_requests
 from toolparse_lab.runner.store import Store
 from toolparse_lab.runner.types import Model, PlanItem, Request
+from toolparse_lab.toolspec import tool_specs
 
-SYSTEM = "You are a careful assistant. Call tools only where they help. " * 24  # about what three tools take
+TOOLS = [
+    {
+        "name": name,
+        "description": f"Answers what is asked about {name}.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Name of the city."},
+                "days": {"type": "integer", "minimum": 1},
+                "units": {"enum": ["metric", "imperial"]},
+            },
+            "required": ["city"],
+        },
+    }
+    for name in ("get_weather", "get_forecast", "find_city")
+]
 ANSWER = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>'
 STREAMED = (ANSWER + " That is what I would ask. " * 9)[: 4 * 44]  # 44 pieces, one opening and one finish part
 ROUNDS = 10
@@ -64,18 +83,9 @@ def endpoint(latency: float = 0.005) -> Iterator[str]:
         server.join(5)
 
 
-def questions(model: Model, texts: list[str], *, stream: bool) -> list[Request]:
-    return [
-        Request(
-            model,
-            "m",
-            ({"role": "system", "content": SYSTEM}, {"role": "user", "content": text}),
-            {"temperature": 0, "max_tokens": 256, "seed": 0},
-            (),
-            stream,
-        )
-        for text in texts
-    ]
+def planned(lab: Lab, model: Model, texts: list[str], *, stream: bool) -> Plan:
+    cases = [{"id": str(n), "input": text, "tools": TOOLS} for n, text in enumerate(texts)]
+    return lab.plan(cases, {"m": model}, "hermes", temperature=0, max_tokens=256, seed=0, stream=stream)
 
 
 async def bare(requests: list[Request], connections: int) -> None:
@@ -111,43 +121,49 @@ async def recorded(requests: list[Request], store: Store) -> Summary:
     return await run_requests(requests, store, run_id=run_id, progress=False)
 
 
-def cpu(work: Callable[[], Awaitable[Any]]) -> float:
+def cpu(work: Callable[[], Any]) -> float:
     began = time.process_time()
-    run_sync(work())  # type: ignore[arg-type]
+    work()
     run_sync(asyncio.sleep(0.2))  # litellm logs its calls a little later, which belongs to them
     return time.process_time() - began
 
 
-def compare(url: str, count: int, connections: int, store: Store, *, stream: bool) -> float:
-    """Prints the milliseconds of a call; returns how much more the runner takes, as a share."""
+def compare(url: str, count: int, connections: int, lab: Lab, store: Store, *, stream: bool) -> float:
+    """Prints the milliseconds of a call; returns how much more the lab takes than litellm alone, as a share."""
     model = Model("openai/m", api_base=url, api_key="k", max_connections=connections, timeout=60, price=(0, 0))
     said = STREAMED if stream else ANSWER
     size = max(1, count // ROUNDS)
-    contestants: dict[str, Callable[[list[Request]], Awaitable[Any]]] = {
-        "litellm alone": lambda asked: bare(asked, connections),
-        "runner": lambda asked: recorded(asked, store),
+    contestants: dict[str, Callable[[list[str], list[Request]], Any]] = {
+        "litellm alone": lambda _, asked: run_sync(bare(asked, connections)),
+        "runner": lambda _, asked: run_sync(recorded(asked, store)),
+        "lab": lambda texts, _: lab.run(planned(lab, model, texts, stream=stream), progress=False),
     }
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for n in range(-1, ROUNDS):
-        asked = questions(model, [f"no={n}.{i} say={said}" for i in range(size if n >= 0 else 20)], stream=stream)
-        # Each goes first every other time, so that neither always finds the other's memory warm.
-        for name in sorted(contestants, reverse=bool(n % 2)):
-            took = cpu(lambda name=name, asked=asked: contestants[name](asked))  # type: ignore[misc]
+        texts = [f"no={n}.{i} say={said}" for i in range(size if n >= 0 else 20)]
+        asked = list(planned(lab, model, texts, stream=stream).requests.values())
+        # Each goes first every third time, so that none always finds the others' memory warm.
+        names = list(contestants)
+        for name in names[n % 3 :] + names[: n % 3]:
+            took = cpu(lambda work=contestants[name], texts=texts, asked=asked: work(texts, asked))  # type: ignore[misc]
             if n >= 0:  # the first block opens connections and imports what is imported late
                 times[name].append(took)
-    ratios = sorted(ours / alone - 1 for ours, alone in zip(times["runner"], times["litellm alone"], strict=True))
+    share = 0.0
     for name, taken in times.items():
-        print(f"  {name:14} {statistics.median(taken) / size * 1000:6.2f} ms")
-    print(f"  runner over litellm: median {statistics.median(ratios):+.1%} ({ratios[0]:+.1%} to {ratios[-1]:+.1%})")
-    return statistics.median(ratios)
+        ratios = sorted(ours / alone - 1 for ours, alone in zip(taken, times["litellm alone"], strict=True))
+        share = statistics.median(ratios)
+        over = f", median {share:+.1%} ({ratios[0]:+.1%} to {ratios[-1]:+.1%})" if any(ratios) else ""
+        print(f"  {name:14} {statistics.median(taken) / size * 1000:6.2f} ms{over}")
+    return share
 
 
 def beside(python: str, url: str, count: int, connections: int) -> None:
     """The same questions by inspect-ai, in its own interpreter, which measures itself."""
     script = Path(__file__).with_name("runner_inspect.py")
+    system = protocol_of("hermes").format_tools(tool_specs(TOOLS))
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [python, str(script), url, str(count), str(connections), SYSTEM, ANSWER],
+            [python, str(script), url, str(count), str(connections), system, ANSWER],
             capture_output=True, text=True, cwd=folder, check=False,
         )  # fmt: skip
     print("  " + (done.stdout.strip().splitlines() or [done.stderr.strip()[-400:] or "no answer"])[-1])
@@ -173,9 +189,10 @@ def faults(url: str, count: int, connections: int, store: Store) -> bool:
         "openai/m", api_base=url, api_key="k", max_connections=connections, timeout=5, max_retries=1, price=(0, 0)
     )
     orders = [order for order, share in FAULTS.items() for _ in range(share)]
-    asked = [
-        questions(model, [f"{orders[n % 100]}no={n} say={ANSWER}"], stream=n // 100 % 2 == 1)[0] for n in range(count)
-    ]
+    with Lab(":memory:") as lab:
+        texts = [f"{orders[n % 100]}no={n} say={ANSWER}" for n in range(count)]
+        whole, streams = (list(planned(lab, model, texts, stream=stream).requests.values()) for stream in (False, True))
+    asked = [(streams if n // 100 % 2 else whole)[n] for n in range(count)]
     began = time.monotonic()
     summary = run_sync(recorded(asked, store))
     wanted: Counter[str] = Counter()
@@ -202,7 +219,12 @@ def main() -> int:
     options.add_argument("--faults", action="store_true", help="ask an endpoint that fails in every way")
     chosen = options.parse_args()
     met = True
-    with endpoint() as url, tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.db") as store:
+    with (
+        endpoint() as url,
+        tempfile.TemporaryDirectory() as folder,
+        Store(Path(folder) / "runs.db") as store,
+        Lab(str(Path(folder) / "lab.db")) as lab,
+    ):
         if chosen.faults:
             print(f"{chosen.calls} questions to an endpoint that fails: {json.dumps(FAULTS)}")
             return int(not faults(url, chosen.calls, 4 * chosen.connections, store))
@@ -212,7 +234,7 @@ def main() -> int:
             print(
                 f"CPU time of a {kind}, {count} of them, {chosen.connections} connections (goal: at most {goal:+.0%})"
             )
-            met &= compare(url, count, chosen.connections, store, stream=kind != "call") <= goal
+            met &= compare(url, count, chosen.connections, lab, store, stream=kind != "call") <= goal
         if chosen.inspect and not Path(chosen.inspect).exists():
             print(f"inspect-ai is skipped: there is no {chosen.inspect}")
         elif chosen.inspect:
