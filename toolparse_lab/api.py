@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .engine import StreamParser
+from .engine import Setting, StreamParser
 from .errors import UnreadableInput
 from .protocols.base import Protocol
 from .registry import protocol_of
@@ -46,12 +47,8 @@ def parse(
 def parse_text(
     raw: str, protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
 ) -> ParseResult:
-    """`parse` of a text that is known to be the model's own, whatever it looks like: a model may write a stream."""
-    if not isinstance(raw, str):
-        raise UnreadableInput("raw is the text of one answer", got=type(raw).__name__, expected="str")
-    parser = stream(protocol, tools, options)
-    parser.feed(raw)
-    return parser.close()
+    """`parse` of a text that is known to be the model's own."""
+    return Reader(protocol, tools, options).parse(raw)
 
 
 _BLANK = "\ufeff \t\r\n"
@@ -91,18 +88,44 @@ def stream(
     protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
 ) -> StreamParser | ForeignParser:
     """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools, options: as for `parse`."""
-    specs = tool_specs(tools)
-    if protocol == "auto":
-        from .auto import AUTO
+    return Reader(protocol, tools, options).stream()
 
-        protocol = AUTO
-    if not isinstance(protocol, (str, Protocol)):
-        from .foreign import ForeignProtocol, adapt
 
-        known = adapt(protocol)
-        if isinstance(known, ForeignProtocol):
-            from .foreign_parse import ForeignParser
+class Reader:
+    """`parse_text` and `stream` for any number of texts: what does not depend on the text is looked at once."""
 
-            return ForeignParser(known, specs, ParseOptions.of(options))
-        protocol = known or protocol
-    return StreamParser(protocol_of(protocol), specs, ParseOptions.of(options))
+    __slots__ = ("_make",)
+
+    def __init__(
+        self, protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
+    ) -> None:
+        """Raises as `parse` does."""
+        specs = tool_specs(tools)
+        if protocol == "auto":
+            from .auto import AUTO
+
+            protocol = AUTO
+        self._make: Callable[[], StreamParser | ForeignParser]
+        if not isinstance(protocol, (str, Protocol)):
+            from .foreign import ForeignProtocol, adapt
+
+            known = adapt(protocol)
+            if isinstance(known, ForeignProtocol):
+                from .foreign_parse import ForeignParser
+
+                self._make = partial(ForeignParser, known, specs, ParseOptions.of(options))
+                return
+            protocol = known or protocol
+        self._make = partial(StreamParser, Setting(protocol_of(protocol), specs, ParseOptions.of(options)))
+
+    def parse(self, raw: str) -> ParseResult:
+        """What a text says that is known to be the model's own, whatever it looks like: a model may write a stream."""
+        if not isinstance(raw, str):
+            raise UnreadableInput("raw is the text of one answer", got=type(raw).__name__, expected="str")
+        parser = self._make()
+        parser.feed(raw)
+        return parser.close()
+
+    def stream(self) -> StreamParser | ForeignParser:
+        """A push parser for one text."""
+        return self._make()

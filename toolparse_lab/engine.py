@@ -43,23 +43,48 @@ _HIGH = re.compile("[\ud800-\udbff]\\Z")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-class StreamParser:
-    """One text under one protocol. Feed it chunks of any size, then close it."""
+class Setting:
+    """A protocol, tools and options, and what follows from them: looked at once for any number of texts."""
+
+    __slots__ = (
+        "heads", "literals", "longest", "options", "protocol", "reads_reasoning", "recovers", "resolver", "specs",
+        "tokens", "tools",
+    )  # fmt: skip
 
     def __init__(self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> None:
         self.protocol = protocol
-        self.tools = {t.name: t for t in tools}
-        self._specs = tools
+        self.specs = tools
         self.options = options
-        self._resolver = Resolver(protocol, self.tools, options)
-        heads = protocol.envelope.heads(self.tools)
-        self._reads_reasoning = options.reasoning != "none"
-        thinks = tuple(THINK_TAGS) if self._reads_reasoning else ()
-        self._heads = heads
-        self._longest = max(map(len, heads), default=0)
-        self._literals = heads + thinks
-        self._tokens = _text_tokens(self._literals)
-        self._recovery = Recovery(protocol, self._resolver, heads) if options.recover else None
+        self.tools = {t.name: t for t in tools}
+        self.resolver = Resolver(protocol, self.tools, options)
+        self.heads = protocol.envelope.heads(self.tools)
+        self.longest = max(map(len, self.heads), default=0)
+        self.reads_reasoning = options.reasoning != "none"
+        self.recovers = options.recover and bool(tools)
+        self.literals = self.heads + (tuple(THINK_TAGS) if self.reads_reasoning else ())
+        self.tokens = _text_tokens(self.literals)
+
+
+class StreamParser:
+    """One text under one protocol. Feed it chunks of any size, then close it."""
+
+    __slots__ = (
+        "_base", "_calls", "_chunk", "_closed", "_closers", "_deaf", "_debt", "_events", "_fed", "_fresh", "_heads",
+        "_high", "_late", "_late_size", "_literals", "_open", "_pieces", "_problems", "_quoting", "_read_to",
+        "_recovery", "_resolver", "_result", "_segments", "_setting", "_started", "_tail", "_text_start", "_tokens",
+        "options", "protocol", "tools",
+    )  # fmt: skip
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self.protocol = setting.protocol
+        self.tools = setting.tools
+        self.options = setting.options
+        self._resolver = setting.resolver
+        self._heads = setting.heads
+        self._literals = setting.literals
+        self._tokens = setting.tokens
+        self._recovery: Recovery | None = None  # made where something may be recovered, which is rare
         self._pieces: list[str] = []
         self._fed = 0  # characters in the pieces
         self._chunk = ""  # the chunk that is being read
@@ -142,7 +167,7 @@ class StreamParser:
             segments=tuple(self._segments),
             calls=tuple(self._calls),
             problems=tuple(self._problems),
-            tools=self._specs,
+            tools=self._setting.specs,
         )
         return self._result
 
@@ -242,7 +267,7 @@ class StreamParser:
 
     def _head_begins(self, tail: str, at: int) -> bool:
         """Whether the rest of the tail may be the beginning of an opener."""
-        return len(tail) - at < self._longest and any(h.startswith(tail[at:]) for h in self._heads)
+        return len(tail) - at < self._setting.longest and any(h.startswith(tail[at:]) for h in self._heads)
 
     def _word(self) -> None:
         """Something that is no white space was read as text."""
@@ -258,7 +283,7 @@ class StreamParser:
 
     def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
         quoting = self._quoting
-        if quoting.blank and not quoting.fence and self._reads_reasoning:
+        if quoting.blank and not quoting.fence and self._setting.reads_reasoning:
             think = open_reasoning(tail, at)
             if think:
                 return think
@@ -308,20 +333,26 @@ class StreamParser:
                 self._text(lead)
                 self._begin(speculative)
                 return True
-        if self._recovery is None:
+        if stripped[0] not in "{[" or not self._setting.recovers:
             return None
-        held = self._recovery.bare(stripped, final, self._base + lead)
+        held = self._recovering().bare(stripped, final, self._base + lead)
         return self._settle_held(held, lead)
 
     def _fence_recovery(self, tail: str, at: int, run: int, final: bool) -> bool | None:
         """A code fence that holds nothing but a known tool's call."""
         quoting = self._quoting
-        if self._recovery is None or run < 3 or not quoting.blank or quoting.fence or self._base + at < self._deaf:
+        if run < 3 or not quoting.blank or quoting.fence or self._base + at < self._deaf or not self._setting.recovers:
             return None
-        held = self._recovery.fenced(tail[at:], run, final, self._base + at)
+        held = self._recovering().fenced(tail[at:], run, final, self._base + at)
         if held is None:
             return None
         return self._settle_held(held, at)
+
+    def _recovering(self) -> Recovery:
+        if self._recovery is None:
+            setting = self._setting
+            self._recovery = Recovery(setting.protocol, setting.resolver, setting.heads)
+        return self._recovery
 
     def _settle_held(self, held: Held | NeedMore | None, lead: int) -> bool | None:
         if held is None:
@@ -335,7 +366,7 @@ class StreamParser:
         start, end = self._base, self._base + held.end
         self._end_text(start)
         segment = Segment("recovered", Span(start, end), held.body)
-        calls = self._recovery.calls(held, segment, len(self._segments), len(self._calls)) if self._recovery else ()
+        calls = self._recovering().calls(held, segment, len(self._segments), len(self._calls))
         self._segments.append(segment)
         self._calls.extend(calls)
         self._events.append(Recovered(Span(start, end), calls))
@@ -621,8 +652,9 @@ class StreamParser:
         starts = [m.start() for m in self._tokens.finditer(text) if m["head"] in self._heads]
         found: int | None = None
         options = dataclasses.replace(self.options, recover=False, reasoning="none")
+        setting = Setting(self.protocol, self._setting.specs, options)
         for start in reversed(starts[-_LAST_CALLS:]):
-            trial = StreamParser(self.protocol, self._specs, options)
+            trial = StreamParser(setting)
             trial.feed(text[start:])
             result = trial.close()
             if not result.calls or not all(c.valid for c in result.calls) or result.text.strip():

@@ -53,8 +53,6 @@ class Recovery:
 
     def bare(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
         """A value that stands alone between the beginning of a text and its end, an opener or a stray closer."""
-        if not self._resolver.tools or text[0] not in "{[":
-            return None
         if self._at != at:
             if not _HEAD.match(text):
                 return NEED_MORE if not final and _HEAD_SO_FAR.match(text) else None
@@ -80,8 +78,6 @@ class Recovery:
 
     def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
         """A value that stands alone in a code fence."""
-        if not self._resolver.tools:
-            return None
         head = _FENCE.match(text)
         if not head:
             return NEED_MORE if not final and _FENCE_SO_FAR.match(text) else None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..api import parse_text
+from ..api import Reader
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
-from ..registry import protocol_of
 from ..toolspec import tool_specs
 from ..types import ParseOptions, ParseResult
 
@@ -35,7 +34,6 @@ def answer_reader(
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
     if not choice.forced or protocol in ("native", "openai_json"):
-        found = protocol_of(protocol) if isinstance(protocol, str) and protocol != "auto" else protocol
-        return lambda raw: parse_text(raw, found, specs, allowed)
+        return Reader(protocol, specs, allowed).parse
     callable_ = tuple(t for t in specs if choice.name in (None, t.name))
     return lambda raw: parse_forced(raw, protocol, specs, callable_, allowed)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..api import parse_text, stream
+from ..api import Reader
 from ..errors import BadOptions, ParserClosed
 from ..foreign import ForeignProtocol, adapt
 from ..parts import OnError
@@ -66,6 +66,7 @@ class Turn:
     active: bool = False
     forced: bool = False
     one_call: bool = False
+    _readers: _Readers | None = field(default=None, repr=False, compare=False)
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
@@ -73,12 +74,23 @@ class Turn:
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
 
 
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """How answers are read that come whole, and those that come in pieces."""
+
+    whole: Reader
+    pieces: Reader
+    maker: tuple[Any, Ways]  # the protocol and the ways of their middleware
+
+
 @dataclass(slots=True)
 class _Told:
-    """What one set of tools and one tool choice come to: how calls of the history are written, and the prompt."""
+    """What one set of tools and one tool choice come to: how calls of the history are written, how answers are read,
+    and the prompt."""
 
     offer: Offer
     writer: Writer
+    readers: _Readers
     prompt: str | None = None
 
 
@@ -128,7 +140,8 @@ class ToolCallMiddleware:
                 prompt = f"{prompt}\n\n{_ONE_CALL}"
             messages = _place(prompt, messages, self.placement)
         sent["messages"] = messages
-        return Turn(sent, offer.tools, offer.choice.kind, offer.choice.name, offer.active, offer.forced, one_call)
+        choice = offer.choice
+        return Turn(sent, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call, told.readers)
 
     def wrap_generate(
         self,
@@ -162,7 +175,7 @@ class ToolCallMiddleware:
         if turn.forced and (text.strip() or not native):
             result = self._read_forced(turn, text)
         else:
-            result = parse_text(text, self.protocol, turn.tools, self.ways.batch)
+            result = self._readers(turn).whole.parse(text)
         self._tell(result, turn)
         thought = both_thoughts(reasoning, said.reasoning)
         answer = answer_of(
@@ -213,7 +226,20 @@ class ToolCallMiddleware:
     def _read(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> _Told:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.shown}
-        return _Told(offer, Writer(self.protocol, by_name, self._write_result, self.on_error))
+        writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
+        return _Told(offer, writer, self._readers_of(offer.tools))
+
+    def _readers_of(self, tools: tuple[ToolSpec, ...]) -> _Readers:
+        protocol, ways = self.protocol, self.ways
+        whole = Reader(protocol, tools, ways.batch)
+        pieces = whole if ways.stream == ways.batch else Reader(protocol, tools, ways.stream)
+        return _Readers(whole, pieces, (protocol, ways))
+
+    def _readers(self, turn: Turn) -> _Readers:
+        known = turn._readers
+        if known is not None and known.maker[0] is self.protocol and known.maker[1] is self.ways:
+            return known
+        return self._readers_of(turn.tools)  # a turn made by hand, or by another middleware
 
     def _prompt(self, offer: Offer) -> str:
         prompt = self.protocol.format_tools(offer.shown, self.tool_system_prompt_template)
@@ -260,7 +286,7 @@ class AnswerStream:
         self._closed: tuple[tuple[Delta, ...], Answer] | None = None
         self._parser = None
         if turn.active and not turn.forced:
-            self._parser = stream(middleware.protocol, turn.tools, middleware.ways.stream)
+            self._parser = middleware._readers(turn).pieces.stream()
             self._deltas = Deltas(
                 middleware.protocol,
                 turn.tools,
