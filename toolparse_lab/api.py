@@ -105,7 +105,7 @@ class Reader:
             from .auto import AUTO
 
             protocol = AUTO
-        self._make: Callable[[], StreamParser | ForeignParser]
+        self._make: Callable[..., StreamParser | ForeignParser]
         if not isinstance(protocol, (str, Protocol)):
             from .foreign import ForeignProtocol, adapt
 
@@ -122,7 +122,7 @@ class Reader:
         """What a text says that is known to be the model's own, whatever it looks like: a model may write a stream."""
         if not isinstance(raw, str):
             raise UnreadableInput("raw is the text of one answer", got=type(raw).__name__, expected="str")
-        parser = self._make()
+        parser = self._make(silent=True)
         parser.feed(raw)
         return parser.close()
 

@@ -66,16 +66,17 @@ class Setting:
 
 
 class StreamParser:
-    """One text under one protocol. Feed it chunks of any size, then close it."""
+    """One text under one protocol. Feed it chunks of any size, then close it. silent: nobody wants its events."""
 
     __slots__ = (
         "_base", "_calls", "_chunk", "_closed", "_closers", "_deaf", "_debt", "_events", "_fed", "_fresh", "_heads",
         "_high", "_late", "_late_size", "_literals", "_open", "_pieces", "_problems", "_quoting", "_read_to",
-        "_recovery", "_resolver", "_result", "_segments", "_setting", "_started", "_tail", "_text_start", "_tokens",
-        "options", "protocol", "tools",
+        "_recovery", "_resolver", "_result", "_segments", "_setting", "_silent", "_started", "_tail", "_text_start",
+        "_tokens", "options", "protocol", "tools",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, *, silent: bool = False) -> None:
+        self._silent = silent
         self._setting = setting
         self.protocol = setting.protocol
         self.tools = setting.tools
@@ -130,15 +131,18 @@ class StreamParser:
                 self._read(chunk[start : self._read_to])
             self._chunk = ""
             self._closers.clear()
-        return self._flush()
+        return () if self._silent else self._flush()
 
     def _read(self, block: str) -> None:
         """Adds a block to the tail. A long tail is looked at anew only when it has grown by a part of itself."""
-        self._late.append(block)
-        self._late_size += len(block)
-        if len(self._tail) > 2 * _BLOCK and self._late_size * 16 < len(self._tail):
-            return
-        self._join_late()
+        if len(self._tail) > 2 * _BLOCK:
+            self._late.append(block)
+            self._late_size += len(block)
+            if self._late_size * 16 < len(self._tail):
+                return
+            self._join_late()
+        else:
+            self._tail += block
         self._run(False)
 
     def _join_late(self) -> None:
@@ -156,9 +160,11 @@ class StreamParser:
             self._fed += 1
             self._late.append(self._high)
             self._high = ""
-        self._join_late()
+        if self._late:
+            self._join_late()
         self._run(True)
-        self._end_text(self._base)
+        if self._base > self._text_start:
+            self._end_text(self._base)
         raw = "".join(self._pieces)
         self._result = ParseResult(
             raw=raw,
@@ -256,7 +262,8 @@ class StreamParser:
                     self._quoting.backticks(run)
                     pos = at + run
                 continue
-            self._text(at)
+            if at:
+                self._text(at)
             self._begin(opening)
             return True
         end = len(tail) if final else partial_start(tail, self._literals)
@@ -277,16 +284,16 @@ class StreamParser:
     def _text(self, n: int) -> bool:
         """Settles `n` characters of text; always False, so that the loop waits for more."""
         if n > 0:
-            self._events.append(TextDelta(Span(self._base, self._base + n)))
+            if not self._silent:
+                self._events.append(TextDelta(Span(self._base, self._base + n)))
             self._take(n)
         return False
 
     def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
         quoting = self._quoting
         if quoting.blank and not quoting.fence and self._setting.reads_reasoning:
-            think = open_reasoning(tail, at)
-            if think:
-                return think
+            if tail.startswith(_THINK_TAGS, at):
+                return open_reasoning(tail, at)
             if not final and len(tail) - at < _LONGEST_THINK and any(t.startswith(tail[at:]) for t in THINK_TAGS):
                 return NEED_MORE
         opening = self.protocol.envelope.open(tail, at, final, self.tools)
@@ -297,7 +304,7 @@ class StreamParser:
         if quoting.fence:
             # An example in a code fence is no call; but a fence may be all that the model says.
             return dataclasses.replace(opening, speculative=True) if quoting.lone_fence else None
-        if quoting.inline:
+        if quoting.ticks:
             return self._quoted(tail, at, opening, final)
         return opening
 
@@ -364,7 +371,8 @@ class StreamParser:
             self._deaf = self._base + held.end
             return True
         start, end = self._base, self._base + held.end
-        self._end_text(start)
+        if start > self._text_start:
+            self._end_text(start)
         segment = Segment("recovered", Span(start, end), held.body)
         calls = self._recovering().calls(held, segment, len(self._segments), len(self._calls))
         self._segments.append(segment)
@@ -380,19 +388,20 @@ class StreamParser:
         self._fresh = True
 
     def _end_text(self, at: int) -> None:
-        if at > self._text_start:
-            self._segments.append(Segment("text", Span(self._text_start, at)))
+        self._segments.append(Segment("text", Span(self._text_start, at)))
         self._text_start = at
 
     # bodies
 
     def _begin(self, opening: Opening) -> None:
         start = self._base
-        self._end_text(start)
+        if start > self._text_start:
+            self._end_text(start)
         end = start + opening.end
         span = Span(start, end)
         if opening.kind == "call":
-            self._events.append(CallStart(span))
+            if not self._silent:
+                self._events.append(CallStart(span))
         elif opening.end:
             self._events.append(Markup(span))
             self._segments.append(Segment("markup", span))
@@ -444,7 +453,7 @@ class StreamParser:
                 return self._close_body(body, found)
             if found:
                 body.pieces.append(tail[:found])
-                self._delta(body, Span(self._base, self._base + found))
+                self._delta(body, self._base, self._base + found)
                 self._take(found)
         if not final:
             return False
@@ -453,9 +462,11 @@ class StreamParser:
             return self._close_body(body, late)
         return self._truncate(body)
 
-    def _delta(self, body: _Open, span: Span) -> None:
+    def _delta(self, body: _Open, start: int, end: int) -> None:
+        if self._silent:
+            return
         kind = ReasoningDelta if body.opening.kind == "reasoning" else CallDelta
-        self._events.append(kind(span))
+        self._events.append(kind(Span(start, end)))
 
     def _affordable(self, back_to: int, seen: int) -> bool:
         """Whether going back from `seen` to an earlier offset keeps the whole work linear in the text.
@@ -485,7 +496,10 @@ class StreamParser:
         closed = close.kind != "implicit"
         inner = text[: close.start]
         unit = self._unit(body, inner, closed, close.kind)
-        decoded = self._resolver.decode(unit, self._reading(body.opening, closed))
+        reading = self._reading(body.opening, closed)
+        if close.value is not None:
+            reading.known = inner, close.value[0]
+        decoded = self._resolver.decode(unit, reading)
         if not body.opening.speculative:
             cut = self._abandoned(body, inner, decoded)
             if cut is not None:
@@ -502,7 +516,11 @@ class StreamParser:
         if isinstance(decoded, Refusal):
             after = len(inner)
         else:
-            after = max((e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES), default=-1)
+            after = -1
+            for d in decoded:
+                for e in d.edits:
+                    if e.rule in _GUESSED_QUOTES and e.span.end > after:
+                        after = e.span.end
         if after < 0:
             return None
         envelope = (body.opening.owner or self.protocol).envelope
@@ -518,7 +536,7 @@ class StreamParser:
         if end < self._base:  # deltas went further than the body: take them back
             self._events.append(Retract(end))
         elif end > self._base:
-            self._delta(body, Span(self._base, end))
+            self._delta(body, self._base, end)
         rest = text[close.end :]
         self._tail = rest
         self._base = body.start + close.end
@@ -549,7 +567,8 @@ class StreamParser:
             return
         self._segments.append(segment)
         self._calls.extend(calls)
-        self._events.append(CallEnd(Span(end, after), calls))
+        if not self._silent:
+            self._events.append(CallEnd(Span(end, after), calls))
         self._restart_text()
         self._quoting.call()
 
@@ -602,7 +621,7 @@ class StreamParser:
         """The text ended inside a body."""
         if self._tail:
             body.pieces.append(self._tail)
-            self._delta(body, Span(self._base, self._base + len(self._tail)))
+            self._delta(body, self._base, self._base + len(self._tail))
             self._take(len(self._tail))
         text = "".join(body.pieces)
         start, end = body.start, self._base
@@ -688,6 +707,7 @@ class _Open:
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))  # rules that a lost quote sets off
 _LAST_CALLS = 8  # calls looked at behind open reasoning
 _WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")
+_THINK_TAGS = tuple(THINK_TAGS)
 _LONGEST_THINK = max(map(len, THINK_TAGS))
 
 

@@ -43,9 +43,12 @@ from .values import leaves, read_strict, write_canonical
 
 
 class ForeignParser:
-    """Collects one text and lets their protocol read it at the end; see the module."""
+    """Collects one text and lets their protocol read it at the end; see the module. silent: nobody wants its events,
+    which cost nothing here."""
 
-    def __init__(self, protocol: ForeignProtocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> None:
+    def __init__(
+        self, protocol: ForeignProtocol, tools: tuple[ToolSpec, ...], options: ParseOptions, *, silent: bool = False
+    ) -> None:
         self.protocol = protocol
         self.tools = {t.name: t for t in tools}
         self.options = options

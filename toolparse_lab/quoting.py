@@ -16,21 +16,16 @@ _NOT, _FENCE_LINE, _INSIDE = range(3)
 class Quoting:
     """Where the text stands: in a fence, in inline code, at the beginning of a line."""
 
-    __slots__ = ("_fence_line", "_lone", "_quote", "_ticks", "blank", "fence", "spoken")
+    __slots__ = ("_fence_line", "_lone", "_quote", "blank", "fence", "spoken", "ticks")
 
     def __init__(self) -> None:
         self.spoken = False  # something visible was said, be it text or a call
         self.blank = True  # only white space on this line
         self.fence = 0  # length of the run of backticks that opened a code fence
-        self._ticks = 0  # length of the run that opened inline code on this line
+        self.ticks = 0  # length of the run that may have opened inline code on this line
         self._fence_line = False  # still on the line that opened the fence
         self._lone = _NOT  # where we are in a code fence before which nothing was said
         self._quote = (0, 0, False)  # between these offsets nothing ends the inline code that ends, or not, behind them
-
-    @property
-    def inline(self) -> bool:
-        """Behind a run of backticks that may open inline code."""
-        return self._ticks > 0
 
     @property
     def lone_fence(self) -> bool:
@@ -47,7 +42,7 @@ class Quoting:
     def line(self) -> None:
         """A line break was read."""
         self.blank = True
-        self._ticks = 0
+        self.ticks = 0
         self._fence_line = False
         if self._lone == _FENCE_LINE:
             self._lone = _INSIDE
@@ -73,7 +68,7 @@ class Quoting:
             elif run >= self.fence:
                 self.fence, self._lone = 0, _NOT
         elif not self.fence:
-            self._ticks = 0 if self._ticks == run else self._ticks or run
+            self.ticks = 0 if self.ticks == run else self.ticks or run
         self.word()
 
     def closes(self, tail: str, at: int, base: int, final: bool) -> bool | None:
@@ -98,7 +93,7 @@ class Quoting:
                 return base + m.start(), False
             if m.end() == len(tail) and not final and len(m[0]) < LONG_RUN:
                 return None
-            if len(m[0]) == self._ticks:
+            if len(m[0]) == self.ticks:
                 return base + m.start(), True
         return (base + len(tail), False) if final else None
 

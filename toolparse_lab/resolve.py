@@ -98,9 +98,10 @@ class Resolver:
                 confidence=1.0, source_json="", arguments_json="",
                 edits=_edits(d.edits, body.start), problems=tuple(problems), segment=segment,
             )  # fmt: skip
-        note = _closer_note(body, segment)
-        if note is not None:
-            problems.append(note)
+        if body.kind != "closer" or not body.closed:
+            note = _closer_note(body, segment)
+            if note is not None:
+                problems.append(note)
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
         if self.tools and tool is None:

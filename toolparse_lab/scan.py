@@ -9,13 +9,13 @@ Offsets in a `Close` count from the beginning of the body.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from .values import space_end
+from .rjson.strict import read_one
+from .values import Value
 
 CloseKind = Literal["closer", "implicit", "rescued", "end"]
 
@@ -26,7 +26,8 @@ class Close:
 
     kind: 'closer' = the closer itself; 'implicit' = the next opener stands where the closer should; 'rescued' = a
     closer inside an unterminated string; 'end' = the body closed itself. `hidden` is a closer seen inside a string
-    before: the place to close instead, if the body to `start` cannot be read strictly.
+    before: the place to close instead, if the body to `start` cannot be read strictly. `value` holds what the body
+    says, where finding its end took reading it as strict JSON.
     """
 
     start: int
@@ -34,6 +35,7 @@ class Close:
     kind: CloseKind
     hidden: tuple[int, int] | None = None
     seen: int = 0  # how far the scanner had looked when it went back to a rescued closer
+    value: tuple[Value] | None = None
 
 
 class Scanner(Protocol):
@@ -101,7 +103,6 @@ def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimite
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
 _SPACE = re.compile(r"\s*")
 # C, and quicker than any pattern; the stubs leave it out.
-_read_value = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 class JsonBody:
@@ -225,16 +226,15 @@ class JsonBody:
     def _whole_body(self, tail: str) -> Close | None:
         """The closer behind one strict value that stands in the tail from its beginning, and holds no delimiter."""
         try:
-            end = _read_value(tail, space_end(tail))[1]
+            value, end = read_one(tail)
         except (StopIteration, ValueError, RecursionError):
             return None
-        end = space_end(tail, end)
         for closer in self._by.closers:
             if tail.startswith(closer, end):
                 for literal in self._by.literals:
                     if tail.find(literal, 0, end + len(literal) - 1) >= 0:
                         return None
-                return Close(end, end + len(closer), "closer")
+                return Close(end, end + len(closer), "closer", value=(value,))
         return None
 
     def _settle(self, tail: str, settled: int, size: int) -> int:

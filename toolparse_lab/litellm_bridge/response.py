@@ -41,9 +41,13 @@ def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Tur
         changes["reasoning_content"] = said["reasoning_content"]
     calls = said.get("tool_calls", ())
     n_made = len(calls) - len(own)
-    coerced = [_with_arguments(call, fixed) for call, fixed in zip(own, calls[n_made:], strict=True)]
-    if n_made or any(new is not old for new, old in zip(coerced, own, strict=True)):
-        changes["tool_calls"] = [*(_tool_call(litellm, call) for call in calls[:n_made]), *coerced]
+    made = [_tool_call(litellm, call) for call in calls[:n_made]]
+    if own:
+        coerced = [_with_arguments(call, fixed) for call, fixed in zip(own, calls[n_made:], strict=True)]
+        if made or any(new is not old for new, old in zip(coerced, own, strict=True)):
+            changes["tool_calls"] = made + coerced
+    elif made:
+        changes["tool_calls"] = made
     if not changes and answer.finish_reason == reason:
         return choice
     return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -112,9 +113,15 @@ def _thought(part: Mapping[str, Any]) -> str:
     return inner if isinstance(inner, str) else read_content(inner if isinstance(inner, list) else None).text
 
 
+# A generator of our own, because a program may set the seed of Python's; ids must differ, nobody need not guess them.
+_DICE = random.Random()  # noqa: S311
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_DICE.seed)
+
+
 def new_call_id() -> str:
     """`call_` and 24 letters and digits."""
-    return "call_" + os.urandom(24).translate(_LETTERS).decode()
+    return "call_" + _DICE.randbytes(24).translate(_LETTERS).decode()
 
 
 class CallIds:
@@ -151,9 +158,9 @@ def answer_of(
     made = made_calls(result.calls, unknown_tools)
     calls = [_tool_call(c, ids) for c in (made[:1] if one_call else made)]
     calls += [dict(c) for c in native]
-    content = content_of(result, unknown_tools)
+    content, thought = _spoken(result, {c.segment_index for c in made})
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
-    thought = both_thoughts(reasoning, result.reasoning)
+    thought = both_thoughts(reasoning, thought)
     if thought:
         message["reasoning_content"] = thought
     if calls:
@@ -190,29 +197,33 @@ def finish_reason_of(given: str | None, called: bool) -> str:
     return "tool_calls" if called and given in _DONE else given or "stop"
 
 
-def is_made(call: ToolCall, unknown_tools: UnknownTools) -> bool:
-    """Whether a call becomes a tool call of the message."""
-    return call.ok or (unknown_tools == "call" and call.status == "unknown_tool")
-
-
 def made_calls(calls: Iterable[ToolCall], unknown_tools: UnknownTools) -> list[ToolCall]:
     """The calls that become tool calls of the message."""
-    return [c for c in calls if is_made(c, unknown_tools)]
+    unknown = "unknown_tool" if unknown_tools == "call" else "ok"
+    return [c for c in calls if c.status == "ok" or c.status == unknown]
 
 
-def content_of(result: ParseResult, unknown_tools: UnknownTools) -> str:
-    """The text of an answer, with the calls that do not become tool calls as they were written."""
-    called = {c.segment_index for c in result.calls if is_made(c, unknown_tools)}
-    runs: list[list[str]] = [[]]
+def _spoken(result: ParseResult, called: set[int]) -> tuple[str, str]:
+    """(content, reasoning): the text, with the segments that hold calls as they were written unless they are `called`.
+    White space alone between two calls is no content."""
+    raw = result.raw
+    texts: list[str] = []
+    thoughts: list[str] = []
+    run = ""
+    n_runs = 1
     for i, segment in enumerate(result.segments):
-        if segment.kind == "text" or (segment.kind in ("call", "recovered") and i not in called):
-            runs[-1].append(segment.said(result.raw))
-        else:
-            runs.append([])
-    if runs == [[]] * len(runs):  # nothing but calls
-        return ""
-    texts = ["".join(run) for run in runs]
-    return texts[0] if len(texts) == 1 else "".join(t for t in texts if t.strip())
+        kind = segment.kind
+        if kind == "text" or (kind in ("call", "recovered") and i not in called):
+            run += segment.said(raw)
+            continue
+        if kind == "reasoning":
+            thoughts.append(segment.said(raw))
+        n_runs += 1
+        texts.append(run)
+        run = ""
+    texts.append(run)
+    content = run if n_runs == 1 else "".join([t for t in texts if t.strip()])
+    return content, "".join(thoughts)
 
 
 def _tool_call(call: ToolCall, ids: CallIds) -> dict[str, Any]:

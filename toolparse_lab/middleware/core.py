@@ -176,7 +176,8 @@ class ToolCallMiddleware:
             result = self._read_forced(turn, text)
         else:
             result = self._readers(turn).whole.parse(text)
-        self._tell(result, turn)
+        if self.on_error is not None:
+            self._tell(result, turn)
         thought = both_thoughts(reasoning, said.reasoning)
         answer = answer_of(
             result,
@@ -191,7 +192,8 @@ class ToolCallMiddleware:
             answer.message["content"] = said.beside(answer.message["content"])
         if level == "stream":
             debug.log_out(answer.message)
-        _summarise(answer, level, debug_summary)
+        if level != "off" or debug_summary is not None:
+            _summarise(answer, level, debug_summary)
         return answer
 
     def wrap_stream(self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None) -> AnswerStream:

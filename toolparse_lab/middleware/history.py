@@ -112,11 +112,14 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
             out.append(_assistant(message, calls, writer))
         else:
             out.append(_condensed(message))
-    settle()
+    if answers:
+        settle()
     return _merged(out)
 
 
 def _read_messages(messages: Any) -> list[Message]:
+    if type(messages) is list:
+        return [_read_message(m, i) for i, m in enumerate(messages)]
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise BadMessage("messages are a list", got=type(messages).__name__, expected=_EXPECTED)
     return [_read_message(m, i) for i, m in enumerate(messages)]

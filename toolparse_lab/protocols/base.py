@@ -54,13 +54,17 @@ class Opening:
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
 class Reading:
-    """What a codec may know of a body: whether its closer was seen, what is allowed, and the tools."""
+    """What a codec may know of a body: whether its closer was seen, what is allowed, and the tools.
+
+    known: a body and the one strict JSON value that it says, where finding its end took reading it.
+    """
 
     opening: Opening
     closed: bool
     repair: bool
     max_depth: int
     tools: Tools
+    known: tuple[str, Value] | None = None
 
 
 Places: TypeAlias = Mapping[str, tuple[int, int]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits, find_places
 from ..rjson.repair import read_damaged
-from ..rjson.strict import read_if_strict
+from ..rjson.strict import read_if_strict, too_deep
 from ..toolspec import ToolSpec
 from ..types import Edit, Problem, Span, Step
 from ..values import Value, escape_token, write_canonical
@@ -45,6 +45,11 @@ class JsonCall:
         return all(read_if_strict(t, reading.max_depth) is not None for t in texts)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        known = reading.known
+        if known is not None and known[0] is body and not too_deep(body, [known[1]], reading.max_depth):
+            plain = self._plain(known[1], body)
+            if plain is not None:
+                return (plain,)
         try:
             values, edits = read_body_values(body, reading)
         except Refusal as no:

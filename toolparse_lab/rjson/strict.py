@@ -14,6 +14,7 @@ from ..values import Decoders, Value, decoder_for, decoders, space_end
 WINDOW = 1024  # characters a container may have to be read whole inside damaged text
 _SLACK = 8 * WINDOW
 _RUN_ON = re.compile(r"[\w.+\-]{2}")  # 007 is no 0, 0 and 7
+_SPACES = frozenset(" \t\n\r")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
 Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
@@ -60,6 +61,14 @@ def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[V
     return values
 
 
+def read_one(text: str) -> tuple[Value, int]:
+    """The strict JSON value at the beginning of a text, no key of which stands twice, and the offset behind it and the
+    white space around it. Raises ValueError, StopIteration or RecursionError where there is none."""
+    scan: Scan = decoder_for(text, _UNIQUE).scan_once  # type: ignore[attr-defined]  # there in all of CPython 3
+    value, end = scan(text, 0 if text[:1] in "{[" else space_end(text))
+    return value, space_end(text, end) if text[end : end + 1] in _SPACES else end
+
+
 def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
     """The values of strict JSON text without doubled keys, or None. Tries the C-backed reader once."""
     body = text.strip(" \t\n\r")
@@ -80,9 +89,12 @@ def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
             return None
     else:
         values = [value]
-    if len(body) > max_depth and body.count("[") + body.count("{") > max_depth and depth(values) > max_depth:
-        return None
-    return values
+    return None if too_deep(body, values, max_depth) else values
+
+
+def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
+    """Whether the values that were read from a text nest deeper than is allowed."""
+    return len(text) > max_depth and text.count("[") + text.count("{") > max_depth and depth(values) > max_depth
 
 
 def depth(value: Value) -> int:
