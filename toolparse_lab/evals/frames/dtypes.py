@@ -22,13 +22,21 @@ EXTRA = "metadata_"
 def build_frame(
     kind: str, columns: Mapping[str, Any], length: int, extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """A frame of `length` rows with every declared column of its kind, in order; what is not given is missing.
+    """A frame of `length` rows with every declared column of its kind, in order, and a RangeIndex; what is not given
+    is missing.
 
-    columns: values by name, in any form `typed` takes. extra: dtypes of columns behind the declared ones.
+    columns: values by name, in any form `typed` takes; those that are not declared stay behind the declared ones.
+    extra: dtypes of such columns, by default text for those named `EXTRA` and for others what they have.
     """
-    dtypes = {c.name: c.dtype for c in columns_of(kind)} | dict(extra or {})
+    declared = {c.name: c.dtype for c in columns_of(kind)}
     absent = [None] * length
-    return pd.DataFrame({name: typed(columns.get(name, absent), dtype) for name, dtype in dtypes.items()}, copy=False)
+    out = {name: typed(columns.get(name, absent), dtype) for name, dtype in declared.items()}
+    dtypes = extra or {}
+    for name in dict.fromkeys([*(c for c in columns if c not in declared), *dtypes]):
+        values = columns.get(name, absent)
+        dtype = dtypes.get(name, "string" if name.startswith(EXTRA) else None)
+        out[name] = pd.Series(values, copy=False) if dtype is None else typed(values, dtype)
+    return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
 
 
 def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -36,15 +44,7 @@ def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
     For frames that came back from a file or from other workers; columns of your own stay behind the declared ones.
     """
-    declared = {c.name: c.dtype for c in columns_of(kind)}
-    extra = [str(c) for c in frame.columns if c not in declared]
-    absent = [None] * len(frame)
-    out = {name: typed(frame[name].array if name in frame else absent, dtype) for name, dtype in declared.items()}
-    out |= {
-        name: typed(frame[name].array, "string") if name.startswith(EXTRA) else pd.Series(frame[name].array)
-        for name in extra
-    }
-    return pd.DataFrame(out, index=pd.RangeIndex(len(frame)), copy=False)
+    return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
 
 
 def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:

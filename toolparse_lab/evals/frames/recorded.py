@@ -243,11 +243,16 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
 def result_row(result: ParseResult) -> dict[str, Any]:
     """The columns that a parse fills."""
     calls = result.calls
-    problems = [*result.problems, *(p for call in calls for p in call.problems)]
+    problems = list(result.all_problems())
+    n_ok = n_valid = 0
+    for call in calls:
+        if call.ok:
+            n_ok += 1
+            n_valid += call.valid
     return {
         "n_calls": len(calls),
-        "n_ok": sum(call.ok for call in calls),
-        "n_valid": sum(call.valid for call in calls),
+        "n_ok": n_ok,
+        "n_valid": n_valid,
         "n_problems": len(problems),
         **_changes(calls),
         **_complaints(problems),

@@ -27,8 +27,7 @@ from ...values import read_strict
 from ..cases.case import Case
 from ..scoring.score import score_completion
 from ..scoring.trial import judged_case, trial_id_of
-from .columns import columns_of
-from .dtypes import conform, restored, typed
+from .dtypes import build_frame, restored
 from .recorded import result_row, score_row
 
 IDENTITY = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
@@ -161,6 +160,7 @@ class _Rereading:
     def __init__(self, frame: pd.DataFrame, how: Reading) -> None:
         self.given = frame
         self.how = how
+        self.options = json.dumps(how.options.to_dict())  # what tells readings apart, in a form that is soon compared
         self.rows: list[int] = []
         self.ids: list[str] = []
         self.protocols: list[str] = []
@@ -207,13 +207,13 @@ class _Rereading:
         if offsets:
             text = restored(text, _offsets(offsets))
         choice = choice or "auto"
-        heard = (_digest(text), status, error, message, finish, kind, _digest(reasoning or ""), cut)
+        heard = (_digest(text), status, error, message, finish, kind, _digest(reasoning) if reasoning else "", cut)
         asked = (tools_json, target, choice)
         completion: Completion | None = None
         for protocol in self.how.protocols or (own,):
             reader = _id_of(protocol)
             for policy in self.how.policies:
-                key = (protocol, policy, self.how.options, recorded, heard, asked)
+                key = (protocol, policy, self.options, recorded, heard, asked)
                 filled = _known.get(key)
                 if filled is None:
                     if completion is None and recorded:
@@ -260,16 +260,14 @@ class _Rereading:
     def _built(self) -> pd.DataFrame:
         take = np.array(self.rows, dtype=np.int64)
         filled = dict(zip(_FILLED, zip(*self.filled, strict=True), strict=True)) if self.filled else {}
-        made: dict[str, Any] = {name: list(filled.get(name, ())) for name in _FILLED}
-        made |= {"trial_id": self.ids, "parse_protocol": self.protocols, "policy": self.policies}
-        dtypes = {c.name: c.dtype for c in columns_of("trials")}
-        columns = {name: typed(values, dtypes[name]) for name, values in made.items()}
+        columns: dict[str, Any] = {name: list(filled.get(name, ())) for name in _FILLED}
+        columns |= {"trial_id": self.ids, "parse_protocol": self.protocols, "policy": self.policies}
         whole = len(take) == len(self.given) and bool((take == np.arange(len(take))).all())
         for name in self.given.columns:
             if str(name) not in columns:
                 array = self.given[name].array
                 columns[str(name)] = array if whole else array.take(take)
-        return conform(pd.DataFrame(columns, copy=False), "trials")
+        return build_frame("trials", columns, len(take))
 
 
 def _digest(text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from ...errors import NoOrigin
@@ -17,10 +18,10 @@ _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 
-def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True) -> str:
+def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: Value = None) -> str:
     """One sentence on the first name or leaf with no exact origin in `raw` and no lossless step from one, or ''.
 
-    `coerced` False looks at the arguments before coercion.
+    `coerced` False looks at the arguments before coercion. value: the arguments looked at, where they were read before.
     """
     if call.name and not _name_is_said(raw, call):
         return f"the text does not say the name {call.name}"
@@ -29,8 +30,8 @@ def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True) -> str:
         return ""
     steps = [s for s in call.steps if coerced or s.stage != "coerce"]
     body = "" if call.edits else call.segment.span.of(raw)
-    for path, leaf in leaves(read_strict(text)):
-        over = [s for s in steps if _covers(s.path, path)]
+    for path, leaf in leaves(read_strict(text) if value is None else value):
+        over = [s for s in steps if _covers(s.path, path)] if steps else ()
         if body and not over and _is_plainly_said(body, path, leaf):
             continue
         if isinstance(leaf, (dict, list)):
@@ -72,7 +73,7 @@ def _covers(step_path: str, leaf_path: str) -> bool:
     return leaf_path == step_path or leaf_path.startswith(step_path + "/")
 
 
-def _has_origin(call: ToolCall, steps: list[Step]) -> bool:
+def _has_origin(call: ToolCall, steps: Iterable[Step]) -> bool:
     """Whether the value that the steps began with stands somewhere in the text."""
     if any(s.span is not None for s in steps):
         return True

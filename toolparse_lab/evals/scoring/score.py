@@ -137,6 +137,7 @@ class _Scoring:
         self.ok_calls = [c for c in result.calls if c.ok]
         self.broken = [c for c in result.calls if not c.ok and c.status != "unknown_tool" and not self._is_mention(c)]
         self.unknown = [c for c in result.calls if c.status == "unknown_tool"]
+        self._known: dict[str, Value] = {}
         self.matched: tuple[list[tuple[str, Value]], bool] | None = None  # the calls that met the target, or did not
 
     def score(self) -> Score:
@@ -164,7 +165,8 @@ class _Scoring:
 
     def _fabricated(self) -> Score | None:
         for call in (*self.ok_calls, *self.unknown):
-            if why := find_fabrication(self.result.raw, call):
+            value = self._value(call.arguments_json) if call.arguments_json else None
+            if why := find_fabrication(self.result.raw, call, value=value):
                 return self._levels("fabricated", "", f"call {call.index}: {why}", fabricated=True)
         return None
 
@@ -248,7 +250,13 @@ class _Scoring:
         return agree(calls, self.case.target or [], self.tools, self.matchers)
 
     def _values(self, field: str) -> list[tuple[str, Value]]:
-        return [(c.name, read_strict(getattr(c, field) or "{}")) for c in self.ok_calls]
+        return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
+
+    def _value(self, text: str) -> Value:
+        """What a call's JSON says; it is asked for several times, and nobody changes it."""
+        if text not in self._known:
+            self._known[text] = read_strict(text)
+        return self._known[text]
 
     def _naive(self) -> bool:
         calls = naive_calls(self.completion.raw, native=self.native)
