@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .protocols.base import Decoded, Protocol, Reading, Tools
-from .provenance import find_step_spans, trace_origins
+from .provenance import find_spans, find_step_spans, trace_origins
 from .rjson.damage import Refusal
 from .schema.coerce import coerce
-from .schema.validate import fits, validate
+from .schema.validate import find_problems, fits, validate
 from .types import (
     CallStatus,
     Edit,
-    Origin,
     OriginTable,
     ParseOptions,
     Problem,
@@ -133,12 +131,14 @@ class Resolver:
                 object.__setattr__(step, "span", span)  # nobody else has seen these steps yet
             steps += coerced
         if tool is not None and not fit and self.options.validate:
-            found = validate(value, tool.schema_json)
+            # What did not fit under these policies was not changed by them, and does not fit now.
+            looked_at = not coerced and self.options.coerce in ("none", "safe")
+            found = (find_problems if looked_at else validate)(value, tool.schema_json)
             if found:
-                known_origins = origins.get()
+                spans = find_spans(d, coerced, body.start, body.text, [p.path for p in found])
                 problems.extend(
-                    Problem(p.stage, p.code, p.severity, p.message, p.path, _span_at(known_origins, p.path))
-                    for p in found
+                    Problem(p.stage, p.code, p.severity, p.message, p.path, span)
+                    for p, span in zip(found, spans, strict=True)
                 )
         return ToolCall(
             index, segment_index, d.name, _shift(d.name_span, body.start), d.wire_id, body.protocol or self.protocol.id,
@@ -159,11 +159,6 @@ def _closer_note(body: Body, segment: Segment) -> Problem | None:
         message = "the body is whole, its closer is missing"
         return Problem("scan", "call.missing-closer", "warning", message, "", segment.span)
     return None
-
-
-def _span_at(table: Mapping[str, Origin], path: str) -> Span | None:
-    origin = table.get(path)
-    return origin.span if origin else None
 
 
 def _edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:

@@ -37,7 +37,17 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
     try:
         if fits(value, schema_json):
             return ()
+    except Exception:  # the library says what is broken
+        return find_problems(value, schema_json)
+    return find_problems(value, schema_json)
+
+
+def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
+    """`validate` for a value of which `fits` has said that it does not plainly conform."""
+    try:
         validator = _validator(schema_json)
+        if sure := _plain_members(value, schema_json):
+            validator = _validator_but(schema_json, sure)
         errors = []
         for error in validator.iter_errors(value):
             errors.append(error)
@@ -69,6 +79,15 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
         return plain is not None and plain[0].conforms(value) and (not plain[1] or within(value, plain[1]))
     except TooDeep:
         return False
+
+
+def _plain_members(value: Value, schema_json: str) -> frozenset[str]:
+    """The members of an object that plainly are what the schema says, of which the library need not be asked."""
+    plain = _plain_schema(schema_json)
+    if plain is None or type(value) is not dict or plain[0].box is not dict:
+        return frozenset()
+    leaves, bounded = plain[0].leaves, [name for name, _ in plain[1]]
+    return frozenset([k for k, v in value.items() if type(v) in leaves.get(k, ()) and k not in bounded])
 
 
 def _problem(error: Any) -> Problem:
@@ -114,6 +133,17 @@ def _validator(schema_json: str) -> Any:
     )
     # A registry of its own keeps the library from ever looking a reference up on the network.
     return cls(schema, registry=Registry())
+
+
+@lru_cache(maxsize=2048)
+def _validator_but(schema_json: str, sure: frozenset[str]) -> Any:
+    """The validator of the schema with members that may be anything."""
+    whole = _validator(schema_json)
+    properties = whole.schema.get("properties")
+    if not isinstance(properties, dict):
+        return whole
+    left = {k: True if k in sure else v for k, v in properties.items()}
+    return whole.evolve(schema={**whole.schema, "properties": left})
 
 
 # The keywords that never make a value wrong, and with them those `View.conforms` looks at.

@@ -14,7 +14,7 @@ WISHES = frozenset({"$any", "$optional", "$value", "$match"})
 
 def is_wish(x: Any) -> bool:
     """Whether an object of a target is one of the four wishes instead of a value."""
-    return isinstance(x, Mapping) and bool(x) and WISHES.issuperset(x)
+    return _is_mapping(x) and bool(x) and WISHES.issuperset(x)
 
 
 def plain_wish(want: Any) -> Any:
@@ -23,7 +23,13 @@ def plain_wish(want: Any) -> Any:
 
 
 def is_optional(want: Any) -> bool:
-    return isinstance(want, Mapping) and want.get("$optional") is True
+    return _is_mapping(want) and want.get("$optional") is True
+
+
+def _is_mapping(x: Any) -> bool:
+    """Asked of every value of every target: the two commonest answers are given without asking the abstract class."""
+    kind = type(x)
+    return kind is dict or (kind is not str and isinstance(x, Mapping))
 
 
 def check_target(target: list[Any]) -> tuple[str, Any, str] | None:

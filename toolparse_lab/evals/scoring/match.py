@@ -223,6 +223,10 @@ def _compare_call(
 def _compare(
     actual: Value, want: Any, path: str, schema: Any, root: Any, tool: str, matchers: Matchers, out: list[Difference]
 ) -> None:
+    if matchers.plain and (kind := type(want)) in _SCALARS and (own := type(actual)) in _SCALARS:
+        if own is not kind or actual != want:
+            out.append(_wrong(tool, path, actual, want))
+        return
     if (matcher := matchers.at(tool, path)) is not None:
         if not matcher(actual, plain_wish(want)):
             out.append(_wrong(tool, path, actual, want))
@@ -321,6 +325,8 @@ def _same_deep(a: Value, b: Any, matchers: Matchers) -> bool:
 
 def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
     """The schema behind local references; {} where there is none to be had."""
+    if type(schema) is dict and "$ref" not in schema:
+        return schema
     for _ in range(20):
         if not isinstance(schema, Mapping):
             return {}
