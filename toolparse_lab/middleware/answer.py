@@ -86,6 +86,10 @@ class Said:
         return [*([{"type": "text", "text": content}] if content else []), *self.media]
 
 
+NOTHING_BESIDE = Said("")
+"""What a content that is one text holds beside it."""
+
+
 def read_content(content: Any) -> Said:
     """The content of an assistant's message; raises UnreadableInput for what is no text, None or list of parts."""
     if content is None or isinstance(content, str):

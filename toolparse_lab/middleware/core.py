@@ -21,6 +21,7 @@ from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult
 from . import debug
 from .answer import (
+    NOTHING_BESIDE,
     Answer,
     CallIds,
     Delta,
@@ -167,8 +168,8 @@ class ToolCallMiddleware:
         if tool_calls:
             by_name = {t.name: t for t in turn.tools}
             native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
-        said = read_content(content)
-        text = said.text
+        said = NOTHING_BESIDE if type(content) is str else read_content(content)
+        text = content if said is NOTHING_BESIDE else said.text
         level = debug.debug_level()
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             debug.log_raw(text)

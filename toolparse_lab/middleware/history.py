@@ -89,6 +89,9 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     Raises BadMessage for what is no list of messages, and UnknownToolCallId for a result that names neither its tool
     nor a call before it.
     """
+    plain = _plain_talk(messages)
+    if plain is not None:
+        return plain
     calls = _Calls()
     out: list[Message] = []
     answers: list[tuple[int, ToolResult]] = []
@@ -115,6 +118,24 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     if answers:
         settle()
     return _merged(out)
+
+
+def _plain_talk(messages: Any) -> list[Message] | None:
+    """The messages as new dicts, where all of them are texts that stay as they are; None for others. Most requests
+    are such, and looking once is much cheaper than rewriting nothing."""
+    if type(messages) is not list:
+        return None
+    before = ""
+    out: list[Message] = []
+    for message in messages:
+        if type(message) is not dict or len(message) != 2:
+            return None
+        role = message.get("role")
+        if type(message.get("content")) is not str or (role != "system" and role != "user") or role == before == "user":
+            return None
+        before = role
+        out.append(message.copy())
+    return out
 
 
 def _read_messages(messages: Any) -> list[Message]:

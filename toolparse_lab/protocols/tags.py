@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..scan import JsonBody, LiteralBody, Scanner
 from .base import NEED_MORE, NeedMore, Opening, Tools
@@ -21,6 +22,9 @@ def reasoning_scanner(opener: str) -> Scanner:
     return LiteralBody((THINK_TAGS.get(opener, "</think>"),))
 
 
+_opening = lru_cache(maxsize=256)(Opening)
+
+
 @dataclass(frozen=True, slots=True)
 class JsonTags:
     """Envelope: JSON between delimiters. `line` = the opener is a line of its own, as a code fence is."""
@@ -37,7 +41,7 @@ class JsonTags:
             if not text.startswith(opener, pos):
                 continue
             if not self.line:
-                return Opening(len(opener))
+                return _opening(len(opener))
             return self._open_line(text, pos, pos + len(opener), final)
         return None
 

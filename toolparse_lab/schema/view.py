@@ -158,7 +158,7 @@ class View:
         by the schema changes anything in it."""
         if type(value) is not dict or self.box is not dict:
             return False
-        leaves = self.leaves
+        leaves = self._leaves or self.leaves
         for key, member in value.items():
             types = leaves.get(key)
             if types is None or type(member) not in types:
@@ -171,7 +171,7 @@ class View:
         Raises TooDeep where unions nest in a value deeper than people nest.
         """
         if type(value) is dict and self.box is dict:  # an object of plain members, which most arguments are
-            leaves = self.leaves
+            leaves = self._leaves or self.leaves
             for key, member in value.items():
                 types = leaves.get(key)
                 if types is None:
