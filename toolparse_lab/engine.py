@@ -207,7 +207,12 @@ class StreamParser:
             if self.options.reasoning == "prefilled":
                 self._open = _Open(Opening(0, "reasoning"), 0, 0, reasoning_scanner("<think>"))
         while True:
-            more = self._scan_body(self._open, final) if self._open else self._scan_text(final)
+            if self._open:
+                more = self._scan_body(self._open, final)
+            elif self._tail:
+                more = self._scan_text(final)
+            else:
+                return
             if not more:
                 return
 
@@ -220,10 +225,9 @@ class StreamParser:
     # text
 
     def _scan_text(self, final: bool) -> bool:
-        """One pass over text; True when a segment opened or closed and there may be more to do."""
+        """One pass over text, of which there is some; True when a segment opened or closed and there may be more to
+        do."""
         tail = self._tail
-        if not tail:
-            return False
         if self._fresh and self._base >= self._deaf:
             held = self._hold(tail, final)
             if held is not None:
@@ -500,7 +504,8 @@ class StreamParser:
         if close.value is not None:
             reading.known = inner, close.value[0]
         decoded = self._resolver.decode(unit, reading)
-        if not body.opening.speculative:
+        clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
+        if not clean and not body.opening.speculative:
             cut = self._abandoned(body, inner, decoded)
             if cut is not None:
                 close = Close(cut, cut, "implicit")
@@ -535,7 +540,7 @@ class StreamParser:
         end = body.start + close.start
         if end < self._base:  # deltas went further than the body: take them back
             self._events.append(Retract(end))
-        elif end > self._base:
+        elif end > self._base and not self._silent:
             self._delta(body, self._base, end)
         rest = text[close.end :]
         self._tail = rest

@@ -140,8 +140,11 @@ class Resolver:
                     Problem(p.stage, p.code, p.severity, p.message, p.path, span)
                     for p, span in zip(found, spans, strict=True)
                 )
+        said = d.name_span
+        if said is not None:
+            said = Span(said.start + body.start, said.end + body.start)
         return ToolCall(
-            index, segment_index, d.name, _shift(d.name_span, body.start), d.wire_id, body.protocol or self.protocol.id,
+            index, segment_index, d.name, said, d.wire_id, body.protocol or self.protocol.id,
             status, 1.0, source_json, arguments_json, _edits(d.edits, body.start) if d.edits else (), steps,
             tuple(problems), segment, origins,
         )  # fmt: skip

@@ -161,7 +161,8 @@ def answer_of(
     """
     made = made_calls(result.calls, unknown_tools)
     calls = [_tool_call(c, ids) for c in (made[:1] if one_call else made)]
-    calls += [dict(c) for c in native]
+    if native:
+        calls += [dict(c) for c in native]
     content, thought = _spoken(result, {c.segment_index for c in made})
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
     thought = both_thoughts(reasoning, thought)
@@ -169,7 +170,7 @@ def answer_of(
         message["reasoning_content"] = thought
     if calls:
         message["tool_calls"] = calls
-    to_run = bool(made) or any(not was_run(c) for c in calls)
+    to_run = bool(made) or (bool(calls) and any(not was_run(c) for c in calls))
     return Answer(message, finish_reason_of(finish_reason, to_run), result, tuple(result.all_problems()))
 
 
@@ -226,7 +227,9 @@ def _spoken(result: ParseResult, called: set[int]) -> tuple[str, str]:
         texts.append(run)
         run = ""
     texts.append(run)
-    content = run if n_runs == 1 else "".join([t for t in texts if t.strip()])
+    content = "".join(texts)
+    if n_runs > 1 and content:
+        content = "".join([t for t in texts if t.strip()])
     return content, "".join(thoughts)
 
 
