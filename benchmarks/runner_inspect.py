@@ -17,16 +17,24 @@ def main() -> None:
 
     import inspect_ai  # type: ignore[import-not-found,unused-ignore]
     from inspect_ai.dataset import MemoryDataset, Sample  # type: ignore[import-not-found,unused-ignore]
-    from inspect_ai.model import GenerateConfig, get_model  # type: ignore[import-not-found,unused-ignore]
-    from inspect_ai.solver import generate, system_message  # type: ignore[import-not-found,unused-ignore]
+    from inspect_ai.model import (  # type: ignore[import-not-found,unused-ignore]
+        ChatMessageSystem,
+        ChatMessageUser,
+        GenerateConfig,
+        get_model,
+    )
+    from inspect_ai.solver import generate  # type: ignore[import-not-found,unused-ignore]
 
     url, count, connections, system, answer = sys.argv[1:]
     config = GenerateConfig(temperature=0, max_tokens=256, seed=0, max_connections=int(connections), max_retries=0)
     model = get_model("openai/m", base_url=url, api_key="k", config=config, responses_api=False)
 
     def ask(name: str, calls: int) -> Any:
-        samples = [Sample(input=f"no={name}.{n} say={answer}") for n in range(calls)]
-        task = inspect_ai.Task(dataset=MemoryDataset(samples), solver=[system_message(system), generate()])
+        # As messages, because its own `system_message` takes braces for places to fill in.
+        first = ChatMessageSystem(content=system)
+        asked = [ChatMessageUser(content=f"no={name}.{n} say={answer}") for n in range(calls)]
+        samples = [Sample(input=[first, question]) for question in asked]
+        task = inspect_ai.Task(dataset=MemoryDataset(samples), solver=[generate()])
         (log,) = inspect_ai.eval(task, model=model, display="none", max_samples=2 * int(connections), log_level="error")
         return log
 

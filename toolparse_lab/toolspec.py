@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import marshal
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +45,11 @@ class ToolSpec:
         if isinstance(x, ToolSpec):
             return x
         if isinstance(x, Mapping):
-            return _from_mapping(x)
+            try:
+                asked: Any = x
+                return _from_bytes(marshal.dumps(asked, 2))  # equal bytes are equal values
+            except ValueError:  # what is not plain JSON is read each time
+                return _from_mapping(x)
         if isinstance(x, type) and hasattr(x, "model_json_schema"):
             return _from_pydantic(x)
         if callable(x):
@@ -52,7 +57,7 @@ class ToolSpec:
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.description, "parameters": read_plain(self.schema_json)}
+        return {"name": self.name, "description": self.description, "parameters": _fresh_schema(self.schema_json)}
 
     def to_openai(self) -> dict[str, Any]:
         """The tool in the shape OpenAI-compatible endpoints take."""
@@ -62,6 +67,21 @@ class ToolSpec:
 @lru_cache(maxsize=4096)
 def _schema(schema_json: str) -> Any:
     return read_plain(schema_json)
+
+
+def _fresh_schema(schema_json: str) -> Any:
+    """The schema as an object that belongs to who asks."""
+    kept = _schema_bytes(schema_json)
+    return read_plain(schema_json) if kept is None else marshal.loads(kept)  # noqa: S302 - bytes of our own
+
+
+@lru_cache(maxsize=4096)
+def _schema_bytes(schema_json: str) -> bytes | None:
+    """The schema in the form that is copied soonest; None for one with numbers that only a Decimal holds."""
+    try:
+        return marshal.dumps(_schema(schema_json), 2)
+    except ValueError:
+        return None
 
 
 def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
@@ -117,6 +137,12 @@ def _named(name: Any, definition: Any) -> Any:
     if isinstance(definition, Mapping) and not _is_definition(definition):
         return {**definition, "name": name}
     return definition
+
+
+@lru_cache(maxsize=4096)
+def _from_bytes(definition: bytes) -> ToolSpec:
+    """A definition that comes back with every request of an application, or every case of a dataset, read once."""
+    return _from_mapping(marshal.loads(definition))  # noqa: S302 - bytes of our own
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:

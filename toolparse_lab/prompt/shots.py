@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..toolspec import ToolSpec
@@ -205,6 +206,7 @@ def make_shots(
     return tuple(shots)
 
 
+@lru_cache(maxsize=4096)  # the cases of a dataset share their tools
 def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
     arguments = example_arguments(tool, variant)
     if arguments is None:
@@ -229,7 +231,8 @@ def _leaks(shot: Shot, tool: ToolSpec, folded: str, wanted: set[str]) -> bool:
     return not free or any(write_canonical(v) in wanted or _stands_in(v, folded) for v in free)
 
 
-def _listed_values(tool: ToolSpec) -> set[str]:
+@lru_cache(maxsize=4096)
+def _listed_values(tool: ToolSpec) -> frozenset[str]:
     found: set[str] = set()
     stack = [tool.schema]
     while stack:
@@ -240,7 +243,7 @@ def _listed_values(tool: ToolSpec) -> set[str]:
             stack.extend(node.values())
         elif isinstance(node, list):
             stack.extend(node)
-    return found
+    return frozenset(found)
 
 
 def _stands_in(value: Any, folded: str) -> bool:
