@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant("engine.py", "self._events.append(Retract(end))", "pass", "deltas that went too far are not taken back"),
     Mutant(
         "engine.py",
-        "if not body.opening.speculative:\n            cut =",
+        "if not clean and not body.opening.speculative:\n            cut =",
         "if False:\n            cut =",
         "a broken call swallows the next one",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -339,3 +341,19 @@ def test_hostile_streams_cost_no_more_than_their_length(text: str) -> None:
     _, answer = stream.close(None)
     assert time.process_time() - begun < 10
     assert (answer.message["content"] or "") + answer.message.get("reasoning_content", "")
+
+
+def test_ids_differ_whatever_seed_a_program_sets_and_after_a_fork() -> None:
+    script = """
+import os, random
+from toolparse_lab.middleware.answer import new_call_id
+random.seed(1); first = new_call_id()
+random.seed(1); second = new_call_id()
+there, here = os.pipe()
+if os.fork() == 0:
+    os.write(here, new_call_id().encode())
+    os._exit(0)
+print(len({first, second, new_call_id(), os.read(there, 99).decode()}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "4\n"

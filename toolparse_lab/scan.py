@@ -102,7 +102,6 @@ def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimite
 
 _OUTSIDE, _DOUBLE, _SINGLE, _LINE, _BLOCK = range(5)
 _SPACE = re.compile(r"\s*")
-# C, and quicker than any pattern; the stubs leave it out.
 
 
 class JsonBody:

@@ -84,8 +84,8 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
 def _plain_members(value: Value, schema_json: str) -> frozenset[str]:
     """The members of an object that plainly are what the schema says, of which the library need not be asked."""
     plain = _plain_schema(schema_json)
-    if plain is None or type(value) is not dict or plain[0].box is not dict:
-        return frozenset()
+    if plain is None or type(value) is not dict or plain[0].box is not dict or '"$ref"' in schema_json:
+        return frozenset()  # a reference may lead to another member's schema
     leaves, bounded = plain[0].leaves, [name for name, _ in plain[1]]
     return frozenset([k for k, v in value.items() if type(v) in leaves.get(k, ()) and k not in bounded])
 
