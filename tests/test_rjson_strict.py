@@ -109,4 +109,5 @@ def test_failing_tries_cost_no_more_than_the_text(unit: str) -> None:
         return least
 
     times = max(1, 20_000 // len(unit))
-    assert cost(4 * times) < 8 * cost(times)
+    # A square takes 16 times as long whenever it is asked; a machine with other work may slow down between two looks.
+    assert any(cost(4 * times) < 8 * cost(times) for _ in range(4))
