@@ -125,7 +125,7 @@ if hasattr(os, "register_at_fork"):
 
 def new_call_id() -> str:
     """`call_` and 24 letters and digits."""
-    return "call_" + _DICE.randbytes(24).translate(_LETTERS).decode()
+    return "call_" + _DICE.getrandbits(192).to_bytes(24, "little").translate(_LETTERS).decode()
 
 
 class CallIds:
@@ -165,9 +165,8 @@ def answer_of(
         calls += [dict(c) for c in native]
     content, thought = _spoken(result, {c.segment_index for c in made})
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
-    thought = both_thoughts(reasoning, thought)
-    if thought:
-        message["reasoning_content"] = thought
+    if reasoning or thought:
+        message["reasoning_content"] = both_thoughts(reasoning, thought)
     if calls:
         message["tool_calls"] = calls
     to_run = bool(made) or (bool(calls) and any(not was_run(c) for c in calls))

@@ -179,7 +179,7 @@ class ToolCallMiddleware:
             result = self._readers(turn).whole.parse(text)
         if self.on_error is not None:
             self._tell(result, turn)
-        thought = both_thoughts(reasoning, said.reasoning)
+        thought = both_thoughts(reasoning, said.reasoning) if said.reasoning else reasoning
         answer = answer_of(
             result,
             finish_reason,

@@ -46,7 +46,8 @@ class JsonCall:
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         known = reading.known
-        if known is not None and known[0] is body and not too_deep(body, [known[1]], reading.max_depth):
+        limit = reading.max_depth
+        if known is not None and known[0] is body and (len(body) <= limit or not too_deep(body, [known[1]], limit)):
             plain = self._plain(known[1], body)
             if plain is not None:
                 return (plain,)

@@ -73,10 +73,17 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
     """Whether a value plainly conforms to a plain schema, so that the policy changes nothing in it and `validate` finds
     nothing. False says nothing. Raises what a broken schema raises."""
     plain = _plain_schema(schema_json)
-    if policy not in _CHANGES_NOTHING and not (policy == "middleware" and plain and plain[0].of_leaves(value)):
+    if plain is None:
+        return False
+    view, bounds = plain
+    if policy == "middleware":
+        if not view.of_leaves(value) or not view.required <= value.keys():
+            return False
+        return not bounds or within(value, bounds)
+    if policy not in _CHANGES_NOTHING:
         return False
     try:
-        return plain is not None and plain[0].conforms(value) and (not plain[1] or within(value, plain[1]))
+        return view.conforms(value) and (not bounds or within(value, bounds))
     except TooDeep:
         return False
 
