@@ -67,7 +67,7 @@ class Turn:
     active: bool = False
     forced: bool = False
     one_call: bool = False
-    _readers: _Readers | None = field(default=None, repr=False, compare=False)
+    _told: _Told | None = field(default=None, repr=False, compare=False)
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
@@ -81,18 +81,19 @@ class _Readers:
 
     whole: Reader
     pieces: Reader
-    maker: tuple[Any, Ways]  # the protocol and the ways of their middleware
 
 
 @dataclass(slots=True)
 class _Told:
-    """What one set of tools and one tool choice come to: how calls of the history are written, how answers are read,
-    and the prompt."""
+    """What one set of tools and one tool choice come to: how calls of the history are written, the prompt, and how
+    answers are read, which nobody may ask for."""
 
     offer: Offer
     writer: Writer
-    readers: _Readers
+    protocol: Protocol | ForeignProtocol
+    ways: Ways
     prompt: str | None = None
+    readers: _Readers | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class ToolCallMiddleware:
             messages = _place(prompt, messages, self.placement)
         sent["messages"] = messages
         choice = offer.choice
-        return Turn(sent, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call, told.readers)
+        return Turn(sent, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call, told)
 
     def wrap_generate(
         self,
@@ -230,19 +231,23 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.shown}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return _Told(offer, writer, self._readers_of(offer.tools))
+        return _Told(offer, writer, self.protocol, self.ways)
 
     def _readers_of(self, tools: tuple[ToolSpec, ...]) -> _Readers:
         protocol, ways = self.protocol, self.ways
         whole = Reader(protocol, tools, ways.batch)
-        pieces = whole if ways.stream == ways.batch else Reader(protocol, tools, ways.stream)
-        return _Readers(whole, pieces, (protocol, ways))
+        return _Readers(whole, whole if ways.stream == ways.batch else Reader(protocol, tools, ways.stream))
 
     def _readers(self, turn: Turn) -> _Readers:
-        known = turn._readers
-        if known is not None and known.maker[0] is self.protocol and known.maker[1] is self.ways:
-            return known
-        return self._readers_of(turn.tools)  # a turn made by hand, or by another middleware
+        told = turn._told
+        if (
+            told is None or told.offer.tools is not turn.tools
+            or told.protocol is not self.protocol or told.ways is not self.ways
+        ):  # fmt: skip
+            return self._readers_of(turn.tools)  # a turn made by hand, or by another middleware
+        if told.readers is None:
+            told.readers = self._readers_of(turn.tools)
+        return told.readers
 
     def _prompt(self, offer: Offer) -> str:
         prompt = self.protocol.format_tools(offer.shown, self.tool_system_prompt_template)
