@@ -30,6 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.bridge import CALL as ANSWER
+from benchmarks.bridge import TOOLS
 from toolparse_lab.lab import Lab
 from toolparse_lab.plan import Plan
 from toolparse_lab.registry import protocol_of
@@ -40,23 +42,6 @@ from toolparse_lab.runner.store import Store
 from toolparse_lab.runner.types import Model, PlanItem, Request
 from toolparse_lab.toolspec import tool_specs
 
-TOOLS = [
-    {
-        "name": name,
-        "description": f"Answers what is asked about {name}.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "Name of the city."},
-                "days": {"type": "integer", "minimum": 1},
-                "units": {"enum": ["metric", "imperial"]},
-            },
-            "required": ["city"],
-        },
-    }
-    for name in ("get_weather", "get_forecast", "find_city")
-]
-ANSWER = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>'
 STREAMED = (ANSWER + " That is what I would ask. " * 9)[: 4 * 44]  # 44 pieces, one opening and one finish part
 BLOCK = 100  # calls in a block: a shared machine changes its speed within seconds, so neighbours must be near
 

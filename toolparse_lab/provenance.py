@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from .protocols.base import Decoded
+from .protocols.base import Decoded, Places
 from .rjson.damage import Refusal
 from .rjson.positions import EditMap, apply_edits, find_places
 from .rjson.repair import read_damaged
@@ -47,12 +47,7 @@ def find_step_spans(d: Decoded, steps: tuple[Step, ...], start: int, body: str) 
     for step in steps:
         if step.rule in _MOVES:
             return trace_origins(d, steps, start, body)[1]
-    places = d.places()
-    spans: list[Span | None] = []
-    for step in steps:
-        place = places.get(step.path)
-        spans.append(Span(start + place[0], start + place[1]) if place else None)
-    return tuple(spans)
+    return tuple(_spans_at(d.places(), start, [step.path for step in steps]))
 
 
 def find_spans(d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths: Iterable[str]) -> list[Span | None]:
@@ -61,7 +56,10 @@ def find_spans(d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths
     if any(step.rule in _MOVES for step in steps):
         table = trace_origins(d, steps, start, body)[0]
         return [table[p].span if p in table else None for p in paths]
-    places = d.places()
+    return _spans_at(d.places(), start, paths)
+
+
+def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
     return [Span(start + places[p][0], start + places[p][1]) if p in places else None for p in paths]
 
 

@@ -139,8 +139,6 @@ def _plain_talk(messages: Any) -> list[Message] | None:
 
 
 def _read_messages(messages: Any) -> list[Message]:
-    if type(messages) is list:
-        return [_read_message(m, i) for i, m in enumerate(messages)]
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise BadMessage("messages are a list", got=type(messages).__name__, expected=_EXPECTED)
     return [_read_message(m, i) for i, m in enumerate(messages)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import lru_cache
 from typing import Any
 
@@ -34,11 +35,9 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
     A value that plainly conforms to a plain schema never reaches the validator library. A schema that is itself
     broken gives one problem of severity warning.
     """
-    try:
+    with contextlib.suppress(Exception):  # of a broken schema, of which the library says what is wrong
         if fits(value, schema_json):
             return ()
-    except Exception:  # the library says what is broken
-        return find_problems(value, schema_json)
     return find_problems(value, schema_json)
 
 
