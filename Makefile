@@ -17,10 +17,11 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest nightly docs bench-import clean distclean
+.PHONY: help demo quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
+	@echo "make quick         most of the truth in a minute: lint, types, one case of each test"
 	@echo "make test          set up for development; lint, types and all tests"
 	@echo "make lint          ruff: rules and format"
 	@echo "make types         mypy --strict"
@@ -62,6 +63,14 @@ $(VENV)/.dev-ready: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.demo-ready
 	@$(BIN)/toolparse demo
+
+# Types beside the tests, because mypy has only one thread; what is slow is left to `make test`.
+quick: $(VENV)/.dev-ready
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 lint types pytest-quick
+
+pytest-quick: $(VENV)/.dev-ready
+	@echo "== pytest, one case of each test"
+	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
 # Each part runs even if one before it failed, so that one run shows everything that is wrong.
 test: $(VENV)/.dev-ready

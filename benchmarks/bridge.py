@@ -1,9 +1,11 @@
-"""CPU time of the litellm bridge over litellm alone, in one run: per call, per chunk of a stream, by the provider.
+"""CPU time of the litellm bridge over litellm alone, in one run: per call, per chunk of a stream,
+by the provider.
 
-Run with `python benchmarks/bridge.py [calls]`. The endpoint is a mock in a process of its own. litellm alone sends what
-the drop-in sends; short blocks of all ways alternate, and what counts is the median of the ratios of neighbours,
-because a machine that is shared changes its speed from one second to the next. Goals: a call at most 5 % over litellm
-alone, a chunk 10 %, and the provider at most one more call of litellm.
+Run with `python benchmarks/bridge.py [calls]`. The endpoint is a mock in a process of its own.
+litellm alone sends what the drop-in sends; short blocks of all ways alternate, and what counts is
+the median of the ratios of neighbours, because a machine that is shared changes its speed from one
+second to the next. Goals: a call at most 5 % over litellm alone, a chunk 10 %, and the provider at
+most one more call of litellm.
 """
 
 from __future__ import annotations
@@ -58,10 +60,11 @@ def serve(ready: Connection) -> None:
 
 
 def compare(ways: dict[str, Callable[[], Any]], calls: int) -> tuple[float, dict[str, float]]:
-    """(CPU milliseconds of one call of the first way, name -> how much more each other way takes, as a share of it).
+    """(CPU milliseconds of one call of the first way, name -> how much more each other way takes,
+    as a share of it).
 
-    A block is so many calls one after the other, as a program under load makes them: after a pause any code finds the
-    processor's caches empty, and the figure would be theirs.
+    A block is so many calls one after the other, as a program under load makes them: after a pause
+    any code finds the processor's caches empty, and the figure would be theirs.
     """
     for work, _ in itertools.product(ways.values(), range(3)):
         work()
@@ -77,7 +80,10 @@ def compare(ways: dict[str, Callable[[], Any]], calls: int) -> tuple[float, dict
             time.sleep(0.05)  # litellm logs calls in a thread of its own, which belongs to them
             times[name].append((time.process_time() - began) * 1000 / BLOCK)
     first = times[names[0]]
-    over = {name: statistics.median(a / b - 1 for a, b in zip(times[name], first, strict=True)) for name in names[1:]}
+    over = {
+        name: statistics.median(a / b - 1 for a, b in zip(times[name], first, strict=True))
+        for name in names[1:]
+    }
     return statistics.median(first), over
 
 
@@ -85,7 +91,10 @@ def measure(url: str, calls: int) -> dict[str, tuple[float, dict[str, float]]]:
     litellm = litellm_module()
     litellm_bridge.register()
     out: dict[str, tuple[float, dict[str, float]]] = {}
-    for kind, said, stream, times in (("call", CALL, False, calls), ("stream", PROSE + CALL, True, calls // 4)):
+    for kind, said, stream, times in (
+        ("call", CALL, False, calls),
+        ("stream", PROSE + CALL, True, calls // 4),
+    ):
         asked: dict[str, Any] = {
             "messages": [{"role": "user", "content": "say=" + said}],
             "api_base": url,
@@ -99,7 +108,9 @@ def measure(url: str, calls: int) -> dict[str, tuple[float, dict[str, float]]]:
 
         out[kind] = compare(
             {
-                "litellm alone": lambda sent=sent: all_of(litellm.completion(model="openai/m", **sent)),  # type: ignore[misc]
+                "litellm alone": lambda sent=sent: all_of(
+                    litellm.completion(model="openai/m", **sent)
+                ),  # type: ignore[misc]
                 "drop-in": lambda asked=asked: all_of(  # type: ignore[misc]
                     litellm_bridge.completion("openai/m", tools=TOOLS, **asked)
                 ),

@@ -1,8 +1,9 @@
 """CPU time beside peers, in one run: python benchmarks/peers.py [--json FILE]
 
-Peers: the npm package @ai-sdk-tool/parser under node (installed into a temporary folder, or the one that --node names),
-`json-repair` and `fast-json-repair` (compiled, without provenance). Each figure is the least of several repeats, in
-milliseconds of process CPU time. What is not installed is left out and said so.
+Peers: the npm package @ai-sdk-tool/parser under node (installed into a temporary folder, or the one
+that --node names), `json-repair` and `fast-json-repair` (compiled, without provenance). Each figure
+is the least of several repeats, in milliseconds of process CPU time. What is not installed is left
+out and said so.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ NPM = "@ai-sdk-tool/parser@4.1.26"
 TOOLS: list[dict[str, Any]] = [
     {
         "name": "put_file",
-        "parameters": {"type": "object", "properties": {"path": {"type": "string"}, "body": {"type": "string"}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "body": {"type": "string"}},
+        },
     },
     {
         "name": "book",
@@ -64,7 +68,9 @@ def long_text(size: int) -> str:
 
 def write_call(protocol: str, name: str, arguments: dict[str, Any]) -> str:
     if protocol == "hermes":
-        return "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
+        return (
+            "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
+        )
     if protocol == "morph_xml":
         inner = "".join(f"<{k}>{_plain(v)}</{k}>" for k, v in arguments.items())
         return f"<{name}>{inner}</{name}>"
@@ -83,21 +89,32 @@ def small_calls(protocol: str, size: int) -> str:
     n = 0
     while total < size:
         n += 1
-        arguments = {"city": "Bergen", "guests": n, "price": 12.5, "late": n % 2 == 0, "note": "by the window"}
+        arguments = {
+            "city": "Bergen",
+            "guests": n,
+            "price": 12.5,
+            "late": n % 2 == 0,
+            "note": "by the window",
+        }
         pieces.append(write_call(protocol, "book", arguments))
         total += len(pieces[-1]) + 1
     return "\n".join(pieces)
 
 
 def damaged(size: int, every: int) -> str:
-    """An array of objects in which every so many-th has a trailing comma, single quotes or a bare word."""
+    """An array of objects in which every so many-th has a trailing comma, single quotes or a bare
+    word."""
     rng = random.Random(7)
     items: list[str] = []
     total = 0
     while total < size:
-        item = json.dumps({"id": len(items), "name": "Bergen harbour", "tags": ["a", "b"], "ok": True, "x": 1.5})
+        item = json.dumps(
+            {"id": len(items), "name": "Bergen harbour", "tags": ["a", "b"], "ok": True, "x": 1.5}
+        )
         if len(items) % every == 0:
-            item = rng.choice([item[:-1] + ",}", item.replace('"a"', "'a'"), item.replace("true", "True")])
+            item = rng.choice(
+                [item[:-1] + ",}", item.replace('"a"', "'a'"), item.replace("true", "True")]
+            )
         items.append(item)
         total += len(item) + 2
     return "[" + ", ".join(items) + "]"
@@ -116,19 +133,30 @@ class Node:
             self._temporary = tempfile.TemporaryDirectory()
             folder = self._temporary.name
             done = subprocess.run(
-                [npm, "install", "--silent", "--prefix", folder, NPM], capture_output=True, check=False
+                [npm, "install", "--silent", "--prefix", folder, NPM],
+                capture_output=True,
+                check=False,
             )
             if done.returncode:
                 return
         script = Path(__file__).with_name("peer.mjs")
         command = [node, str(script), folder]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ms(self, kind: str, protocol: str, text: str, repeat: int, chunk: int = 4) -> float | None:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return None
-        task = {"kind": kind, "protocol": protocol, "text": text, "tools": TOOLS, "repeat": repeat, "chunk": chunk}
+        task = {
+            "kind": kind,
+            "protocol": protocol,
+            "text": text,
+            "tools": TOOLS,
+            "repeat": repeat,
+            "chunk": chunk,
+        }
         process.stdin.write(json.dumps(task) + "\n")
         process.stdin.flush()
         answer = json.loads(process.stdout.readline() or '{"error": "gone"}')
@@ -169,15 +197,27 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
         for protocol in protocols:
             text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(size)})
             peer = {"npm": node.ms("stream", protocol, text, 1)} if beside else {}
-            yield f"stream {size:,} characters by 4, {protocol}", best(partial(feed, protocol, text), 2), peer
+            yield (
+                f"stream {size:,} characters by 4, {protocol}",
+                best(partial(feed, protocol, text), 2),
+                peer,
+            )
     for protocol in protocols:
         for size, repeat in ((2_000, 40), (200_000, 3)):
             text = small_calls(protocol, size)
             ours = best(partial(tp.parse, text, protocol, TOOLS), repeat)
-            yield f"batch {size:,} of small calls, {protocol}", ours, {"npm": node.ms("batch", protocol, text, repeat)}
+            yield (
+                f"batch {size:,} of small calls, {protocol}",
+                ours,
+                {"npm": node.ms("batch", protocol, text, repeat)},
+            )
         text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(200_000)})
         ours = best(partial(tp.parse, text, protocol, TOOLS), 5)
-        yield f"batch one argument of 200,000, {protocol}", ours, {"npm": node.ms("batch", protocol, text, 5)}
+        yield (
+            f"batch one argument of 200,000, {protocol}",
+            ours,
+            {"npm": node.ms("batch", protocol, text, 5)},
+        )
     for name, every in (("dense", 1), ("sparse", 200)):
         text = damaged(100_000, every)
         ours = best(partial(tp.rjson.repair, text), 3)
@@ -204,7 +244,9 @@ def coercion() -> Iterator[Row]:
         "f": "string",
         "g": "boolean",
     }
-    schema = json.dumps({"type": "object", "properties": {k: {"type": t} for k, t in names.items()}})
+    schema = json.dumps(
+        {"type": "object", "properties": {k: {"type": t} for k, t in names.items()}}
+    )
     clean = {"a": 1, "b": 2.5, "c": True, "d": "x", "e": 4, "f": "y", "g": False}
     steps = {**clean, "a": "1", "b": "2.5", "c": "true", "e": "4"}
     for name, value in (("clean", clean), ("four steps", steps)):
@@ -241,17 +283,22 @@ def growth() -> Iterator[tuple[str, float, float]]:
 def main(argv: list[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--node", metavar="FOLDER", help="folder with the npm package installed")
-    options.add_argument("--quick", action="store_true", help="no stream of a million characters, no growth figures")
+    options.add_argument(
+        "--quick", action="store_true", help="no stream of a million characters, no growth figures"
+    )
     options.add_argument("--json", metavar="FILE", help="write the figures too")
     chosen = options.parse_args(argv)
     print(
-        f"Python {platform.python_version()}, toolparse_lab {tp.__version__}; CPU milliseconds, least of several runs"
+        f"Python {platform.python_version()}, toolparse_lab {tp.__version__}; CPU milliseconds, "
+        "least of several runs"
     )
     figures: list[dict[str, Any]] = []
     with node_peer(chosen.node) as node:
         for name, ours, peers in rows(node, chosen.quick):
             beside = "  ".join(
-                f"{peer} {ms:.2f} ({ms / ours:.1f}x)" if ms is not None else f"{peer} not installed or failed"
+                f"{peer} {ms:.2f} ({ms / ours:.1f}x)"
+                if ms is not None
+                else f"{peer} not installed or failed"
                 for peer, ms in peers.items()
             )
             print(f"{name:48} {ours:10.2f}   {beside}", flush=True)

@@ -1,12 +1,14 @@
-"""How fast recorded answers are read again: rows a second, Parquet in and out, per second of CPU time.
+"""How fast recorded answers are read again: rows a second, Parquet in and out, per second of CPU
+time.
 
-Run with `python benchmarks/reparse.py [--rows 100000] [--workers 2] [--dask] [--profile]`. The answers are those of the
-shipped recording, each varied so that no two are alike: numbers and words of the text are exchanged, a third is cut,
-stripped of its closer or wrapped in prose, so that what is damaged stays damaged in many ways. They are read by one
-process and by a pool, from Parquet to Parquet, and scored. Beside them, in the same run: the same rows with every text
-repeated ten times, which is what the memory for equal answers is for; reading without scores; and a regex for a JSON
-object with `json.loads` on the bare texts, which is what a script of ten lines does. Goal: 5,000 rows a second of one
-core's CPU time for rows that are all different.
+Run with `python benchmarks/reparse.py [--rows 100000] [--workers 2] [--dask] [--profile]`. The
+answers are those of the shipped recording, each varied so that no two are alike: numbers and words
+of the text are exchanged, a third is cut, stripped of its closer or wrapped in prose, so that what
+is damaged stays damaged in many ways. They are read by one process and by a pool, from Parquet to
+Parquet, and scored. Beside them, in the same run: the same rows with every text repeated ten times,
+which is what the memory for equal answers is for; reading without scores; and a regex for a JSON
+object with `json.loads` on the bare texts, which is what a script of ten lines does. Goal: 5,000
+rows a second of one core's CPU time for rows that are all different.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import pandas as pd
 
 import toolparse_lab as tp
+from toolparse_lab.cli.record import recording_plan
 from toolparse_lab.evals.frames.recorded import read_frame
-from toolparse_lab.record import recording_plan
 from toolparse_lab.reparse import reparse
 
 NUMBER = re.compile(r"\d+")
@@ -46,7 +48,8 @@ def recorded() -> pd.DataFrame:
 
 
 def vary(raw: str, n: int, dice: random.Random) -> str:
-    """The text with other numbers and words in it; every third one is damaged or wrapped as well."""
+    """The text with other numbers and words in it; every third one is damaged or wrapped as
+    well."""
     text = NUMBER.sub(lambda m: str(dice.randrange(10 ** len(m[0]))), raw)
     text = WORD.sub(lambda m: m[0] + f"{n:x}" if dice.random() < 0.5 else m[0], text)
     if n % 12 == 0:
@@ -68,7 +71,10 @@ def made(rows: int, *, copies: int = 1) -> pd.DataFrame:
     different = rows if copies == 1 else max(1, rows // copies // len(base)) * len(base)
     texts = [vary(raws[n % len(base)], n, dice) for n in range(different)]
     frame = base.iloc[places].reset_index(drop=True)
-    return frame.assign(raw=pd.array([texts[n % len(texts)] for n in range(rows)], dtype="string"), trial=range(rows))
+    return frame.assign(
+        raw=pd.array([texts[n % len(texts)] for n in range(rows)], dtype="string"),
+        trial=range(rows),
+    )
 
 
 def timed(what: Callable[[], Any]) -> tuple[float, float]:
@@ -96,11 +102,17 @@ def naive(texts: list[str]) -> int:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=100_000)
     options.add_argument("--workers", type=int, default=2)
-    options.add_argument("--dask", action="store_true", help="on a local cluster of as many processes too")
-    options.add_argument("--profile", action="store_true", help="where the time of one process goes")
+    options.add_argument(
+        "--dask", action="store_true", help="on a local cluster of as many processes too"
+    )
+    options.add_argument(
+        "--profile", action="store_true", help="where the time of one process goes"
+    )
     chosen = options.parse_args()
     rows: int = chosen.rows
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +120,8 @@ def main() -> int:
         frame = made(rows)
         frame.to_parquet(place / "different.parquet", row_group_size=10_000)
         made(rows, copies=10).to_parquet(place / "equal.parquet", row_group_size=10_000)
-        print(f"{rows:,} answers, {frame['raw'].nunique():,} different texts of {frame['raw'].str.len().mean():.0f} "
+        print(f"{rows:,} answers, {frame['raw'].nunique():,} different texts of "
+            f"{frame['raw'].str.len().mean():.0f} "
               f"characters on average")  # fmt: skip
         if chosen.profile:
             profile(lambda: read(place, "different", engine="serial"))
@@ -119,26 +132,39 @@ def main() -> int:
             wall, cpu = timed(what)
             table.append((name, wall, cpu))
             print(
-                f"{name:<44} {wall:7.1f} s wall {cpu:7.1f} s CPU {rows / wall:9,.0f} rows/s {rows / cpu:9,.0f} a core"
+                f"{name:<44} {wall:7.1f} s wall {cpu:7.1f} s CPU {rows / wall:9,.0f} rows/s "
+                f"{rows / cpu:9,.0f} a core"
             )
 
         texts = frame["raw"].tolist()
         measure("regex and json.loads on the bare texts", lambda: naive(texts))
-        measure("one process, all texts different", lambda: read(place, "different", engine="serial"))
+        measure(
+            "one process, all texts different", lambda: read(place, "different", engine="serial")
+        )
         measure("one process, ten of each text", lambda: read(place, "equal", engine="serial"))
         measure(
-            f"{chosen.workers} processes, all texts different", lambda: read(place, "different", workers=chosen.workers)
+            f"{chosen.workers} processes, all texts different",
+            lambda: read(place, "different", workers=chosen.workers),
         )
         if chosen.dask:
             import distributed
 
-            settings = {"n_workers": chosen.workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+            settings = {
+                "n_workers": chosen.workers,
+                "threads_per_worker": 1,
+                "dashboard_address": "127.0.0.1:0",
+            }
             with distributed.LocalCluster(**settings) as cluster, cluster.get_client() as client:  # type: ignore[no-untyped-call]
                 wall, _ = timed(lambda: read(place, "different", engine="dask", client=client))
-            print(f"{'Dask, ' + str(chosen.workers) + ' workers, all texts different':<44} {wall:7.1f} s wall")
+            print(
+                f"{'Dask, ' + str(chosen.workers) + ' workers, all texts different':<44} "
+                f"{wall:7.1f} s wall"
+            )
         again = read_frame(place / "different-out.parquet", "trials")
         print(f"outcomes: {again['outcome'].value_counts().to_dict()}")
-        print(f"reading is {table[1][2] / table[0][2]:.0f} times the work of a regex and json.loads")
+        print(
+            f"reading is {table[1][2] / table[0][2]:.0f} times the work of a regex and json.loads"
+        )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"peak memory of this process, the frames it made included: {peak:,.0f} MB")
     return 0

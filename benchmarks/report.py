@@ -1,7 +1,8 @@
 """What a report of many trials costs: python benchmarks/report.py [TRIALS]
 
-The frame is the shipped recording many times over: other models, other cases, ten trials each, a fifth of the successes
-turned over, read under two policies. Prints seconds of CPU and of wall for each part, and for the page from nothing.
+The frame is the shipped recording many times over: other models, other cases, ten trials each, a
+fifth of the successes turned over, read under two policies. Prints seconds of CPU and of wall for
+each part, and for the page from nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 
 import toolparse_lab as tp
 from toolparse_lab.evals.frames.dtypes import conform
-from toolparse_lab.evals.reports.report import Report
+from toolparse_lab.evals.reports.figures.report import Report
 
 TRIALS = 10
 
@@ -28,8 +29,8 @@ def recorded() -> pd.DataFrame:
         lab.replaying(tp.example_recording())
         models = {"m": tp.Model("toolparse-local/smollm2-135m")}
         plan = lab.plan(
-            tp.example_cases(), models, ["hermes", "morph_xml"], decoding=["free", "grammar"], wording="brief",
-            max_tokens=128,
+            tp.example_cases(), models, ["hermes", "morph_xml"], decoding=["free", "grammar"],
+            wording="brief", max_tokens=128,
         )  # fmt: skip
         return lab.run(plan, progress=False).frame(policies=("safe", "middleware"))
 
@@ -56,7 +57,10 @@ def many(trials: int) -> pd.DataFrame:
 def timed(name: str, do: Callable[[], object]) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     do()
-    print(f"{name:<34} {time.process_time() - cpu:6.2f} s CPU {time.perf_counter() - wall:6.2f} s wall")
+    print(
+        f"{name:<34} {time.process_time() - cpu:6.2f} s CPU {time.perf_counter() - wall:6.2f} s "
+        "wall"
+    )
 
 
 def main(trials: int) -> None:
@@ -72,7 +76,10 @@ def main(trials: int) -> None:
     timed("a gate", lambda: report.gate(success=0.5))
     with tempfile.TemporaryDirectory() as folder:
         timed("JUnit XML", lambda: report.save(Path(folder) / "r.xml"))
-        timed("the page, from nothing", lambda: Report(frame, by=by, baseline="hermes free").save(f"{folder}/r.html"))
+        timed(
+            "the page, from nothing",
+            lambda: Report(frame, by=by, baseline="hermes free").save(f"{folder}/r.html"),
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
-"""CPU time of the lab and of its runner over a bare loop of litellm, in one run: per call, and per stream of 46 chunks.
+"""CPU time of the lab and of its runner over a bare loop of litellm, in one run: per call, and per
+stream of 46 chunks.
 
-Run with `python benchmarks/runner.py [--calls 5000] [--streams 500] [--inspect PYTHON]`. The endpoint is a mock in a
-process of its own, and only the client's CPU time counts. Blocks of all three take turns; what counts is the median
-of the blocks' ratios. The runner's part holds everything a run does: its plan is recorded, each answer is on disk
-before the next step, and the same number of connections is open; the lab's part makes the plan and its prompts too.
-`--inspect` names the interpreter of an environment with inspect-ai (`python -m venv DIR; DIR/bin/pip install inspect-ai
-openai`), which then asks the same questions. Goals: a call by the lab at most 15 % over litellm alone, a stream 10 %.
+Run with `python benchmarks/runner.py [--calls 5000] [--streams 500] [--inspect PYTHON]`. The
+endpoint is a mock in a process of its own, and only the client's CPU time counts. Blocks of all
+three take turns; what counts is the median of the blocks' ratios. The runner's part holds
+everything a run does: its plan is recorded, each answer is on disk before the next step, and the
+same number of connections is open; the lab's part makes the plan and its prompts too. `--inspect`
+names the interpreter of an environment with inspect-ai (`python -m venv DIR; DIR/bin/pip install
+inspect-ai openai`), which then asks the same questions. Goals: a call by the lab at most 15 % over
+litellm alone, a stream 10 %.
 
-`--faults` asks 5,000 questions of an endpoint that fails in every way there is, and checks what was recorded.
+`--faults` asks 5,000 questions of an endpoint that fails in every way there is, and checks what was
+recorded.
 """
 
 from __future__ import annotations
@@ -32,18 +36,21 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.bridge import CALL as ANSWER
 from benchmarks.bridge import TOOLS
+from toolparse_lab.exchange.types import Model, PlanItem, Request
+from toolparse_lab.experiment.plan import Plan
 from toolparse_lab.lab import Lab
-from toolparse_lab.plan import Plan
-from toolparse_lab.registry import protocol_of
+from toolparse_lab.protocols.registry import protocol_of
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.runner.store import Store
-from toolparse_lab.runner.types import Model, PlanItem, Request
+from toolparse_lab.store.store import Store
 from toolparse_lab.toolspec import tool_specs
 
-STREAMED = (ANSWER + " That is what I would ask. " * 9)[: 4 * 44]  # 44 pieces, one opening and one finish part
-BLOCK = 100  # calls in a block: a shared machine changes its speed within seconds, so neighbours must be near
+STREAMED = (ANSWER + " That is what I would ask. " * 9)[
+    : 4 * 44
+]  # 44 pieces, one opening and one finish part
+# calls in a block: a shared machine changes its speed within seconds, so neighbours must be near
+BLOCK = 100
 
 
 def serve(pipe: Connection, latency: float) -> None:
@@ -70,7 +77,9 @@ def endpoint(latency: float = 0.005) -> Iterator[str]:
 
 def planned(lab: Lab, model: Model, texts: list[str], *, stream: bool) -> Plan:
     cases = [{"id": str(n), "input": text, "tools": TOOLS} for n, text in enumerate(texts)]
-    return lab.plan(cases, {"m": model}, "hermes", temperature=0, max_tokens=256, seed=0, stream=stream)
+    return lab.plan(
+        cases, {"m": model}, "hermes", temperature=0, max_tokens=256, seed=0, stream=stream
+    )
 
 
 async def bare(requests: list[Request], connections: int) -> None:
@@ -92,7 +101,9 @@ async def bare(requests: list[Request], connections: int) -> None:
                 **({"stream_options": {"include_usage": True}} if request.stream else {}),
             )
             if request.stream:
-                text = "".join([c.choices[0].delta.content or "" async for c in answer if c.choices])
+                text = "".join(
+                    [c.choices[0].delta.content or "" async for c in answer if c.choices]
+                )
             else:
                 text = answer.choices[0].message.content
             assert text
@@ -113,9 +124,14 @@ def cpu(work: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-def compare(url: str, count: int, connections: int, lab: Lab, store: Store, *, stream: bool) -> float:
-    """Prints the milliseconds of a call; returns how much more the lab takes than litellm alone, as a share."""
-    model = Model("openai/m", api_base=url, api_key="k", max_connections=connections, timeout=60, price=(0, 0))
+def compare(
+    url: str, count: int, connections: int, lab: Lab, store: Store, *, stream: bool
+) -> float:
+    """Prints the milliseconds of a call; returns how much more the lab takes than litellm alone, as
+    a share."""
+    model = Model(
+        "openai/m", api_base=url, api_key="k", max_connections=connections, timeout=60, price=(0, 0)
+    )
     said = STREAMED if stream else ANSWER
     size = max(1, min(BLOCK, count // 10))
     rounds = max(1, count // size)
@@ -136,7 +152,9 @@ def compare(url: str, count: int, connections: int, lab: Lab, store: Store, *, s
                 times[name].append(took)
     share = 0.0
     for name, taken in times.items():
-        ratios = sorted(ours / alone - 1 for ours, alone in zip(taken, times["litellm alone"], strict=True))
+        ratios = sorted(
+            ours / alone - 1 for ours, alone in zip(taken, times["litellm alone"], strict=True)
+        )
         share = statistics.median(ratios)
         quarter = len(ratios) // 4
         half = f"half of the blocks {ratios[quarter]:+.1%} to {ratios[-quarter - 1]:+.1%}"
@@ -154,7 +172,9 @@ def beside(python: str, url: str, count: int, connections: int) -> None:
             [python, str(script), url, str(count), str(connections), system, ANSWER],
             capture_output=True, text=True, cwd=folder, check=False,
         )  # fmt: skip
-    print("  " + (done.stdout.strip().splitlines() or [done.stderr.strip()[-400:] or "no answer"])[-1])
+    print(
+        "  " + (done.stdout.strip().splitlines() or [done.stderr.strip()[-400:] or "no answer"])[-1]
+    )
 
 
 FAULTS = {
@@ -172,14 +192,24 @@ FAULTS = {
 
 
 def faults(url: str, count: int, connections: int, store: Store) -> bool:
-    """Whether all that went wrong was recorded as what it was, and all that could be had was had."""
+    """Whether all that went wrong was recorded as what it was, and all that could be had was
+    had."""
     model = Model(
-        "openai/m", api_base=url, api_key="k", max_connections=connections, timeout=5, max_retries=1, price=(0, 0)
+        "openai/m",
+        api_base=url,
+        api_key="k",
+        max_connections=connections,
+        timeout=5,
+        max_retries=1,
+        price=(0, 0),
     )
     orders = [order for order, share in FAULTS.items() for _ in range(share)]
     with Lab(":memory:") as lab:
         texts = [f"{orders[n % 100]}no={n} say={ANSWER}" for n in range(count)]
-        whole, streams = (list(planned(lab, model, texts, stream=stream).requests.values()) for stream in (False, True))
+        whole, streams = (
+            list(planned(lab, model, texts, stream=stream).requests.values())
+            for stream in (False, True)
+        )
     asked = [(streams if n // 100 % 2 else whole)[n] for n in range(count)]
     began = time.monotonic()
     summary = run_sync(recorded(asked, store))
@@ -204,7 +234,9 @@ def main() -> int:
     options.add_argument("--streams", type=int, default=500)
     options.add_argument("--connections", type=int, default=16)
     options.add_argument("--inspect", help="the interpreter of an environment with inspect-ai")
-    options.add_argument("--faults", action="store_true", help="ask an endpoint that fails in every way")
+    options.add_argument(
+        "--faults", action="store_true", help="ask an endpoint that fails in every way"
+    )
     chosen = options.parse_args()
     met = True
     with (
@@ -216,13 +248,19 @@ def main() -> int:
         if chosen.faults:
             print(f"{chosen.calls} questions to an endpoint that fails: {json.dumps(FAULTS)}")
             return int(not faults(url, chosen.calls, 4 * chosen.connections, store))
-        for kind, count, goal in (("call", chosen.calls, 0.15), ("stream of 46 chunks", chosen.streams, 0.10)):
+        for kind, count, goal in (
+            ("call", chosen.calls, 0.15),
+            ("stream of 46 chunks", chosen.streams, 0.10),
+        ):
             if not count:
                 continue
             print(
-                f"CPU time of a {kind}, {count} of them, {chosen.connections} connections (goal: at most {goal:+.0%})"
+                f"CPU time of a {kind}, {count} of them, {chosen.connections} connections (goal: "
+                f"at most {goal:+.0%})"
             )
-            met &= compare(url, count, chosen.connections, lab, store, stream=kind != "call") <= goal
+            met &= (
+                compare(url, count, chosen.connections, lab, store, stream=kind != "call") <= goal
+            )
         if chosen.inspect and not Path(chosen.inspect).exists():
             print(f"inspect-ai is skipped: there is no {chosen.inspect}")
         elif chosen.inspect:

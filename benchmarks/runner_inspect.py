@@ -1,8 +1,9 @@
-"""CPU time of a call by inspect-ai, for `runner.py --inspect`: run by the interpreter of its own environment.
+"""CPU time of a call by inspect-ai, for `runner.py --inspect`: run by the interpreter of its own
+environment.
 
-Arguments: the endpoint's address, how many calls, how many connections, the system prompt, the answer. What is counted
-is `eval` of one task with one sample a question, its log on disk included, after a small one that imports what is
-imported late.
+Arguments: the endpoint's address, how many calls, how many connections, the system prompt, the
+answer. What is counted is `eval` of one task with one sample a question, its log on disk included,
+after a small one that imports what is imported late.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def main() -> None:
     from inspect_ai.solver import generate  # type: ignore[import-not-found,unused-ignore]
 
     url, count, connections, system, answer = sys.argv[1:]
-    config = GenerateConfig(temperature=0, max_tokens=256, seed=0, max_connections=int(connections), max_retries=0)
+    config = GenerateConfig(
+        temperature=0, max_tokens=256, seed=0, max_connections=int(connections), max_retries=0
+    )
     model = get_model("openai/m", base_url=url, api_key="k", config=config, responses_api=False)
 
     def ask(name: str, calls: int) -> Any:
@@ -35,7 +38,9 @@ def main() -> None:
         asked = [ChatMessageUser(content=f"no={name}.{n} say={answer}") for n in range(calls)]
         samples = [Sample(input=[first, question]) for question in asked]
         task = inspect_ai.Task(dataset=MemoryDataset(samples), solver=[generate()])
-        (log,) = inspect_ai.eval(task, model=model, display="none", max_samples=2 * int(connections), log_level="error")
+        (log,) = inspect_ai.eval(
+            task, model=model, display="none", max_samples=2 * int(connections), log_level="error"
+        )
         return log
 
     ask("warm", 20)
@@ -44,7 +49,10 @@ def main() -> None:
     took = time.process_time() - began
     answers = [s.output.completion for s in log.samples or []]
     right = sum(text == answer for text in answers)
-    print(f"inspect-ai {version('inspect-ai')}: {took / int(count) * 1000:6.2f} ms, {right} of {count} answered")
+    print(
+        f"inspect-ai {version('inspect-ai')}: {took / int(count) * 1000:6.2f} ms, {right} of "
+        f"{count} answered"
+    )
 
 
 if __name__ == "__main__":

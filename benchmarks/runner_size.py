@@ -1,8 +1,8 @@
 """Memory and time of runs of any length: planned, run, run again, and read back from the store.
 
-Run with `python benchmarks/runner_size.py [10000 100000]`, the numbers of trials. Each is a process of its own, whose
-peak memory is shown. Nothing is sent: a function in the same process answers at once, so that what is measured is the
-plan, the pool and the store, and no provider's client.
+Run with `python benchmarks/runner_size.py [10000 100000]`, the numbers of trials. Each is a process
+of its own, whose peak memory is shown. Nothing is sent: a function in the same process answers at
+once, so that what is measured is the plan, the pool and the store, and no provider's client.
 """
 
 from __future__ import annotations
@@ -21,21 +21,31 @@ from typing import TypeVar
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
-from toolparse_lab.runner.recording import export_recording, import_recording
-from toolparse_lab.runner.types import Completion, Request
+from toolparse_lab.exchange.types import Completion, Request
+from toolparse_lab.store.recording import export_recording, import_recording
 
 _T = TypeVar("_T")
 ANSWER = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>'
 TOOL = {
     "name": "get_weather",
     "description": "Weather of a city",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    },
 }
 
 
 async def answer(request: Request) -> Completion:
     await asyncio.sleep(0)
-    return Completion(request.key, ANSWER, request=request.to_dict(), prompt_tokens=400, completion_tokens=30, cost=0.0)
+    return Completion(
+        request.key,
+        ANSWER,
+        request=request.to_dict(),
+        prompt_tokens=400,
+        completion_tokens=30,
+        cost=0.0,
+    )
 
 
 def step(name: str, work: Callable[[], _T]) -> _T:
@@ -49,7 +59,8 @@ def step(name: str, work: Callable[[], _T]) -> _T:
 
 def measure(trials: int, folder: Path) -> None:
     cases = [
-        {"id": f"c{n}", "input": f"weather in city {n}?", "tools": [TOOL], "target": []} for n in range(trials // 10)
+        {"id": f"c{n}", "input": f"weather in city {n}?", "tools": [TOOL], "target": []}
+        for n in range(trials // 10)
     ]
     models = {"m": tp.Model("openai/m", price=(0, 0), max_connections=16)}
     with tp.Lab(str(folder / "runs.db")) as lab:

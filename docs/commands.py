@@ -1,4 +1,5 @@
-"""The parts of docs/cli.md that are made from code: commands with their options, settings, exit codes."""
+"""The parts of docs/cli.md that are made from code: commands with their options, settings, exit
+codes."""
 
 from __future__ import annotations
 
@@ -7,22 +8,31 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from docs.tables import write_table
-from toolparse_lab.cli.app import EXIT_CODES, build_parser
-from toolparse_lab.plan_file import KEYS
-from toolparse_lab.runner.types import Model
+from toolparse_lab.cli.parser import EXIT_CODES, build_parser
+from toolparse_lab.exchange.types import Model
+from toolparse_lab.experiment.plan_file import KEYS
 from toolparse_lab.settings import MODEL_KEYS, SETTINGS
 
 
 def command_parts() -> dict[str, str]:
     """Part of the page -> its Markdown."""
     parts = {
-        "exit codes": write_table(("code", "meaning"), [(f"`{c}`", said) for c, said in EXIT_CODES.items()]),
+        "exit codes": write_table(
+            ("code", "meaning"), [(f"`{c}`", said) for c, said in EXIT_CODES.items()]
+        ),
         "settings": write_table(
             ("setting", "environment variable", "default", "meaning"),
-            [(f"`{s.name}`", f"`{s.variable}`", _shown(s.default), s.meaning) for s in SETTINGS.values()],
+            [
+                (f"`{s.name}`", f"`{s.variable}`", _shown(s.default), s.meaning)
+                for s in SETTINGS.values()
+            ],
         ),
-        "model settings": write_table(("key", "default"), [(f"`{name}`", _default(name)) for name in MODEL_KEYS]),
-        "plan keys": write_table(("key", "meaning"), [(f"`{key}`", said) for key, said in KEYS.items()]),
+        "model settings": write_table(
+            ("key", "default"), [(f"`{name}`", _default(name)) for name in MODEL_KEYS]
+        ),
+        "plan keys": write_table(
+            ("key", "meaning"), [(f"`{key}`", said) for key, said in KEYS.items()]
+        ),
         "commands": _commands(),
     }
     return {name: "\n".join(lines) for name, lines in parts.items()}
@@ -45,7 +55,16 @@ def _commands() -> list[str]:
         examples = [line.strip() for line in str(command.epilog).splitlines()[1:]]
         options = [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
         options.sort(key=lambda a: (bool(a.option_strings), "--config" in a.option_strings))
-        lines += ["", f"### `toolparse {name}`", "", str(command.description), "", "```text", *examples, "```"]
+        lines += [
+            "",
+            f"### `toolparse {name}`",
+            "",
+            str(command.description),
+            "",
+            "```text",
+            *examples,
+            "```",
+        ]
         if options:
             lines += ["", *write_table(("argument", "meaning"), [_option(a) for a in options])]
     return lines[1:]

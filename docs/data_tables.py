@@ -9,9 +9,14 @@ from toolparse_lab.ingest.names import GUESSES, NAMES
 
 def dataset_parts() -> dict[str, str]:
     """Part of the page -> its Markdown."""
-    columns = [(f"`{n}`", ", ".join(f"`{g}`" for g in GUESSES.get(n, ())), said) for n, said in NAMES.items()]
+    columns = [
+        (f"`{n}`", ", ".join(f"`{g}`" for g in GUESSES.get(n, ())), said)
+        for n, said in NAMES.items()
+    ]
     parts = {
         "columns of a log": write_table(("name", "also taken for it", "what it holds"), columns),
-        "doubts": write_table(("kind", "meaning"), [(f"`{code}`", said) for code, said in DOUBTS.items()]),
+        "doubts": write_table(
+            ("kind", "meaning"), [(f"`{code}`", said) for code, said in DOUBTS.items()]
+        ),
     }
     return {name: "\n".join(lines) for name, lines in parts.items()}

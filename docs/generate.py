@@ -1,5 +1,5 @@
-"""Writes the pages of docs/ that are made from code, and such parts of others. `make docs` runs it; a test holds the
-pages up to date.
+"""Writes the pages of docs/ that are made from code, and such parts of others. `make docs` runs it;
+a test holds the pages up to date.
 
 python docs/generate.py            writes what changed
 python docs/generate.py --check    writes nothing; exit code 1 names the pages that are out of date
@@ -19,6 +19,7 @@ from docs.commands import command_parts  # noqa: E402 - it is found through the 
 from docs.data_tables import dataset_parts  # noqa: E402
 from docs.frame_tables import frame_parts  # noqa: E402
 from docs.report_tables import report_parts  # noqa: E402
+from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
 from toolparse_lab.rules import CODES, RULES, Rule  # noqa: E402
 
@@ -46,7 +47,8 @@ STAGES = {
 
 
 def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, list[str]]]:
-    """(title, ids) for each prefix, in the order of `titles`; raises KeyError for a prefix without a title."""
+    """(title, ids) for each prefix, in the order of `titles`; raises KeyError for a prefix without
+    a title."""
     groups: dict[str, list[str]] = {prefix: [] for prefix in titles}
     for i in ids:
         groups[i.partition(".")[0]].append(i)
@@ -64,35 +66,49 @@ def rules_page() -> str:
         "",
         "# Rules and problem codes",
         "",
-        f"Every change on the way from raw text to arguments is recorded under one of {len(RULES)} rules, every "
-        f"complaint under one of {len(CODES)} codes. The ids are permanent: they are column values in frames and class "
+        "Every change on the way from raw text to arguments is recorded under one of "
+        f"{len(RULES)} rules, every "
+        f"complaint under one of {len(CODES)} codes. The ids are permanent: they are column "
+        "values in frames and class "
         "names in CSS, and none is ever renamed or given another meaning.",
         "",
-        "A rule is **lossless** when what it did can be undone from what it left: nothing of the text's meaning was "
+        "A rule is **lossless** when what it did can be undone from what it left: nothing of the "
+        "text's meaning was "
         "guessed or dropped. The policy `safe` coerces by lossless rules only.",
         "",
         "## Rules",
     ]
     for title, ids in by_prefix(RULES, FAMILIES):
-        table = write_table(("id", "stage", "lossless", "what it does"), [_row(RULES[i]) for i in ids])
+        table = write_table(
+            ("id", "stage", "lossless", "what it does"), [_row(RULES[i]) for i in ids]
+        )
         lines += ["", f"### {title}", "", *table]
     lines += ["", "## Problem codes"]
     for title, ids in by_prefix(CODES, STAGES):
-        lines += ["", f"### {title}", "", *write_table(("id", "meaning"), [[f"`{i}`", CODES[i].sentence] for i in ids])]
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            *write_table(("id", "meaning"), [[f"`{i}`", CODES[i].sentence] for i in ids]),
+        ]
     return "\n".join(lines) + "\n"
 
 
 def fill(name: str, parts: Mapping[str, str]) -> str:
-    """A page written by hand, with its parts made anew. A part stands between `<!-- made from code: NAME -->` and
-    `<!-- end -->`; raises KeyError for one that nobody makes, or that the page has no place for."""
+    """A page written by hand, with its parts made anew. A part stands between `<!-- made from code:
+    NAME -->` and `<!-- end -->`; raises KeyError for one that nobody makes, or that the page has no
+    place for."""
     text = (HERE / name).read_text("utf-8")
     if missing := set(parts) - set(_PART.findall(text)):
         raise KeyError(f"{name} has no place for {', '.join(sorted(missing))}")
-    return re.sub(_PART, lambda m: f"<!-- made from code: {m[1]} -->\n{parts[m[1]]}\n<!-- end -->", text)
+    return re.sub(
+        _PART, lambda m: f"<!-- made from code: {m[1]} -->\n{parts[m[1]]}\n<!-- end -->", text
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
+    "architecture.md": lambda: fill("architecture.md", room_parts()),
     "cli.md": lambda: fill("cli.md", command_parts()),
     "reports.md": lambda: fill("reports.md", report_parts()),
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),

@@ -1,6 +1,8 @@
-"""Runs the notebooks and stores their output so that it reads without a kernel: python docs/notebooks.py
+"""Runs the notebooks and stores their output so that it reads without a kernel: python
+docs/notebooks.py
 
-The plans are answered from the shipped recording; what else a notebook asks, the embedded model answers live.
+The plans are answered from the shipped recording; what else a notebook asks, the embedded model
+answers live.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import nbclient
 import nbformat
 
 import toolparse_lab as tp
-from toolparse_lab.runner.recording import import_recording
+from toolparse_lab.store.recording import import_recording
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -29,12 +31,15 @@ def execute(path: Path) -> None:
             import_recording(tp.example_recording(), lab.store)
         notebook = nbformat.read(path, as_version=4)
         resources = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
+        nbclient.NotebookClient(
+            notebook, timeout=600, kernel_name="python3", resources=resources
+        ).execute()
     nbformat.write(static(notebook), path)
 
 
 def static(notebook: Any) -> Any:
-    """Without widget models and times: a front end that finds no model would show nothing in their place."""
+    """Without widget models and times: a front end that finds no model would show nothing in their
+    place."""
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -43,7 +48,9 @@ def static(notebook: Any) -> Any:
         for output in cell.outputs:
             output.get("data", {}).pop(WIDGET, None)
         # A progress bar is a widget and a line of text that says nothing once it is over.
-        cell.outputs = [o for o in cell.outputs if o.output_type != "display_data" or "text/html" in o.data]
+        cell.outputs = [
+            o for o in cell.outputs if o.output_type != "display_data" or "text/html" in o.data
+        ]
     return notebook
 
 

@@ -1,4 +1,5 @@
-"""Takes the picture of the parse view that the README shows: python docs/picture.py (needs Chromium and playwright)."""
+"""Takes the picture of the parse view that the README shows: python docs/picture.py (needs Chromium
+and playwright)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ TOOLS = [
 ]
 RAW = """<think>Dinner for four, then. 🍝</think>I will book it.
 <tool_call>
-{"name": "book_table", 'arguments': {"city": "Bergen", "guests": "4", "days": ["Friday", "Saturday",]}}
+{"name": "book_table", 'arguments': {"city": "Bergen", "guests": "4", \
+"days": ["Friday", "Saturday",]}}
 </tool_call>"""
 
 
@@ -40,7 +42,9 @@ def main() -> int:
     TARGET.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = export_html(tp.parse(RAW, "hermes", TOOLS), Path(folder) / "view.html")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page(viewport={"width": 1180, "height": 620}, device_scale_factor=2)
         page.goto(page_file.resolve().as_uri())
         page.get_by_role("treeitem").filter(has_text="guests").last.hover()

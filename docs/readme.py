@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 
 import toolparse_lab as tp
-from toolparse_lab.demo import demo_plan, telling_failure
-from toolparse_lab.render import render_ansi
+from toolparse_lab.cli.demo import demo_plan, failure_text
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- demo output -->\n```text\n", "\n```\n"
@@ -16,21 +15,13 @@ WIDTH = 104
 
 
 def demo_block() -> str:
-    """What the demo says of the recorded answers: the table of success, and the most telling answer."""
+    """What the demo says of the recorded answers: the table of success, and the most telling
+    answer."""
     with tempfile.TemporaryDirectory() as folder, tp.Lab(Path(folder) / "runs.db") as lab:
         run = lab.replaying(tp.example_recording()).run(demo_plan(lab), progress=False)
         table = run.report().text(WIDTH).split("\n\nwhat went wrong")[0].split("\n", 1)[1]
-        trial = telling_failure(run)
-        lines = [table]
-        if trial is not None and trial.result is not None:
-            lines += [
-                "",
-                f"The most telling answer: {trial.case_id}, {trial.arm}",
-                f"asked: {trial.case.input_text}",
-                "",
-                render_ansi(trial.result, color=False),
-            ]
-    return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
+        block = f"{table}\n\n{failure_text(run, color=False)}"
+    return "\n".join(line.rstrip() for line in block.splitlines())
 
 
 def with_block(text: str, block: str) -> str:

@@ -1,10 +1,11 @@
-"""The parts of docs/reports.md that are made from code: outcomes, sub-codes, and the columns of frames."""
+"""The parts of docs/reports.md that are made from code: outcomes, sub-codes, and the columns of
+frames."""
 
 from __future__ import annotations
 
 from docs.tables import write_table
-from toolparse_lab.evals.reports.cells import MEANINGS
-from toolparse_lab.evals.reports.comparison import COMPARISON_MEANINGS
+from toolparse_lab.evals.reports.figures.cells import MEANINGS
+from toolparse_lab.evals.reports.figures.comparison import COMPARISON_MEANINGS
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
 
 
@@ -13,8 +14,12 @@ def report_parts() -> dict[str, str]:
     outcomes = [(f"`{o.id}`", o.group, o.sentence) for o in OUTCOMES.values()]
     parts = {
         "outcomes": write_table(("outcome", "speaks of", "meaning"), outcomes),
-        "sub-codes": write_table(("sub-code", "meaning"), [(f"`{c}`", said) for c, said in SUB_CODES.items()]),
-        "columns of a report": write_table(("column", "meaning"), [(f"`{c}`", m) for c, m in MEANINGS.items()]),
+        "sub-codes": write_table(
+            ("sub-code", "meaning"), [(f"`{c}`", said) for c, said in SUB_CODES.items()]
+        ),
+        "columns of a report": write_table(
+            ("column", "meaning"), [(f"`{c}`", m) for c, m in MEANINGS.items()]
+        ),
         "columns of a comparison": write_table(
             ("column", "meaning"), [(f"`{c}`", m) for c, m in COMPARISON_MEANINGS.items()]
         ),

@@ -1,4 +1,5 @@
-"""What the tests of the litellm bridge share: tools, ways of asking, and what an OpenAI client says of an answer."""
+"""What the tests of the litellm bridge share: tools, ways of asking, and what an OpenAI client says
+of an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import openai.types.chat as openai_types
 
 from tests.mock_openai import MockOpenAI
 from toolparse_lab import litellm_bridge
-from toolparse_lab.runner.litellm_door import hold_logging_worker, ignore_warnings, litellm_module
+from toolparse_lab.runner.litellm_door import litellm_module
+from toolparse_lab.runner.litellm_faults import hold_logging_worker, ignore_warnings
 from toolparse_lab.runner.loop import run_sync
 
 WEATHER = {
@@ -25,19 +27,25 @@ WEATHER = {
         },
     },
 }
-TIME = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+TIME = {
+    "type": "function",
+    "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
+}
 TOOLS = [WEATHER, TIME]
 OSLO = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}</tool_call>'
 NOW = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
 KEY = "planted-key-0123456789"
 
-# Every way in: the drop-in calls, and litellm's own with a model string of the provider; each sync and async.
+# Every way in: the drop-in calls, and litellm's own with a model string of the provider; each sync
+# and async.
 WAYS = ("drop-in", "async drop-in", "provider", "async provider")
 
 
 def litellm() -> Any:
     """litellm with the provider in it."""
-    asyncio.set_event_loop(None)  # else litellm's sync calls make a loop for this thread and never close it
+    asyncio.set_event_loop(
+        None
+    )  # else litellm's sync calls make a loop for this thread and never close it
     litellm_bridge.register()
     ignore_warnings()
     return litellm_module()
@@ -55,9 +63,11 @@ def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return run_sync(inside())
 
 
-def ask(way: str, mock: MockOpenAI, text: str, *, protocol: str = "hermes", **arguments: Any) -> Any:
-    """The answer to one message, by one of WAYS or by litellm "alone" / "async alone"; a stream as the list of its
-    chunks."""
+def ask(
+    way: str, mock: MockOpenAI, text: str, *, protocol: Any = "hermes", **arguments: Any
+) -> Any:
+    """The answer to one message, by one of WAYS or by litellm "alone" / "async alone"; a stream as
+    the list of its chunks."""
     module = litellm()
     arguments = {
         "messages": [{"role": "user", "content": text}],
@@ -93,7 +103,8 @@ def checked(answer: Any) -> Any:
 
 
 def checked_chunks(chunks: list[Any]) -> list[Any]:
-    """The chunks, which the OpenAI client's own types accept, with one id, and an end at the end."""
+    """The chunks, which the OpenAI client's own types accept, with one id, and an end at the
+    end."""
     for chunk in chunks:
         openai_types.ChatCompletionChunk.model_validate(chunk.model_dump(), strict=True)
     assert len({c.id for c in chunks}) == 1
@@ -117,7 +128,12 @@ def joined(chunks: list[Any], index: int = 0) -> dict[str, Any]:
                 kept[2] += call.function.arguments
             if choice.finish_reason:
                 reasons.append(choice.finish_reason)
-    return {"content": content, "thought": thought, "calls": [tuple(c) for c in calls.values()], "reasons": reasons}
+    return {
+        "content": content,
+        "thought": thought,
+        "calls": [tuple(c) for c in calls.values()],
+        "reasons": reasons,
+    }
 
 
 def calls_of(message: Any) -> list[tuple[str, str]]:

@@ -1,7 +1,9 @@
-"""Answers conformance cases through the public API: python tests/conformance.py CASES.jsonl > ANSWERS.jsonl
+"""Answers conformance cases through the public API: python tests/conformance.py CASES.jsonl >
+ANSWERS.jsonl
 
-Maps each case's `op`, its camel-case option names and its protocol names onto this package, and the results onto the
-shapes that `tests/cases/check.py` compares. Values that JSON cannot carry exactly use its markers.
+Maps each case's `op`, its camel-case option names and its protocol names onto this package, and the
+results onto the shapes that `tests/cases/check.py` compares. Values that JSON cannot carry exactly
+use its markers.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ import toolparse_lab as tp
 from toolparse_lab.errors import BadToolChoice, RJSONParseError, ToolparseError
 from toolparse_lab.middleware import ToolCallMiddleware, Turn, debug, parts_of
 from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.registry import protocol_of
-from toolparse_lab.scan import partial_start
+from toolparse_lab.protocols.registry import protocol_of
+from toolparse_lab.protocols.scan import partial_start
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 from toolparse_lab.values import read_plain
 
 PROTOCOLS = {"morph-xml": "morph_xml", "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml"}
 SHAPES = {
-    "text-start": "ts", "text-delta": "td", "text-end": "te", "tool-input-start": "is", "tool-input-delta": "id",
-    "tool-input-end": "ie", "tool-call": "TC", "finish": "F",
+    "text-start": "ts", "text-delta": "td", "text-end": "te", "tool-input-start": "is",
+    "tool-input-delta": "id", "tool-input-end": "ie", "tool-call": "TC", "finish": "F",
 }  # fmt: skip
 
 
@@ -72,7 +74,10 @@ def _given(x: Any) -> Any:
 
 
 def _snake(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"".join("_" + c.lower() if c.isupper() else c for c in k): v for k, v in (options or {}).items()}
+    return {
+        "".join("_" + c.lower() if c.isupper() else c for c in k): v
+        for k, v in (options or {}).items()
+    }
 
 
 def _coerce(case: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +100,11 @@ def _rjson_stringify(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rxml_parse(case: dict[str, Any]) -> dict[str, Any]:
-    return {"value": _value(tp.rxml.parse(case["xml"], case.get("schema"), **_snake(case.get("options"))))}
+    return {
+        "value": _value(
+            tp.rxml.parse(case["xml"], case.get("schema"), **_snake(case.get("options")))
+        )
+    }
 
 
 def _rxml_stringify(case: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +163,9 @@ def _protocol(case: dict[str, Any]) -> Protocol:
 
 
 def _tools(case: dict[str, Any]) -> tuple[ToolSpec, ...]:
-    return tool_specs([t for t in case.get("tools") or [] if t.get("type", "function") == "function"])
+    return tool_specs(
+        [t for t in case.get("tools") or [] if t.get("type", "function") == "function"]
+    )
 
 
 def _options(case: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +323,9 @@ def _format(case: dict[str, Any]) -> dict[str, Any]:
         name = case["toolCall"].get("toolName") or case["toolCall"].get("name")
         out["toolCall"] = protocol.format_tool_call(case["toolCall"], tools.get(name))
     if "toolResult" in case:
-        out["toolResponse"] = protocol.format_tool_response(case["toolResult"], compat=case.get("compat"))
+        out["toolResponse"] = protocol.format_tool_response(
+            case["toolResult"], compat=case.get("compat")
+        )
     return out
 
 
@@ -380,18 +393,31 @@ def _generate(case: dict[str, Any]) -> dict[str, Any]:
         content = [*(i for i in content if i["type"] != "text"), {"type": "text", "text": said}]
     for item in content:
         if item["type"] == "text":
-            answer = middleware.wrap_generate(turn, item["text"], finish_reason=finish, debug_summary=summary)
+            answer = middleware.wrap_generate(
+                turn, item["text"], finish_reason=finish, debug_summary=summary
+            )
             parts += [_part(p) for p in (parts_of(answer.result) if answer.result else [item])]
         elif item["type"] == "tool-call":
-            answer = middleware.wrap_generate(turn, None, finish_reason=finish, tool_calls=[_native(item)])
-            parts += [_part({**item, "input": c["function"]["arguments"]}) for c in answer.tool_calls]
+            answer = middleware.wrap_generate(
+                turn, None, finish_reason=finish, tool_calls=[_native(item)]
+            )
+            parts += [
+                _part({**item, "input": c["function"]["arguments"]}) for c in answer.tool_calls
+            ]
         else:
             parts.append(item)
             continue
         finish = answer.finish_reason
-    out: dict[str, Any] = {"parts": parts, "onError": errors, "finishReason": finish.replace("_", "-")}
+    out: dict[str, Any] = {
+        "parts": parts,
+        "onError": errors,
+        "finishReason": finish.replace("_", "-"),
+    }
     if summary is not None:
-        out["debugSummary"] = {"originalText": summary["original_text"], "toolCalls": summary["tool_calls"]}
+        out["debugSummary"] = {
+            "originalText": summary["original_text"],
+            "toolCalls": summary["tool_calls"],
+        }
     return out
 
 
@@ -451,7 +477,11 @@ def _debug_level(case: dict[str, Any]) -> dict[str, Any]:
 
 def _debug_summary(case: dict[str, Any]) -> dict[str, Any]:
     style = debug.style_of(case.get("style"))
-    return {"lines": debug.render_summary(case.get("originalText") or "", case.get("toolCalls") or [], style)}
+    return {
+        "lines": debug.render_summary(
+            case.get("originalText") or "", case.get("toolCalls") or [], style
+        )
+    }
 
 
 # files without `op`
@@ -460,7 +490,11 @@ def _debug_summary(case: dict[str, Any]) -> dict[str, Any]:
 def _plain(case: dict[str, Any]) -> dict[str, Any]:
     if "raw" in case:
         result = tp.parse(case["raw"], case.get("format", "auto"), case.get("tools"))
-        return {"calls": [{"name": c.name, "arguments": _value(c.arguments)} for c in result.calls if c.ok]}
+        return {
+            "calls": [
+                {"name": c.name, "arguments": _value(c.arguments)} for c in result.calls if c.ok
+            ]
+        }
     repaired = tp.rjson.repair(case["text"])
     return {"values": _value(list(repaired.values))} if repaired.ok else {"refused": True}
 

@@ -14,7 +14,9 @@ SHIPPED = Path(__file__).parent / "cases"
 
 def load(name: str, folder: Path = CORE) -> list[dict[str, Any]]:
     """The rows of one case file."""
-    return [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line) for line in (folder / name).read_text("utf-8").splitlines() if line.strip()
+    ]
 
 
 def rows(name: str, folder: Path = CORE) -> list[Any]:

@@ -1,4 +1,5 @@
-"""A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS STORE" on its input.
+"""A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS
+STORE" on its input.
 
 It is killed when it has lived so long, and "killed" or "done" is said. Importing what a run
 needs takes seconds, so it happens once, before the first of them.
@@ -13,24 +14,39 @@ import time
 import traceback
 
 import toolparse_lab as tp
-from toolparse_lab.plan import Plan
+from toolparse_lab.experiment.plan import Plan
 
 CASES = 12
 
 
 def plan_of(lab: tp.Lab, url: str) -> Plan:
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+    tool = {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "required": ["n"],
+        },
+    }
     cases = [
         {
             "id": f"c{n}",
-            "input": f'slow=0.03 say=<tool_call>{{"name": "f", "arguments": {{"n": "{n}"}}}}</tool_call>',
+            "input": f'slow=0.03 say=<tool_call>{{"name": "f", "arguments": {{"n": '
+            f'"{n}"}}}}</tool_call>',
             "tools": [tool],
             "target": [{"name": "f", "arguments": {"n": n}}],
         }
         for n in range(CASES)
     ]
     models = {
-        alias: tp.Model(f"openai/{alias}", api_base=url, api_key="k", price=(1, 1), max_connections=3, timeout=20)
+        alias: tp.Model(
+            f"openai/{alias}",
+            api_base=url,
+            api_key="k",
+            price=(1, 1),
+            max_connections=3,
+            timeout=20,
+        )
         for alias in ("a", "b")
     }
     return lab.plan(cases, models, ["hermes", "morph_xml"], trials=2, few_shot=0)
@@ -68,7 +84,9 @@ def main() -> None:
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
         killed = os.WIFSIGNALED(status)
-        sys.stdout.write("killed\n" if killed else "done\n" if status == 0 else f"failed {status}\n")
+        sys.stdout.write(
+            "killed\n" if killed else "done\n" if status == 0 else f"failed {status}\n"
+        )
         sys.stdout.flush()
 
 

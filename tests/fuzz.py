@@ -1,10 +1,11 @@
 """Looks for a text that breaks a law: python tests/fuzz.py [--minutes 10] [--seed 1]
 
-Guided by coverage where `atheris` is installed (pip install atheris), at random otherwise. Each input is read as a
-protocol, options and pieces: the formats' own delimiters, values, damage, nesting of up to 100,000 levels and integers
-of up to 5,000 digits, with raw characters between them. What is checked: nothing is raised by `parse`, `feed`, `rjson`
-or `rxml`; the laws of one text, and one random chunking. The first text that breaks one in a new way is printed as
-a case; then the exit code is 1.
+Guided by coverage where `atheris` is installed (pip install atheris), at random otherwise. Each
+input is read as a protocol, options and pieces: the formats' own delimiters, values, damage,
+nesting of up to 100,000 levels and integers of up to 5,000 digits, with raw characters between
+them. What is checked: nothing is raised by `parse`, `feed`, `rjson` or `rxml`; the laws of one
+text, and one random chunking. The first text that breaks one in a new way is printed as a case;
+then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,34 +30,58 @@ if GUIDED and __name__ == "__main__":
 
     with atheris.instrument_imports(include=["toolparse_lab"]):
         import toolparse_lab as tp
-        from toolparse_lab import laws
         from toolparse_lab.errors import ToolparseError
+        from toolparse_lab.laws import checks as laws
 else:
     import toolparse_lab as tp
-    from toolparse_lab import laws
     from toolparse_lab.errors import ToolparseError
+    from toolparse_lab.laws import checks as laws
 
 HERE = Path(__file__).parent
-TOOLS = tp.toolspec.tool_specs(json.loads((HERE / "cases_core" / "parse_tools.json").read_text("utf-8")))
+TOOLS = tp.toolspec.tool_specs(
+    json.loads((HERE / "cases_core" / "parse_tools.json").read_text("utf-8"))
+)
 PROTOCOLS = ("auto", *tp.protocols())
 LONG = 20_000  # characters above which only what is said of any text is checked, not every law
-SLOW = 400e-6  # CPU seconds a character, above which a text is said to be too slow, under instrumentation
+# CPU seconds a character, above which a text is said to be too slow, under instrumentation
+SLOW = 400e-6
 PIECES = (
-    "<tool_call>", "</tool_call>", "<tool_call", "</tool", "```tool_call\n", "\n```", "```json\n", "```", "`", "\n",
-    " ",
-    "<think>", "</think>", "<f>", "</f>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<f/>", "<![CDATA[",
-    "]]>", "<!--", "-->", "<function=f>", "</function>", "<parameter=a>", "</parameter>", "<function=put>",
-    "<parameter=path>", "<|channel|>commentary to=functions.f <|message|>", "<|call|>", "<|end|>",
-    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>", "<|tool_call_end|>",
-    "<|tool_calls_section_end|>", "[f(a=", "f(", ")", "]", "[", "{", "}", '{"name":"f","arguments":{"a":1}}',
-    '{"name": "f", "arguments": ', '"', "'", "\\", '\\"', "\\u00e9", "\\ud83d", ",", ":", ": ", "a: ", "- ", "|\n  ",
+    "<tool_call>", "</tool_call>", "<tool_call", "</tool", "```tool_call\n", "\n```", "```json\n",
+    "```", "`", "\n", " ", "<think>", "</think>", "<f>", "</f>", "<put>", "</put>", "<path>",
+    "</path>", "<a>", "</a>", "<f/>", "<![CDATA[", "]]>", "<!--", "-->", "<function=f>",
+    "</function>", "<parameter=a>", "</parameter>", "<function=put>", "<parameter=path>",
+    "<|channel|>commentary to=functions.f <|message|>", "<|call|>", "<|end|>",
+    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
+    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=", "f(", ")", "]", "[", "{", "}",
+    '{"name":"f","arguments":{"a":1}}',
+    '{"name": "f", "arguments": '
+    '', '"', "'", "\\", '\\"', "\\u00e9", "\\ud83d", ",", ":", ": ", "a: ", "- ", "|\n  ",
     "true", "None", "NaN", "1e999", "-0", "007", "1.50", "null", "&lt;", "&#38;", "&amp;lt;", "//", "/*", "*/", "\x00",
     "\ud83d", "\ude00", "😀", "é", "\r\n", "\ufeff", "\u2028", "“", "”", "$ref", "__proto__", "<", ">", "=", "#", "&",
     "*",
 )  # fmt: skip
-REPEATED = ("[", "{", '{"a":', "<a>", "<f>", "(", "- ", "9", " ", "`", "<tool_call>", "\\", '"', "'", "\n")
+REPEATED = (
+    "[",
+    "{",
+    '{"a":',
+    "<a>",
+    "<f>",
+    "(",
+    "- ",
+    "9",
+    " ",
+    "`",
+    "<tool_call>",
+    "\\",
+    '"',
+    "'",
+    "\n",
+)
 TIMES = (8,) * 20 + (64,) * 10 + (600,) * 4 + (5_200, 100_001)
-CASES = [json.loads(line)["raw"] for line in (HERE / "cases_core" / "parse.jsonl").read_text("utf-8").splitlines()]
+CASES = [
+    json.loads(line)["raw"]
+    for line in (HERE / "cases_core" / "parse.jsonl").read_text("utf-8").splitlines()
+]
 
 
 class Choices:
@@ -134,7 +159,9 @@ def check(data: bytes, seen: Counter[str]) -> None:
             raise AssertionError(f"split invariance: the event log depends on the splits {cuts}")
         _check_values(text)
     except Exception as e:
-        case = json.dumps({"raw": text, "protocol": protocol, "options": options, "tools": bool(tools)})
+        case = json.dumps(
+            {"raw": text, "protocol": protocol, "options": options, "tools": bool(tools)}
+        )
         raise Found(f"{type(e).__name__}: {e}", protocol, case) from e
     seen["texts"] += 1
     seen["with calls"] += bool(result.calls)
@@ -169,7 +196,9 @@ def main(argv: list[str]) -> int:
     broken: set[tuple[str, str]] = set()
     last = time.monotonic()
     tp.parse(CASES[0] + "<tool_call>{}</tool_call>", "auto", TOOLS).to_json()
-    tp.parse('<tool_call>{"name":"f","arguments":{"a":"x"}}</tool_call>', "hermes", TOOLS)  # loads the validator
+    tp.parse(
+        '<tool_call>{"name":"f","arguments":{"a":"x"}}</tool_call>', "hermes", TOOLS
+    )  # loads the validator
 
     def one(data: bytes) -> None:
         nonlocal last
@@ -198,7 +227,10 @@ def main(argv: list[str]) -> int:
             at_random(chosen.minutes, chosen.seed, one)
     finally:
         how = "guided by coverage" if GUIDED else "at random"
-        print(f"{how}, seed {chosen.seed}: " + ", ".join(f"{n:,} {what}" for what, n in seen.items()), flush=True)
+        print(
+            f"{how}, seed {chosen.seed}: " + ", ".join(f"{n:,} {what}" for what, n in seen.items()),
+            flush=True,
+        )
         if broken:
             sys.exit(1)  # here, because atheris leaves by SystemExit itself
     return 0

@@ -1,4 +1,5 @@
-"""The laws, as the tests use them: they live in the package, since `tp.check_protocol` runs them as well."""
+"""The laws, as the tests use them: they live in the package, since `tp.check_protocol` runs them as
+well."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""A mock of an OpenAI-compatible endpoint, for tests only: it answers what the test told it to, over real HTTP.
+"""A mock of an OpenAI-compatible endpoint, for tests only: it answers what the test told it to,
+over real HTTP.
 
-What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before the answer),
-``status=500``, ``status=429`` with ``after=0.1`` or ``date=2`` (Retry-After, in seconds or as the HTTP date so many
-seconds from now) and ``times=1`` (only the first so many), ``cut=3`` (the stream breaks off after so many chunks),
-``gap=0.05`` (seconds between chunks), ``hang`` (never answers), ``tool`` (a native tool call), ``noformat`` (HTTP 400
-for a request with a response_format), ``confess`` (the error message repeats the whole request), ``abort=3`` (the
-connection breaks in the middle of the body after so many chunks), ``say=...`` (the answer is everything after it, as a
-JSON string where ``escaped`` is said too; otherwise an echo of the last message). A request with ``n`` gets so many
-choices: the parts of the answer between ``~~``.
+What it does with a request is chosen by the words in the last message: ``slow=0.2`` (seconds before
+the answer), ``status=500``, ``status=429`` with ``after=0.1`` or ``date=2`` (Retry-After, in
+seconds or as the HTTP date so many seconds from now) and ``times=1`` (only the first so many),
+``cut=3`` (the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks),
+``hang`` (never answers), ``tool`` (a native tool call), ``noformat`` (HTTP 400 for a request with a
+response_format), ``confess`` (the error message repeats the whole request), ``abort=3`` (the
+connection breaks in the middle of the body after so many chunks), ``say=...`` (the answer is
+everything after it, as a JSON string where ``escaped`` is said too; otherwise an echo of the last
+message). A request with ``n`` gets so many choices: the parts of the answer between ``~~``.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from typing import Any
 
 
 class MockOpenAI:
-    """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies`, `mock.headers` and `mock.paths` are what was
-    received.
+    """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies`, `mock.headers` and
+    `mock.paths` are what was received.
 
-    `keep=False` keeps none, for runs of any length; `mock.calls` counts. `port`: where it listens (0: any free one).
-    `needs_key`: every other one is refused. `room`: more requests than that at once get a 429.
+    `keep=False` keeps none, for runs of any length; `mock.calls` counts. `port`: where it listens
+    (0: any free one). `needs_key`: every other one is refused. `room`: more requests than that at
+    once get a 429.
     """
 
     def __init__(
@@ -87,7 +90,10 @@ class MockOpenAI:
                 try:
                     if full:
                         mock._fail(self, 429, "too many requests at once")
-                    elif mock.needs_key and self.headers.get("Authorization") != f"Bearer {mock.needs_key}":
+                    elif (
+                        mock.needs_key
+                        and self.headers.get("Authorization") != f"Bearer {mock.needs_key}"
+                    ):
                         mock._fail(self, 401, "wrong key")
                     else:
                         mock._answer(self, body)
@@ -103,7 +109,9 @@ class MockOpenAI:
         self.thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.stopped.set()
         self.server.shutdown()
         self.server.server_close()
@@ -132,7 +140,9 @@ class MockOpenAI:
             if "confess" in words:
                 message += json.dumps([http.path, dict(http.headers), body])
             if "overflow" in words:
-                message = "This model's maximum context length is 10 tokens. Please reduce the length."
+                message = (
+                    "This model's maximum context length is 10 tokens. Please reduce the length."
+                )
             self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
             return
         if "noformat" in words and "response_format" in body:
@@ -150,7 +160,11 @@ class MockOpenAI:
         if "tool" in words:
             message_out["content"] = None
             message_out["tool_calls"] = [
-                {"id": f"call_{i}", "type": "function", "function": {"name": "get_weather", "arguments": args}}
+                {
+                    "id": f"call_{i}",
+                    "type": "function",
+                    "function": {"name": "get_weather", "arguments": args},
+                }
                 for i, args in enumerate(text.split("|"))
             ]
         self._send(
@@ -163,7 +177,11 @@ class MockOpenAI:
                 "model": body["model"],
                 "system_fingerprint": "mock_fp",
                 "choices": [
-                    {"index": i, "message": {**message_out, "content": said}, "finish_reason": finish}
+                    {
+                        "index": i,
+                        "message": {**message_out, "content": said},
+                        "finish_reason": finish,
+                    }
                     for i, said in enumerate([message_out["content"], *texts[1:]])
                 ],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
@@ -174,7 +192,11 @@ class MockOpenAI:
         self._send(http, status, {"error": {"message": message, "type": "mock"}})
 
     def _send(
-        self, http: BaseHTTPRequestHandler, status: int, obj: dict[str, Any], head: dict[str, str] | None = None
+        self,
+        http: BaseHTTPRequestHandler,
+        status: int,
+        obj: dict[str, Any],
+        head: dict[str, str] | None = None,
     ) -> None:
         out = json.dumps(obj).encode()
         http.send_response(status)
@@ -202,7 +224,9 @@ class MockOpenAI:
         http.end_headers()
         http.close_connection = True
 
-        def event(delta: dict[str, Any], reason: str | None = None, index: int = 0, **more: Any) -> None:
+        def event(
+            delta: dict[str, Any], reason: str | None = None, index: int = 0, **more: Any
+        ) -> None:
             obj = {
                 "id": "mock-1",
                 "object": "chat.completion.chunk",
@@ -242,5 +266,10 @@ class MockOpenAI:
         for choice in range(len(texts)):
             event({}, finish, choice)
         if (body.get("stream_options") or {}).get("include_usage"):
-            event({}, None, choices=[], usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
+            event(
+                {},
+                None,
+                choices=[],
+                usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            )
         http.wfile.write(b"data: [DONE]\n\n")

@@ -1,7 +1,8 @@
-"""Plants bugs in engine, scanners and codecs, and sees whether the tests notice: python tests/mutants.py
+"""Plants bugs in engine, scanners and codecs, and sees whether the tests notice: python
+tests/mutants.py
 
-Each mutant is one line changed in a copy of the package; it is killed when the laws or the case tables fail on it.
-Prints one line a mutant and leaves with 1 if any survived.
+Each mutant is one line changed in a copy of the package; it is killed when the laws or the case
+tables fail on it. Prints one line a mutant and leaves with 1 if any survived.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ TESTS = [
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`old` stands once in `file` and is replaced by `new`; `about` says which promise that breaks."""
+    """`old` stands once in `file` and is replaced by `new`; `about` says which promise that
+    breaks."""
 
     file: str
     old: str
@@ -38,43 +40,66 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
-        "engine.py", "if close.hidden and close.kind in", "if False and close.kind in", "no rescue behind an open quote"
+        "engine/body.py",
+        "if close.hidden and close.kind in",
+        "if False and close.kind in",
+        "no rescue behind an open quote",
     ),
-    Mutant("engine.py", "self._events.append(Retract(end))", "pass", "deltas that went too far are not taken back"),
     Mutant(
-        "engine.py",
+        "engine/body.py",
+        "self._log.retract(end)",
+        "pass",
+        "deltas that went too far are not taken back",
+    ),
+    Mutant(
+        "engine/body.py",
         "if not clean and not body.opening.speculative:\n            cut =",
         "if False:\n            cut =",
         "a broken call swallows the next one",
     ),
     Mutant(
-        "engine.py",
+        "engine/text.py",
         "if quoting.lone_fence else None",
         "",
         "calls in code fences",
     ),
-    Mutant("engine.py", "self._base += n", "self._base += n + (n > 40)", "offsets drift"),
+    Mutant("engine/feed.py", "self.base += n", "self.base += n + (n > 40)", "offsets drift"),
     Mutant(
-        "scan.py",
+        "protocols/json/scan.py",
         "return any(lit.startswith(rest) for lit in by.literals)",
         "return False",
         "closers cut by a chunk",
     ),
-    Mutant("scan.py", "if follows and not self._strict:", "if follows:", "closers in sound strings"),
-    Mutant("scan.py", "pos = m.end() + 1\n", "pos = m.end()\n", "an escaped quote ends the string"),
     Mutant(
-        "protocols/element_scan.py",
+        "protocols/json/scan.py",
+        "if follows and not self._strict:",
+        "if follows:",
+        "closers in sound strings",
+    ),
+    Mutant(
+        "protocols/json/scan.py",
+        "pos += 1  # over what it escapes\n",
+        "pass\n",
+        "an escaped quote ends the string",
+    ),
+    Mutant(
+        "protocols/xml/scan.py",
         'return tail[end : end + 1] in ("<", "")',
         "return True",
         "a closing tag inside a text parameter",
     ),
     Mutant(
-        "scan.py",
+        "protocols/scan.py",
         "settled = len(tail) if final else partial_start(tail, self._literals)",
         "settled = len(tail)",
         "think tags cut",
     ),
-    Mutant("rjson/quotes.py", "if good_letters and any(", "if False and any(", "ambiguous backslashes are guessed"),
+    Mutant(
+        "rjson/quotes.py",
+        "if self._letter_escapes and any(",
+        "if False and any(",
+        "ambiguous backslashes are guessed",
+    ),
     Mutant(
         "rjson/damage.py",
         "if self.text[end - 1].isdigit() and not self.numbers_end:",
@@ -82,30 +107,62 @@ MUTANTS = (
         "cut numbers are read",
     ),
     Mutant(
-        "rjson/positions.py", "return offset + self._shift[i]", "return offset", "origins ignore the edits before them"
+        "rjson/positions.py",
+        "return offset + self._shift[i]",
+        "return offset",
+        "origins ignore the edits before them",
     ),
-    Mutant("rjson/strict.py", "if len(out) != len(pairs):", "if False:", "doubled keys go unnoticed"),
     Mutant(
-        "protocols/json_call.py",
-        'raise Refusal("decode.ambiguous", f"no arguments',
-        'return {}, [], []; (f"no arguments',
+        "rjson/strict.py", "if len(out) != len(pairs):", "if False:", "doubled keys go unnoticed"
+    ),
+    Mutant(
+        "protocols/json/call.py",
+        "if any(member not in properties for member in rest):",
+        "if any(member not in properties for member in rest):\n        return {}",
         "arguments are lost",
     ),
-    Mutant("protocols/python_call.py", "if key in arguments:", "if False:", "an argument given twice"),
-    Mutant("rxml/text.py", "return _NAMED[m[3]]", 'return _NAMED[m[3]] if m[3] != "amp" else "&amp;"', "entities"),
-    Mutant("schema/walk.py", "if self.safe and not view.conforms(new):", "if False:", "safe wraps what stays illegal"),
-    Mutant("schema/scalars.py", "if not _NUMBER.fullmatch(text):", "if not _NUMBER.match(text):", "5 km becomes 5"),
-    Mutant("provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
     Mutant(
-        "scan.py",
+        "protocols/python/call.py", "if key in arguments:", "if False:", "an argument given twice"
+    ),
+    Mutant(
+        "rxml/text.py",
+        "return _NAMED[match[3]]",
+        'return _NAMED[match[3]] if match[3] != "amp" else "&amp;"',
+        "entities",
+    ),
+    Mutant(
+        "schema/walk.py",
+        "if self.safe and not conforms(view, new):",
+        "if False:",
+        "safe wraps what stays illegal",
+    ),
+    Mutant(
+        "schema/scalars.py",
+        "if not _NUMBER.fullmatch(text):",
+        "if not _NUMBER.match(text):",
+        "5 km becomes 5",
+    ),
+    Mutant("engine/provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
+    Mutant(
+        "protocols/json/scan.py",
         "if tail.find(literal, 0, end + len(literal) - 1) >= 0:",
         "if False:",
         "the short way of a JSON body sees no delimiter in its strings",
     ),
-    Mutant("engine.py", "size = self._fed", "size = self._base + len(self._tail) + self._late_size", "text taken back"),
-    Mutant("rxml/flat.py", "if out and size == len(body) else None", "if out else None", "text beside flat elements"),
     Mutant(
-        "protocols/parameter_strict.py",
+        "engine/feed.py",
+        "size = self._size",
+        "size = self.base + len(self.tail) + self._late_size",
+        "text taken back",
+    ),
+    Mutant(
+        "rxml/flat.py",
+        "if out and size == len(body) else None",
+        "if out else None",
+        "text beside flat elements",
+    ),
+    Mutant(
+        "protocols/parameters/strict.py",
         "return values if len(values) == len(pairs) else None",
         "return values",
         "the short way of parameter tags drops the first of two values",
@@ -117,25 +174,25 @@ MUTANTS = (
         "the short way of damaged JSON counts no depth",
     ),
     Mutant(
-        "recovery.py",
+        "engine/recovery.py",
         "if not calls or not all(c.valid for c in calls):",
         "if not calls:",
         "JSON in prose becomes a call",
     ),
     Mutant(
-        "protocols/openai_json.py",
-        "read_damaged(text, closed=whole,",
-        "read_damaged(text, closed=True,",
+        "protocols/json/openai_json.py",
+        "text, closed=whole, numbers_end=False",
+        "text, closed=True, numbers_end=False",
         "brackets are added to native arguments that may be cut off",
     ),
     Mutant(
-        "protocols/openai_json.py",
+        "protocols/json/openai_json.py",
         'if end != "]}":',
         "if False:",
         "a native call that a text ends in is whole",
     ),
     Mutant(
-        "engine.py",
+        "engine/log.py",
         'Segment("text", span, escaped=True)',
         'Segment("text", span)',
         "texts of messages keep their escapes",
@@ -150,11 +207,14 @@ MUTANTS = (
 
 
 def plant(mutant: Mutant, package: Path) -> None:
-    """Changes the copy; raises LookupError where the line is not there exactly once, so that no mutant rots."""
+    """Changes the copy; raises LookupError where the line is not there exactly once, so that no
+    mutant rots."""
     file = package / mutant.file
     text = file.read_text("utf-8")
     if text.count(mutant.old) != 1:
-        raise LookupError(f"{mutant.file}: {mutant.old!r} stands there {text.count(mutant.old)} times")
+        raise LookupError(
+            f"{mutant.file}: {mutant.old!r} stands there {text.count(mutant.old)} times"
+        )
     file.write_text(text.replace(mutant.old, mutant.new), "utf-8")
 
 
@@ -163,7 +223,9 @@ def killed(mutant: Mutant) -> tuple[bool, float]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("toolparse_lab", "tests"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "browser"))
+            shutil.copytree(
+                ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "browser")
+            )
         shutil.copy(ROOT / "pyproject.toml", copy)
         plant(mutant, copy / "toolparse_lab")
         started = time.monotonic()
@@ -179,7 +241,10 @@ def main(argv: list[str]) -> int:
     for mutant in chosen:
         dead, seconds = killed(mutant)
         survivors += not dead
-        print(f"{'killed  ' if dead else 'SURVIVED'} {seconds:5.1f} s  {mutant.file}: {mutant.about}", flush=True)
+        print(
+            f"{'killed  ' if dead else 'SURVIVED'} {seconds:5.1f} s  {mutant.file}: {mutant.about}",
+            flush=True,
+        )
     print(f"{len(chosen) - survivors} of {len(chosen)} killed")
     return 1 if survivors else 0
 

@@ -1,7 +1,8 @@
 """A PostgreSQL server for tests only: `with postgres_url() as url`, None where there is none.
 
-It is the one that TOOLPARSE_TEST_POSTGRES names (an SQLAlchemy URL; whoever sets it owns what is in there: every table
-of the `public` schema is dropped), else one that is started on the loopback with the binaries of this machine.
+It is the one that TOOLPARSE_TEST_POSTGRES names (an SQLAlchemy URL; whoever sets it owns what is in
+there: every table of the `public` schema is dropped), else one that is started on the loopback with
+the binaries of this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ def postgres_url() -> Iterator[str | None]:
     if given:
         yield given
         return
-    found = [shutil.which("postgres"), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")))]
+    found = [
+        shutil.which("postgres"),
+        *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
+    ]
     binaries = [Path(p).resolve().parent for p in found if p]
     if not binaries:
         yield None
@@ -52,8 +56,18 @@ def _served(binaries: Path) -> Iterator[str]:
             [binaries / "initdb", "-D", data, "-U", "tester", "--auth=trust", "--encoding=UTF8", "--no-sync"],
             check=True, capture_output=True, user=user, cwd=folder,
         )  # fmt: skip
-        settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", "fsync": "off"}
-        command = [str(binaries / "postgres"), "-D", str(data), *(f"--{k}={v}" for k, v in settings.items())]
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": port,
+            "unix_socket_directories": "",
+            "fsync": "off",
+        }
+        command = [
+            str(binaries / "postgres"),
+            "-D",
+            str(data),
+            *(f"--{k}={v}" for k, v in settings.items()),
+        ]
         with (folder / "log").open("wb") as log:
             server = subprocess.Popen(command, stdout=log, stderr=log, user=user, cwd=folder)
         _wait(port)

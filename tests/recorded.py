@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.record import conversation_plan, recording_plan
-from toolparse_lab.run import Run
+from toolparse_lab.cli.record import conversation_plan, recording_plan
+from toolparse_lab.experiment.run import Run
 
 
 def recorded_run(folder: Path, *, conversations: bool = False, **plan: Any) -> Run:

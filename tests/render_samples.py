@@ -1,4 +1,5 @@
-"""Results for the view tests, built by hand so that a view's test fails for a view's fault alone."""
+"""Results for the view tests, built by hand so that a view's test fails for a view's fault
+alone."""
 
 from __future__ import annotations
 
@@ -28,8 +29,10 @@ HOSTILE = {
     "close script": "</script><script>window.pwned = 1</script><!-- ]]>",
     "attribute": '" onmouseover="window.pwned=1" x=\' onfocus=\'window.pwned=1',
     "link": '<a href="javascript:window.pwned=1">x</a> javascript:window.pwned=1',
-    "markdown": "[x](javascript:alert(1)) ![x](https://evil.invalid/y.png) $\\href{javascript:1}{x}$",
-    "iframe": '<iframe srcdoc="<script>parent.pwned=1</script>"></iframe><link rel=stylesheet href=//evil.invalid>',
+    "markdown": "[x](javascript:alert(1)) ![x](https://evil.invalid/y.png) "
+    "$\\href{javascript:1}{x}$",
+    "iframe": '<iframe srcdoc="<script>parent.pwned=1</script>"></iframe><link rel=stylesheet '
+    "href=//evil.invalid>",
     "style": "</style><style>@import url(https://evil.invalid/z.css)</style> expression(alert(1))",
     "template": "${window.pwned=1} {{constructor.constructor('window.pwned=1')()}} &lt;b&gt; &#60;",
     "ansi": "\x1b[31mred\x1b]0;title\x07\x1b[2J\x9b31m\x9d0;t\x9c \x1bP+q\x1b\\",
@@ -75,16 +78,21 @@ def example() -> ParseResult:
 
 
 def plain(raw: str = "Just text & <b>no call</b>.") -> ParseResult:
-    return ParseResult(raw, "hermes", ParseOptions(), (Segment("text", Span(0, len(raw))),) if raw else (), (), ())
+    return ParseResult(
+        raw, "hermes", ParseOptions(), (Segment("text", Span(0, len(raw))),) if raw else (), (), ()
+    )
 
 
 def several() -> ParseResult:
-    """Reasoning, a repaired and coerced call that breaks its schema, an unknown tool, a truncated call."""
+    """Reasoning, a repaired and coerced call that breaks its schema, an unknown tool, a truncated
+    call."""
     raw = (
         "<think>Weather 😀 & news.</think>I will check.\n"
-        '<tool_call>{"name": "get_weather", "parameters": {"city": "Zürich 😀", "days": "3", "units": \'metric\', '
+        '<tool_call>{"name": "get_weather", "parameters": {"city": "Zürich 😀", "days": "3", '
+        "\"units\": 'metric', "
         '"options": {"hourly": "true", "fields": "wind, rain\u202e\x1b[31m"},}}</tool_call>\n'
-        '<tool_call>{"name": "nws", "arguments": {"topic": 5</tool_call> and then <tool_call>{"name": "cut", "argum'
+        '<tool_call>{"name": "nws", "arguments": {"topic": 5</tool_call> and then '
+        '<tool_call>{"name": "cut", "argum'
     )
     think = raw.index("</think>")
     first = raw.index("<tool_call>")
@@ -108,7 +116,9 @@ def several() -> ParseResult:
         "/city": Origin(span_of(raw, "Zürich 😀")),
         "/days": Origin(Span(days.start, days.start + 1)),
         "/units": Origin(span_of(raw, "metric")),
-        "/options": Origin(span_of(raw, '{"hourly": "true", "fields": "wind, rain\u202e\x1b[31m"}')),
+        "/options": Origin(
+            span_of(raw, '{"hourly": "true", "fields": "wind, rain\u202e\x1b[31m"}')
+        ),
         "/options/hourly": Origin(Span(hourly.start, hourly.end - 1)),
         "/options/fields": Origin(fields),
         "/options/fields/0": Origin(Span(fields.start, fields.start + 4)),
@@ -144,11 +154,18 @@ def several() -> ParseResult:
             Step("read", "read.alias-arguments", "", None, "parameters", "arguments"),
             Step("coerce", "coerce.integer-from-string", "/days", origins["/days"].span, "3", 3),
             Step("coerce", "coerce.boolean-from-string", "/options/hourly", hourly, "true", True),
-            Step("coerce", "coerce.array-from-csv", "/options/fields", fields, text, text.split(", ")),
+            Step(
+                "coerce", "coerce.array-from-csv", "/options/fields", fields, text, text.split(", ")
+            ),
         ),
         problems=(
             Problem(
-                "validate", "validate.enum", "error", "'metric' is none of 'si', 'us'", "/units", origins["/units"].span
+                "validate",
+                "validate.enum",
+                "error",
+                "'metric' is none of 'si', 'us'",
+                "/units",
+                origins["/units"].span,
             ),
         ),
         segment=segments[2],
@@ -167,7 +184,16 @@ def several() -> ParseResult:
         source_json='{"topic":5}',
         arguments_json='{"topic":5}',
         edits=(Edit(Span(five + 1, five + 1), "}}", "rjson.missing-bracket"),),
-        problems=(Problem("read", "call.unknown-tool", "error", "no tool is called 'nws'", "", span_of(raw, "nws")),),
+        problems=(
+            Problem(
+                "read",
+                "call.unknown-tool",
+                "error",
+                "no tool is called 'nws'",
+                "",
+                span_of(raw, "nws"),
+            ),
+        ),
         segment=segments[4],
         origins=OriginTable(lambda: {"/topic": Origin(Span(five, five + 1))}),
     )
@@ -184,7 +210,12 @@ def several() -> ParseResult:
         arguments_json="",
         problems=(
             Problem(
-                "scan", "call.truncated", "error", "the text ended inside the call", "", Span(len(raw) - 5, len(raw))
+                "scan",
+                "call.truncated",
+                "error",
+                "the text ended inside the call",
+                "",
+                Span(len(raw) - 5, len(raw)),
             ),
         ),
         segment=segments[6],
@@ -214,11 +245,19 @@ def hostile(text: str) -> ParseResult:
         source_json=json.dumps({text: text}),
         arguments_json=json.dumps({text: [text]}),
         edits=(Edit(Span(middle, middle + 1), text, text),),
-        steps=(Step("coerce", text, path, None, text, [text]), Step("read", text, "", None, text, text)),
+        steps=(
+            Step("coerce", text, path, None, text, [text]),
+            Step("read", text, "", None, text, text),
+        ),
         problems=(Problem("validate", text, "error", text, path, Span(middle + 1, body.end)),),
         segment=segments[1],
         origins=OriginTable(lambda: origins),
     )
     return ParseResult(
-        raw, text, ParseOptions(), segments, (call,), (Problem("scan", text, "warning", text, text, Span(0, 1)),)
+        raw,
+        text,
+        ParseOptions(),
+        segments,
+        (call,),
+        (Problem("scan", text, "warning", text, text, Span(0, 1)),),
     )

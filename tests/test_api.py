@@ -25,8 +25,13 @@ def test_raw_is_text(raw: Any) -> None:
         ({"options": {"nope": 1}}, tp.errors.BadOptions),
     ],
 )
-def test_what_is_wrong_with_the_call_itself(arguments: dict[str, Any], error: type[Exception]) -> None:
-    for door in (lambda **k: tp.parse("x", **k), lambda **k: tp.stream(**{"protocol": "hermes", **k})):
+def test_what_is_wrong_with_the_call_itself(
+    arguments: dict[str, Any], error: type[Exception]
+) -> None:
+    for door in (
+        lambda **k: tp.parse("x", **k),
+        lambda **k: tp.stream(**{"protocol": "hermes", **k}),
+    ):
         with pytest.raises(error):
             door(**arguments)
 
@@ -44,7 +49,13 @@ def test_the_default_is_auto() -> None:
 
 def test_every_public_name_is_there() -> None:
     for name in tp.__all__:
-        if name not in ("Case", "Cases", "Lab", "Model", "load_cases"):  # these import what the core does without
+        if name not in (
+            "Case",
+            "Cases",
+            "Lab",
+            "Model",
+            "load_cases",
+        ):  # these import what the core does without
             assert getattr(tp, name) is not None
     assert set(tp.__all__) <= set(dir(tp))
     with pytest.raises(AttributeError):

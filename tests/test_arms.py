@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from toolparse_lab.arms import FACTORS, arm_of, arms_of, check_names
 from toolparse_lab.errors import BadPlan
+from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of, check_names
 
 
 def test_an_arm_is_named_by_what_differs() -> None:
-    arms = arms_of(["hermes", "gemma"], {"tool_choice": ["auto", {"name": "f"}], "type_rules": [False, True]})
+    arms = arms_of(
+        ["hermes", "gemma"], {"tool_choice": ["auto", {"name": "f"}], "type_rules": [False, True]}
+    )
     assert [a.name for a in arms[:4]] == [
         "hermes tool_choice=auto no-rules", "hermes tool_choice=auto type-rules",
         "hermes tool_choice=f no-rules", "hermes tool_choice=f type-rules",
@@ -44,7 +46,9 @@ def test_a_protocol_named_twice_is_one() -> None:
         ("top_p", [], None),
     ],
 )
-def test_a_name_that_nobody_would_heed_is_refused(name: str, own: list[str], says: str | None) -> None:
+def test_a_name_that_nobody_would_heed_is_refused(
+    name: str, own: list[str], says: str | None
+) -> None:
     if says is None:
         check_names([name], own)
         return

@@ -1,4 +1,5 @@
-"""How a case is asked: the same text as ever at the default levels, and what each level of a factor changes."""
+"""How a case is asked: the same text as ever at the default levels, and what each level of a factor
+changes."""
 
 from __future__ import annotations
 
@@ -9,16 +10,24 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.arms import arm_of
-from toolparse_lab.asking import Prompts, flow_for, request_for
 from toolparse_lab.evals.cases.case import Case, read_case
-from toolparse_lab.prompt import build_messages, list_wordings
-from toolparse_lab.runner.types import Model, Request
+from toolparse_lab.exchange.types import Model, Request
+from toolparse_lab.experiment.arms import arm_of
+from toolparse_lab.experiment.case_flow import Prompts, flow_for, request_for
+from toolparse_lab.prompt.messages import build_messages
 from toolparse_lab.toolspec import tool_specs
 
-TOOL = {"name": "set_timer", "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}}}
+TOOL = {
+    "name": "set_timer",
+    "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
+}
 OTHER = {"name": "stop", "parameters": {"type": "object"}}
-CASE = Case("c", "Three minutes.", tool_specs([TOOL, OTHER]), [{"name": "set_timer", "arguments": {"minutes": 3}}])
+CASE = Case(
+    "c",
+    "Three minutes.",
+    tool_specs([TOOL, OTHER]),
+    [{"name": "set_timer", "arguments": {"minutes": 3}}],
+)
 MODEL = Model("openai/x", price=(0, 0))
 
 
@@ -32,12 +41,13 @@ def test_the_middleware_sends_what_build_messages_makes(protocol: str) -> None:
     chosen = tp.protocols()[protocol]
     shipped = tp.example_cases()
     kept = [*shipped.filter(lambda c: not isinstance(c.input, str)), *shipped[:3]]
-    for case, placement, wording in itertools.product(kept, ("first", "last"), list_wordings(protocol)):
-        tools = {t.name: t for t in case.tools}
+    for case, placement, wording in itertools.product(
+        kept, ("first", "last"), chosen.wordings.names
+    ):
         made = build_messages(
-            case.input, case.tools, protocol_id=protocol, wording=wording, few_shot=2, target=case.target,
+            case.input, case.tools, protocol=chosen, wording=wording, few_shot=2,
+            target=case.target,
             placement=placement,  # type: ignore[arg-type]
-            write_call=lambda n, a, tools=tools: chosen.write_call(n, a, tools.get(n)),  # type: ignore[misc]
         )  # fmt: skip
         assert ask(case, protocol, placement=placement, wording=wording).messages == made
 
@@ -101,7 +111,12 @@ def test_a_choice_that_a_case_cannot_honour() -> None:
 
 def test_what_a_case_is_told_is_made_once_a_case_and_an_arm() -> None:
     prompts, cases = Prompts(), tp.example_cases()[:12]
-    arms = [arm_of("hermes", {}), arm_of("hermes", {"wording": "brief"}), arm_of("morph_xml", {}), arm_of("native", {})]
+    arms = [
+        arm_of("hermes", {}),
+        arm_of("hermes", {"wording": "brief"}),
+        arm_of("morph_xml", {}),
+        arm_of("native", {}),
+    ]
     arms = [replace(arm, name=str(n)) for n, arm in enumerate(arms)]
     for trial, case, arm in itertools.product(range(2), cases, arms):
         alone = request_for(case, "m", MODEL, arm, {"seed": 1}, trial)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.registry import protocol_of
+from toolparse_lab.protocols.registry import protocol_of
 
 from .core_cases import SHIPPED, load
 
@@ -28,13 +28,15 @@ def test_auto_reads_a_clean_answer_as_its_own_format_does(case: dict[str, Any]) 
 
 def test_two_formats_in_one_answer() -> None:
     tools = [{"name": "f"}]
-    raw = '<f/> then <tool_call>{"name": "f"}</tool_call> then ```x\n```tool_call\n{"name": "f"}\n```'
+    raw = (
+        '<f/> then <tool_call>{"name": "f"}</tool_call> then ```x\n```tool_call\n{"name": "f"}\n```'
+    )
     result = tp.parse(raw, "auto", tools)
     assert [c.protocol for c in result.calls][:2] == ["morph_xml", "hermes"]
 
 
 def test_auto_only_reads() -> None:
-    from toolparse_lab.auto import AUTO
+    from toolparse_lab.protocols.auto import AUTO
 
     with pytest.raises(tp.errors.UnwritableCall):
         AUTO.write_call("f", "{}")

@@ -1,4 +1,5 @@
-"""Chunks that providers send and the mock does not: several things in one, nothing in one, calls of their own."""
+"""Chunks that providers send and the mock does not: several things in one, nothing in one, calls of
+their own."""
 
 from __future__ import annotations
 
@@ -21,25 +22,33 @@ class Stream:
 
     def __init__(self, shapes: Any) -> None:
         middleware = create_tool_middleware("hermes")
-        turn = middleware.transform_params({"messages": [{"role": "user", "content": "x"}], "tools": TOOLS})
+        turn = middleware.transform_params(
+            {"messages": [{"role": "user", "content": "x"}], "tools": TOOLS}
+        )
         self.shapes = shapes
         self.reader = ChunkReader(shapes, middleware, turn)
         self.sent: list[Any] = []
 
     def feed(self, *choices: Any) -> list[Any]:
-        chunk = self.shapes.ModelResponseStream(id="one", created=1, model="m", choices=list(choices))
+        chunk = self.shapes.ModelResponseStream(
+            id="one", created=1, model="m", choices=list(choices)
+        )
         if not choices:
             chunk.choices = []
         got = list(self.reader.feed(chunk))
         self.sent += got
         return got
 
-    def choice(self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any) -> Any:
+    def choice(
+        self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any
+    ) -> Any:
         return self.shapes.StreamingChoices(
             index=index, delta=self.shapes.Delta(**delta), finish_reason=finish, logprobs=logprobs
         )
 
-    def say(self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any) -> list[Any]:
+    def say(
+        self, index: int = 0, finish: str | None = None, logprobs: Any = None, **delta: Any
+    ) -> list[Any]:
         return self.feed(self.choice(index, finish, logprobs, **delta))
 
     def close(self, *, cut: bool = False) -> list[Any]:
@@ -79,7 +88,9 @@ def test_the_role_waits_for_the_first_chunk_that_is_sent(shapes: Any) -> None:
 def test_what_comes_with_held_text_is_sent_at_once(shapes: Any) -> None:
     stream = Stream(shapes)
     logprobs = {"content": [{"token": "<tool", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
-    (first,) = stream.say(content="<tool", reasoning_content="hm", role="assistant", logprobs=logprobs)
+    (first,) = stream.say(
+        content="<tool", reasoning_content="hm", role="assistant", logprobs=logprobs
+    )
     assert first.choices[0].delta.reasoning_content == "hm"
     assert first.choices[0].delta.content is None
     assert first.choices[0].logprobs is not None
@@ -93,12 +104,20 @@ def test_text_in_the_last_chunk_is_read_too(shapes: Any) -> None:
     stream.say(content=NOW[20:] + " ok", finish="stop")
     stream.close()
     said = joined(stream.sent)
-    assert (said["content"].strip(), [c[1] for c in said["calls"]], said["reasons"]) == ("ok", ["now"], ["tool_calls"])
+    assert (said["content"].strip(), [c[1] for c in said["calls"]], said["reasons"]) == (
+        "ok",
+        ["now"],
+        ["tool_calls"],
+    )
 
 
 def test_calls_of_the_provider_and_of_the_text_have_indices_of_their_own(shapes: Any) -> None:
     stream = Stream(shapes)
-    own = {"id": "own", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":'}}
+    own = {
+        "id": "own",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city":'},
+    }
     stream.say(content=NOW)
     stream.say(tool_calls=[{"index": 0, **own}])
     stream.say(content=NOW)
@@ -117,7 +136,12 @@ def test_several_choices_in_one_chunk(shapes: Any) -> None:
     stream.feed(stream.choice(0, content="a"), stream.choice(1, content=NOW))
     stream.feed(stream.choice(0, finish="length"), stream.choice(1, finish="stop"))
     stream.close()
-    assert joined(stream.sent, 0) == {"content": "a", "thought": "", "calls": [], "reasons": ["length"]}
+    assert joined(stream.sent, 0) == {
+        "content": "a",
+        "thought": "",
+        "calls": [],
+        "reasons": ["length"],
+    }
     assert joined(stream.sent, 1)["reasons"] == ["tool_calls"]
     assert [c[1] for c in joined(stream.sent, 1)["calls"]] == ["now"]
 

@@ -1,4 +1,5 @@
-"""Whole answers with tool calls: by the drop-in calls and by the provider, over HTTP, beside litellm alone."""
+"""Whole answers with tool calls: by the drop-in calls and by the provider, over HTTP, beside
+litellm alone."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ import toolparse_lab as tp
 from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, litellm, run
 from tests.mock_openai import MockOpenAI
 from toolparse_lab import litellm_bridge
-from toolparse_lab.errors import BadOptions, BadToolSpec, ResponseFormatRejected, ToolparseError, UnknownProtocol
+from toolparse_lab.errors import (
+    BadOptions,
+    BadToolSpec,
+    ResponseFormatRejected,
+    ToolparseError,
+    UnknownProtocol,
+)
 from toolparse_lab.litellm_bridge.response import _copied
 from toolparse_lab.middleware import create_tool_middleware
 
@@ -52,7 +59,11 @@ def test_a_call_in_the_text_is_a_tool_call(mock: MockOpenAI, way: str) -> None:
 def test_what_litellm_says_of_the_answer_is_kept(mock: MockOpenAI, way: str) -> None:
     alone = ask("async alone" if way.startswith("async") else "alone", mock, "say=" + OSLO)
     answer = ask(way, mock, "say=" + OSLO, tools=TOOLS)
-    assert (answer.id, answer.object, answer.system_fingerprint) == (alone.id, alone.object, alone.system_fingerprint)
+    assert (answer.id, answer.object, answer.system_fingerprint) == (
+        alone.id,
+        alone.object,
+        alone.system_fingerprint,
+    )
     assert answer.usage.model_dump() == alone.usage.model_dump()
     assert answer.model == alone.model
     assert answer.created >= alone.created
@@ -64,7 +75,9 @@ def test_what_litellm_says_of_the_answer_is_kept(mock: MockOpenAI, way: str) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("text", ["hello", " a \n", "1 < 2", "", OSLO[:-20], OSLO.replace("get_weather", "nothing")])
+@pytest.mark.parametrize(
+    "text", ["hello", " a \n", "1 < 2", "", OSLO[:-20], OSLO.replace("get_weather", "nothing")]
+)
 def test_what_is_no_good_call_stays_text(mock: MockOpenAI, way: str, text: str) -> None:
     said = "escaped say=" + json.dumps(text)
     alone, answer = ask("alone", mock, said), checked(ask(way, mock, said, tools=TOOLS))
@@ -113,7 +126,10 @@ def test_calls_that_the_provider_made_itself_are_kept(mock: MockOpenAI, way: str
 def test_without_tools_the_answer_is_litellms_own(mock: MockOpenAI, way: str) -> None:
     cases: list[dict[str, Any]] = [{}, {"tools": TOOLS, "tool_choice": "none"}]
     for arguments in cases:
-        alone, answer = ask("alone", mock, "say=" + OSLO), ask(way, mock, "say=" + OSLO, **arguments)
+        alone, answer = (
+            ask("alone", mock, "say=" + OSLO),
+            ask(way, mock, "say=" + OSLO, **arguments),
+        )
         assert answer.choices[0].model_dump() == alone.choices[0].model_dump()
 
 
@@ -125,15 +141,24 @@ def test_a_conversation_with_results_is_sent_as_text(mock: MockOpenAI, way: str)
     final = checked(ask(way, mock, "", messages=history, tools=TOOLS)).choices[0]
     assert final.finish_reason == "stop"
     assert "celsius" in final.message.content
-    assert [m["role"] for m in mock.bodies[-1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert [m["role"] for m in mock.bodies[-1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
     assert OSLO_CALL[0] in mock.bodies[-1]["messages"][2]["content"]
     assert history[1]["tool_calls"], "the caller's messages are left alone"
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("status", ["400", "401", "404", "422", "429", "500", "503", "400 overflow"])
+@pytest.mark.parametrize(
+    "status", ["400", "401", "404", "422", "429", "500", "503", "400 overflow"]
+)
 def test_failures_are_litellms_own(mock: MockOpenAI, way: str, status: str) -> None:
-    alone = failure_of("async alone" if way.startswith("async") else "alone", mock, f"status={status}")
+    alone = failure_of(
+        "async alone" if way.startswith("async") else "alone", mock, f"status={status}"
+    )
     ours = failure_of(way, mock, f"status={status}", tools=TOOLS)
     assert type(ours) is type(alone)
     assert ours.status_code == alone.status_code
@@ -143,7 +168,9 @@ def test_failures_are_litellms_own(mock: MockOpenAI, way: str, status: str) -> N
 @pytest.mark.parametrize("way", WAYS)
 def test_a_model_that_litellm_does_not_know_is_its_own_failure(mock: MockOpenAI, way: str) -> None:
     alone = failure_of("alone", mock, "hello", model="no-such-provider/m")
-    assert type(failure_of(way, mock, "hello", model="no-such-provider/m", tools=TOOLS)) is type(alone)
+    assert type(failure_of(way, mock, "hello", model="no-such-provider/m", tools=TOOLS)) is type(
+        alone
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -161,7 +188,9 @@ def test_a_connection_that_cannot_be_made_is_litellms_own() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "get_weather"}}])
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "get_weather"}}]
+)
 def test_a_forced_choice_is_one_call(mock: MockOpenAI, way: str, choice: Any) -> None:
     said = 'say={"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}'
     answer = checked(ask(way, mock, said, tools=TOOLS, tool_choice=choice))
@@ -173,7 +202,9 @@ def test_a_forced_choice_is_one_call(mock: MockOpenAI, way: str, choice: Any) ->
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_provider_without_response_format_is_told_apart(mock: MockOpenAI, way: str, stream: bool) -> None:
+def test_a_provider_without_response_format_is_told_apart(
+    mock: MockOpenAI, way: str, stream: bool
+) -> None:
     said = 'noformat say={"name": "now", "arguments": {}}'
     refused = failure_of(way, mock, said, tools=TOOLS, tool_choice="required", stream=stream)
     assert isinstance(refused, ResponseFormatRejected)
@@ -190,7 +221,9 @@ def test_a_provider_that_litellm_knows_to_lack_a_parameter(monkeypatch: pytest.M
     module = litellm()
 
     def failing(name: str) -> Any:
-        failure = module.UnsupportedParamsError(message=f"openai does not support parameters: ['{name}']")
+        failure = module.UnsupportedParamsError(
+            message=f"openai does not support parameters: ['{name}']"
+        )
 
         def refuse(**arguments: Any) -> None:
             raise failure
@@ -208,7 +241,9 @@ def test_a_provider_that_litellm_knows_to_lack_a_parameter(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_bad_request_that_forces_nothing_is_not_called_a_refusal(mock: MockOpenAI, way: str) -> None:
+def test_a_bad_request_that_forces_nothing_is_not_called_a_refusal(
+    mock: MockOpenAI, way: str
+) -> None:
     with pytest.raises(litellm().BadRequestError) as caught:
         ask(way, mock, "status=400", tools=TOOLS)
     assert not isinstance(caught.value, ToolparseError)
@@ -221,19 +256,29 @@ def test_what_the_caller_got_wrong_is_said(mock: MockOpenAI) -> None:
         ask("drop-in", mock, "x", tools=[{"nothing": 1}])
     with pytest.raises(BadOptions, match="create_tool_middleware"):
         litellm_bridge.completion(
-            "openai/m", [], middleware=create_tool_middleware("hermes"), protocol="hermes", tools=TOOLS
+            "openai/m",
+            [],
+            middleware=create_tool_middleware("hermes"),
+            protocol="hermes",
+            tools=TOOLS,
         )
     with pytest.raises(BadOptions):
         litellm_bridge.completion("openai/m", [], tool_choice_by="magic", tools=TOOLS)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("protocol", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml"])
+@pytest.mark.parametrize(
+    "protocol", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml"]
+)
 def test_every_protocol_speaks(mock: MockOpenAI, protocol: str) -> None:
-    from toolparse_lab.registry import protocol_of
+    from toolparse_lab.protocols.registry import protocol_of
 
-    said = protocol_of(protocol).format_tool_call({"toolName": "get_weather", "input": {"city": "Oslo", "days": 2}})
+    said = protocol_of(protocol).format_tool_call(
+        {"toolName": "get_weather", "input": {"city": "Oslo", "days": 2}}
+    )
     for way in ("drop-in", "provider"):
-        answer = checked(ask(way, mock, "escaped say=" + json.dumps(said), protocol=protocol, tools=TOOLS))
+        answer = checked(
+            ask(way, mock, "escaped say=" + json.dumps(said), protocol=protocol, tools=TOOLS)
+        )
         assert calls_of(answer.choices[0].message) == [OSLO_CALL]
 
 
@@ -276,7 +321,9 @@ def test_calls_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
         return await asyncio.gather(*(one(i) for i in range(12)))
 
     for i, calls in enumerate(run(all_of_them)):
-        assert calls == [("get_weather", json.dumps({"city": f"City {i}", "days": 2}, separators=(",", ":")))]
+        assert calls == [
+            ("get_weather", json.dumps({"city": f"City {i}", "days": 2}, separators=(",", ":")))
+        ]
 
 
 def test_litellms_own_object_is_left_as_it_came(mock: MockOpenAI) -> None:
@@ -307,7 +354,9 @@ def test_litellms_own_object_is_left_as_it_came(mock: MockOpenAI) -> None:
 
 def test_a_copy_is_what_pydantic_copies() -> None:
     shapes = litellm().types.utils
-    call = shapes.ChatCompletionMessageToolCall(id="a", type="function", function={"name": "f", "arguments": "{}"})
+    call = shapes.ChatCompletionMessageToolCall(
+        id="a", type="function", function={"name": "f", "arguments": "{}"}
+    )
     message = shapes.Message(content="x", tool_calls=[call], provider_specific_fields={"a": 1})
     choice = shapes.Choices(index=0, message=message, finish_reason="stop")
     answer = litellm().ModelResponse(choices=[choice], model="m")
@@ -320,7 +369,12 @@ def test_a_copy_is_what_pydantic_copies() -> None:
     )
     for model, changed in changes:
         ours, theirs = _copied(model, **changed), model.model_copy(update=changed)
-        for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        for name in (
+            "__dict__",
+            "__pydantic_fields_set__",
+            "__pydantic_extra__",
+            "__pydantic_private__",
+        ):
             assert getattr(ours, name) == getattr(theirs, name), (model, name)
         assert ours.model_dump() == theirs.model_dump()
 

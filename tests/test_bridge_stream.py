@@ -1,4 +1,5 @@
-"""Streams with tool calls: what comes when, how they end, fail and are closed, beside litellm alone."""
+"""Streams with tool calls: what comes when, how they end, fail and are closed, beside litellm
+alone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,19 @@ from typing import Any
 
 import pytest
 
-from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked_chunks, joined, litellm, run
+from tests.bridge import (
+    KEY,
+    NOW,
+    OSLO,
+    TOOLS,
+    WAYS,
+    ask,
+    calls_of,
+    checked_chunks,
+    joined,
+    litellm,
+    run,
+)
 from tests.mock_openai import MockOpenAI
 from toolparse_lab import litellm_bridge
 
@@ -32,7 +45,15 @@ def streamed(way: str, mock: MockOpenAI, text: str, **arguments: Any) -> list[An
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stream_says_what_the_whole_answer_says(mock: MockOpenAI, way: str, size: int) -> None:
-    for text in (f"Let me see.\n{OSLO}\n{NOW}", OSLO, "plain < text", OSLO[:-20], f"a {OSLO} b", "  ", ""):
+    for text in (
+        f"Let me see.\n{OSLO}\n{NOW}",
+        OSLO,
+        "plain < text",
+        OSLO[:-20],
+        f"a {OSLO} b",
+        "  ",
+        "",
+    ):
         said_as = "escaped say=" + json.dumps(text)
         whole = ask(way, mock, said_as, tools=TOOLS).choices[0]
         said = joined(streamed(way, mock, f"size={size} {said_as}"))
@@ -55,7 +76,9 @@ def test_chunks_make_the_message_again(mock: MockOpenAI, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_end_is_last_and_usage_after_it(mock: MockOpenAI, way: str) -> None:
     for text in (OSLO, "hello", ""):
-        chunks = streamed(way, mock, "escaped say=" + json.dumps(text), stream_options={"include_usage": True})
+        chunks = streamed(
+            way, mock, "escaped say=" + json.dumps(text), stream_options={"include_usage": True}
+        )
         *before, end, usage = chunks
         assert end.choices[0].finish_reason == ("tool_calls" if text == OSLO else "stop")
         assert {n: usage.usage.model_dump()[n] for n in USAGE} == USAGE
@@ -68,7 +91,10 @@ def test_without_include_usage_the_hidden_usage_is_litellms(mock: MockOpenAI, wa
     alone = ask("alone", mock, "say=" + OSLO, stream=True)
     *_, end = streamed(way, mock, "say=" + OSLO)
     assert set(end._hidden_params) == set(alone[-1]._hidden_params)
-    assert end._hidden_params["usage"].completion_tokens == alone[-1]._hidden_params["usage"].completion_tokens
+    assert (
+        end._hidden_params["usage"].completion_tokens
+        == alone[-1]._hidden_params["usage"].completion_tokens
+    )
 
 
 def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> None:
@@ -77,7 +103,10 @@ def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> No
         stream = source.completion(
             model=model,
             messages=[
-                {"role": "user", "content": f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on"}
+                {
+                    "role": "user",
+                    "content": f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on",
+                }
             ],
             tools=TOOLS,
             stream=True,
@@ -87,7 +116,10 @@ def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> No
         for chunk in stream:
             for choice in chunk.choices:
                 at["end"] = time.perf_counter()
-                at.setdefault("call" if choice.delta.tool_calls else "text" if choice.delta.content else "", at["end"])
+                at.setdefault(
+                    "call" if choice.delta.tool_calls else "text" if choice.delta.content else "",
+                    at["end"],
+                )
         assert at["text"] + 0.1 < at["call"] < at["end"] - 0.1
 
 
@@ -103,7 +135,9 @@ def test_reasoning_comes_once(mock: MockOpenAI, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_choice_is_read_on_its_own(mock: MockOpenAI, way: str) -> None:
-    chunks = streamed(way, mock, f"say={OSLO}~~hello there~~a {NOW}", n=3, stream_options={"include_usage": True})
+    chunks = streamed(
+        way, mock, f"say={OSLO}~~hello there~~a {NOW}", n=3, stream_options={"include_usage": True}
+    )
     said = [joined(chunks, i) for i in range(3)]
     assert [s["content"].strip() for s in said] == ["", "hello there", "a"]
     assert [[c[1:] for c in s["calls"]] for s in said] == [[OSLO_CALL], [], [("now", "{}")]]
@@ -128,7 +162,11 @@ def test_a_forced_choice_is_one_call_at_the_end(mock: MockOpenAI, way: str) -> N
     assert joined(chunks)["reasons"] == ["tool_calls"]
     assert joined(chunks)["content"] == ""
     failed = joined(streamed(way, mock, "say=I would rather not.", tool_choice="required"))
-    assert (failed["content"], failed["calls"], failed["reasons"]) == ("I would rather not.", [], ["stop"])
+    assert (failed["content"], failed["calls"], failed["reasons"]) == (
+        "I would rather not.",
+        [],
+        ["stop"],
+    )
 
 
 @pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
@@ -151,7 +189,10 @@ def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
     stream = run(made) if way.startswith("async") else litellm_bridge.completion(**arguments)
     assert isinstance(stream, module.CustomStreamWrapper)
     assert stream.model == "m"
-    assert stream._hidden_params["additional_headers"]["llm_provider-content-type"] == "text/event-stream"
+    assert (
+        stream._hidden_params["additional_headers"]["llm_provider-content-type"]
+        == "text/event-stream"
+    )
     assert stream.hidden_params is stream._hidden_params
     assert stream._response_headers["content-type"] == "text/event-stream"
     assert iter(stream) is stream
@@ -177,14 +218,25 @@ def test_a_sync_stream_can_be_read_with_async_for(mock: MockOpenAI) -> None:
 
 @pytest.mark.parametrize("way", ["drop-in", "provider"])
 @pytest.mark.parametrize("status", ["400", "401", "404", "429", "500", "503"])
-def test_failures_before_the_first_chunk_are_litellms_own(mock: MockOpenAI, way: str, status: str) -> None:
+def test_failures_before_the_first_chunk_are_litellms_own(
+    mock: MockOpenAI, way: str, status: str
+) -> None:
     failures = []
     for each in ("alone", way, "async alone", "async " + way):
         with pytest.raises(Exception) as caught:  # noqa: PT011 - compared below
-            ask(each, mock, f"status={status}", stream=True, tools=None if each.endswith("alone") else TOOLS)
+            ask(
+                each,
+                mock,
+                f"status={status}",
+                stream=True,
+                tools=None if each.endswith("alone") else TOOLS,
+            )
         e: Any = caught.value
-        # The provider's async stream is asked when it is first read, and litellm wraps what fails then.
-        failures.append(getattr(e, "original_exception", None) or e if each == "async provider" else e)
+        # The provider's async stream is asked when it is first read, and litellm wraps what fails
+        # then.
+        failures.append(
+            getattr(e, "original_exception", None) or e if each == "async provider" else e
+        )
     assert len({type(e) for e in failures}) == 1
     assert len({e.status_code for e in failures}) == 1
 
@@ -200,7 +252,9 @@ BREAKS = {
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
-def test_a_stream_that_breaks_loses_no_text(mock: MockOpenAI, way: str, text: str, provider: str) -> None:
+def test_a_stream_that_breaks_loses_no_text(
+    mock: MockOpenAI, way: str, text: str, provider: str
+) -> None:
     module = litellm()
 
     def read(each: str) -> tuple[list[Any], BaseException | None]:
@@ -210,7 +264,9 @@ def test_a_stream_that_breaks_loses_no_text(mock: MockOpenAI, way: str, text: st
         source: Any = litellm_bridge if each.endswith("drop-in") else module
         arguments: dict[str, Any] = {
             "model": f"toolparse/hermes/{provider}/m" if is_provider else f"{provider}/m",
-            "messages": [{"role": "user", "content": f"abort={-(-len(text) // 4)} say={text}      more"}],
+            "messages": [
+                {"role": "user", "content": f"abort={-(-len(text) // 4)} say={text}      more"}
+            ],
             "stream": True,
             "api_base": mock.url,
             "api_key": KEY,
@@ -252,7 +308,11 @@ def test_a_stream_that_breaks_loses_no_text(mock: MockOpenAI, way: str, text: st
 def test_a_stream_that_just_ends_is_what_litellm_makes_of_it(mock: MockOpenAI, way: str) -> None:
     alone = joined(ask("alone", mock, f"cut=8 say={OSLO}", stream=True))
     said = joined(streamed(way, mock, f"cut=8 say={OSLO}"))
-    assert (said["content"], said["reasons"], said["calls"]) == (alone["content"], alone["reasons"], [])
+    assert (said["content"], said["reasons"], said["calls"]) == (
+        alone["content"],
+        alone["reasons"],
+        [],
+    )
 
 
 @pytest.mark.parametrize("way", ["drop-in", "provider"])
@@ -317,7 +377,12 @@ def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
     async def one(i: int) -> list[Any]:
         stream = await litellm_bridge.acompletion(
             "openai/m",
-            [{"role": "user", "content": f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}"}],
+            [
+                {
+                    "role": "user",
+                    "content": f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}",
+                }
+            ],
             tools=TOOLS,
             stream=True,
             api_base=mock.url,
@@ -331,4 +396,6 @@ def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
     for i, chunks in enumerate(run(all_of_them)):
         said = joined(chunks)
         assert said["content"].strip() == str(i)
-        assert [c[1:] for c in said["calls"]] == [("get_weather", f'{{"city":"City {i}","days":2}}')]
+        assert [c[1:] for c in said["calls"]] == [
+            ("get_weather", f'{{"city":"City {i}","days":2}}')
+        ]

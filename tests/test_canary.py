@@ -1,4 +1,5 @@
-"""Canaries: what endpoints do to raw text and to tools is found out, and a model that cannot copy is no failure."""
+"""Canaries: what endpoints do to raw text and to tools is found out, and a model that cannot copy
+is no failure."""
 
 from __future__ import annotations
 
@@ -12,25 +13,34 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.canary import canary_for, judge
+from toolparse_lab.endpoint_check.canary import canary_for, judge
+from toolparse_lab.engine.any_protocol import AnyProtocol, any_protocol
+from toolparse_lab.exchange.types import Completion
 from toolparse_lab.runner.litellm_door import litellm_module
-from toolparse_lab.runner.types import Completion
 
 from .mock_openai import MockOpenAI
 
 MODEL = tp.Model("openai/mock", api_key="sk-not-a-real-key")
 TEXT = [p for p in tp.protocols() if p != "openai_json"]
-CALL = {"id": "c", "type": "function", "function": {"name": "record_word", "arguments": '{"word": "heron"}'}}
+CALL = {
+    "id": "c",
+    "type": "function",
+    "function": {"name": "record_word", "arguments": '{"word": "heron"}'},
+}
+
+
+def told(protocol: str) -> AnyProtocol | None:
+    return None if protocol == "native" else any_protocol(protocol)
 
 
 def copied(protocol: str) -> str:
     """What a model that copies answers."""
-    said = canary_for("m", MODEL, protocol).messages[0]["content"]
+    said = canary_for("m", MODEL, told(protocol)).messages[0]["content"]
     return str(said.split("\n-----\n")[1].removesuffix("\n-----"))
 
 
 def answer(raw: str = "", protocol: str = "hermes", **more: Any) -> Any:
-    return judge("m", protocol, Completion("k", raw, **more))
+    return judge("m", told(protocol), Completion("k", raw, **more))
 
 
 def stripped(text: str) -> str:
@@ -45,7 +55,9 @@ def test_a_faithful_copy_is_ok(protocol: str) -> None:
     assert answer(text.replace("<copy>\n", ""), protocol).verdict == "ok"
 
 
-@pytest.mark.parametrize("protocol", ["hermes", "gemma", "kimi_k2", "harmony_channel", "qwen3_coder_xml"])
+@pytest.mark.parametrize(
+    "protocol", ["hermes", "gemma", "kimi_k2", "harmony_channel", "qwen3_coder_xml"]
+)
 def test_a_copy_without_its_delimiters_is_a_failure_of_the_endpoint(protocol: str) -> None:
     cell = answer(stripped(copied(protocol)), protocol)
     assert cell.verdict == "failed"
@@ -53,7 +65,9 @@ def test_a_copy_without_its_delimiters_is_a_failure_of_the_endpoint(protocol: st
 
 
 @pytest.mark.parametrize("protocol", [*TEXT, "openai_json", "native"])
-@pytest.mark.parametrize("said", ["heron", "I cannot copy that.", "{", '{"word": "heron"}', "<copy>\n</copy>", "```\n"])
+@pytest.mark.parametrize(
+    "said", ["heron", "I cannot copy that.", "{", '{"word": "heron"}', "<copy>\n</copy>", "```\n"]
+)
 def test_a_model_that_cannot_copy_is_uncertain(protocol: str, said: str) -> None:
     raw = json.dumps({"content": said, "tool_calls": []}) if protocol == "native" else said
     assert answer(raw, protocol).verdict == "uncertain"
@@ -71,7 +85,10 @@ FAILED: dict[str, tuple[Any, str]] = {
     ),
     "in the reasoning": (answer("", reasoning=copied("hermes")), "reasoning"),
     "swallowed": (answer("", completion_tokens=30), "30 tokens"),
-    "refused": (answer("", status="error", error_kind="bad_request", error_message="no"), "bad_request: no"),
+    "refused": (
+        answer("", status="error", error_kind="bad_request", error_message="no"),
+        "bad_request: no",
+    ),
 }
 
 
@@ -85,7 +102,7 @@ def test_failures_of_endpoints(name: str) -> None:
 @pytest.mark.parametrize("kind", ["timeout", "rate_limited", "connection", "server_error"])
 def test_what_may_pass_is_uncertain(kind: str) -> None:
     assert answer("", status="error", error_kind=kind, error_message="x").verdict == "uncertain"
-    assert judge("m", "native", None).verdict == "uncertain"
+    assert judge("m", None, None).verdict == "uncertain"
 
 
 def native(content: Any = None, calls: Any = (CALL,), **response: Any) -> Any:
@@ -93,7 +110,7 @@ def native(content: Any = None, calls: Any = (CALL,), **response: Any) -> Any:
     return answer(raw, "native", endpoint_kind="native_tools", response=response or None)
 
 
-TOOL = canary_for("m", MODEL, "native").tools[0]
+TOOL = canary_for("m", MODEL, None).tools[0]
 HERMES = '<tool_call>{"name": "record_word", "arguments": {"word": "heron"}}</tool_call>'
 NATIVE: dict[str, tuple[Any, str, str, bool | None]] = {
     "sent as asked": (native(sent={"model": "m"}), "ok", "offered and called", True),
@@ -103,10 +120,12 @@ NATIVE: dict[str, tuple[Any, str, str, bool | None]] = {
     ),
     "not sent": (native(sent={"tools": None}), "failed", "offers no tool", False),
     "told in the prompt": (
-        native(sent={"tools": None, "messages": [{"content": json.dumps(TOOL)}]}), "failed", "into the prompt", False,
+        native(sent={"tools": None, "messages": [{"content": json.dumps(TOOL)}]}), "failed",
+        "into the prompt", False,
     ),
     "a switch of litellm": (
-        native(sent={}, litellm={"add_function_to_prompt": True}), "failed", "add_function_to_prompt", True,
+        native(sent={}, litellm={"add_function_to_prompt": True}), "failed",
+        "add_function_to_prompt", True,
     ),
     "not known": (native(), "uncertain", "not known", None),
     "not called": (native("no", (), sent={}), "uncertain", "did not call", True),
@@ -122,8 +141,9 @@ def test_what_a_native_canary_proves(name: str) -> None:
 
 
 OLLAMA: dict[str, Any] = {
-    "model": "m", "created_at": "2024-01-01T00:00:00Z", "response": "hello", "done": True, "done_reason": "stop",
-    "message": {"role": "assistant", "content": "hello"}, "prompt_eval_count": 1, "eval_count": 2,
+    "model": "m", "created_at": "2024-01-01T00:00:00Z", "response": "hello", "done": True,
+    "done_reason": "stop", "message": {"role": "assistant", "content": "hello"},
+    "prompt_eval_count": 1, "eval_count": 2,
 }  # fmt: skip
 
 
@@ -150,18 +170,36 @@ class Server(MockOpenAI):
             message.update(content=None, tool_calls=[CALL])
         if body.get("stream"):
             message["tool_calls"] = [{"index": 0, **c} for c in message.get("tool_calls", ())]
-            chunks: list[dict[str, Any]] = [{"delta": message}, {"delta": {}, "finish_reason": "stop"}]
+            chunks: list[dict[str, Any]] = [
+                {"delta": message},
+                {"delta": {}, "finish_reason": "stop"},
+            ]
             http.send_response(200)
             http.send_header("Content-Type", "text/event-stream")
             http.end_headers()
             for c in chunks:
-                event = {"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, **c}]}
+                event = {
+                    "id": "x",
+                    "object": "chat.completion.chunk",
+                    "model": "m",
+                    "choices": [{"index": 0, **c}],
+                }
                 http.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
             http.wfile.write(b"data: [DONE]\n\n")
             http.close_connection = True
             return
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self._send(http, 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+        self._send(
+            http,
+            200,
+            {
+                "id": "x",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [choice],
+            },
+        )
 
 
 def models(server: MockOpenAI, **more: Any) -> dict[str, tp.Model]:
@@ -175,7 +213,11 @@ CASES = [{"id": "a", "input": "hi", "tools": [{"name": "record_word"}], "target"
 def test_a_check_over_http(tmp_path: Path, stream: bool) -> None:
     with Server() as server, tp.Lab(tmp_path / "a.db") as lab:
         check = lab.check(models(server), ["native", "hermes", "kimi_k2"], stream=stream)
-        assert [(c.protocol, c.verdict) for c in check] == [("native", "ok"), ("hermes", "ok"), ("kimi_k2", "ok")]
+        assert [(c.protocol, c.verdict) for c in check] == [
+            ("native", "ok"),
+            ("hermes", "ok"),
+            ("kimi_k2", "ok"),
+        ]
         assert check.ok
         assert check["m", "native"].tools_sent
         server.strip = True
@@ -205,7 +247,8 @@ def test_a_failed_native_arm_is_refused(tmp_path: Path) -> None:
         bad = models(server)
         plan = lab.plan(CASES, bad, ["native"], max_tokens=5)
         lab.run(plan, progress=False)  # nobody has checked
-        server._answer = lambda http, body: server._send(http, 400, {"error": {"message": "no tools here"}})  # type: ignore[method-assign]
+        refusal = {"error": {"message": "no tools here"}}
+        server._answer = lambda http, body: server._send(http, 400, refusal)  # type: ignore[method-assign]
         assert lab.check(bad, "native").failed
     with tp.Lab(tmp_path / "a.db") as lab:  # another day
         with pytest.raises(tp.errors.BadPlan, match="'m' failed its canary") as caught:
@@ -234,9 +277,13 @@ def test_a_switch_of_litellm_is_refused_before_anything_is_sent(
 
 
 def test_a_provider_that_litellm_gives_a_prompt_instead_spoils_no_other(tmp_path: Path) -> None:
-    """litellm's `ollama` provider writes tools into the prompt, and sets that for all providers of the process."""
+    """litellm's `ollama` provider writes tools into the prompt, and sets that for all providers of
+    the process."""
     with Server() as server, tp.Lab(tmp_path / "a.db") as lab:
-        named = {"o": tp.Model("ollama/m", api_base=server.url.removesuffix("/v1")), **models(server)}
+        named = {
+            "o": tp.Model("ollama/m", api_base=server.url.removesuffix("/v1")),
+            **models(server),
+        }
         check = lab.check(named, "native")
         assert [(c.model, c.verdict) for c in check] == [("o", "failed"), ("m", "ok")]
         assert "into the prompt" in check["o", "native"].why
@@ -248,14 +295,16 @@ def test_a_provider_that_litellm_gives_a_prompt_instead_spoils_no_other(tmp_path
 
 
 def test_a_raw_completion_endpoint_takes_no_tools() -> None:
-    cell = answer("", "native", endpoint_kind="raw_completion", status="error", error_kind="server_error")
+    cell = answer(
+        "", "native", endpoint_kind="raw_completion", status="error", error_kind="server_error"
+    )
     assert cell.verdict == "failed"
 
 
 def test_the_model_s_own_parameters_go_first() -> None:
-    assert canary_for("m", MODEL, "native").params == {"temperature": 0, "max_tokens": 1024}
+    assert canary_for("m", MODEL, None).params == {"temperature": 0, "max_tokens": 1024}
     model = tp.Model("openai/mock", params={"temperature": 1, "max_completion_tokens": 9})
-    assert canary_for("m", model, "native").params == {"max_tokens": 1024}
+    assert canary_for("m", model, None).params == {"max_tokens": 1024}
 
 
 def test_what_cannot_be_checked() -> None:

@@ -1,4 +1,5 @@
-"""Responses of any client become what the model wrote: whole, in chunks, as event streams, of four endpoints."""
+"""Responses of any client become what the model wrote: whole, in chunks, as event streams, of four
+endpoints."""
 
 from __future__ import annotations
 
@@ -82,7 +83,11 @@ def deltas(*pieces: dict[str, Any], finish: str | None = "stop") -> list[dict[st
         }
         for d in pieces
     ]
-    end = [{**out[-1], "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}] if finish else []
+    end = (
+        [{**out[-1], "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}]
+        if finish
+        else []
+    )
     return [*out, *end]
 
 
@@ -173,7 +178,12 @@ def check_native(obj: Any) -> None:
 def test_what_a_chat_completion_says_beside_its_text() -> None:
     found = tp.Captured.of(CHAT)
     assert (found.id, found.model, found.system_fingerprint) == ("r1", "m", "fp")
-    assert (found.finish_reason, found.choices, found.stream, found.cut) == ("tool_calls", 1, False, False)
+    assert (found.finish_reason, found.choices, found.stream, found.cut) == (
+        "tool_calls",
+        1,
+        False,
+        False,
+    )
     assert found.usage == CHAT["usage"]
     assert (found.fidelity, tp.Captured.of(found)) == ("sdk", found)
     assert capture(sse(CHUNKS).encode()) == capture(sse(CHUNKS))
@@ -220,7 +230,13 @@ def test_events_of_the_responses_api() -> None:
 
 
 def test_a_text_stays_a_text() -> None:
-    for text in ("Hi", "", "data: what the model says about data", 'data: {"x": 1}\nand prose', "id: 5"):
+    for text in (
+        "Hi",
+        "",
+        "data: what the model says about data",
+        'data: {"x": 1}\nand prose',
+        "id: 5",
+    ):
         found = capture(text)
         assert (found.raw, found.fidelity, found.stream) == (text, "replayed", False)
         assert tp.parse(text).raw == text
@@ -247,7 +263,9 @@ def test_a_cut_stream_is_never_finished() -> None:
 
 
 def test_pieces_keep_their_kind_and_order() -> None:
-    found = capture(deltas({"reasoning_content": "hm"}, {"content": "a\ud83d"}, {"content": "\ude00b"}))
+    found = capture(
+        deltas({"reasoning_content": "hm"}, {"content": "a\ud83d"}, {"content": "\ude00b"})
+    )
     assert found.chunks == (("reasoning", "hm"), ("content", "a\ud83d"), ("content", "\ude00b"))
     assert (found.content, found.reasoning) == ("a😀b", "hm")
 
@@ -276,8 +294,17 @@ def test_choices() -> None:
 
 
 def test_raw_completions() -> None:
-    found = capture({"object": "text_completion", "choices": [{"text": "<tool_call>", "finish_reason": "length"}]})
-    assert (found.raw, found.endpoint_kind, found.finish_reason) == ("<tool_call>", "raw_completion", "length")
+    found = capture(
+        {
+            "object": "text_completion",
+            "choices": [{"text": "<tool_call>", "finish_reason": "length"}],
+        }
+    )
+    assert (found.raw, found.endpoint_kind, found.finish_reason) == (
+        "<tool_call>",
+        "raw_completion",
+        "length",
+    )
 
 
 def test_an_answer_without_calls_is_read_as_native_when_asked() -> None:
@@ -319,7 +346,12 @@ def test_what_is_no_answer_is_refused(name: str) -> None:
 
 
 def test_an_error_behind_the_beginning_of_an_answer_is_kept() -> None:
-    found = capture(sse([*deltas({"content": "Hi"}, finish=None), {"error": {"message": "overloaded"}}], done=False))
+    found = capture(
+        sse(
+            [*deltas({"content": "Hi"}, finish=None), {"error": {"message": "overloaded"}}],
+            done=False,
+        )
+    )
     assert (found.content, found.error, found.cut) == ("Hi", "overloaded", True)
     assert tp.parse(sse([*deltas({"content": "Hi"}, finish=None)], done=False)).text == "Hi"
 
@@ -343,12 +375,16 @@ def test_which_texts_are_event_streams(text: str, is_stream: bool) -> None:
 
 
 NEVER = [
-    'data: {"error": {"message": "no"}}\n\n', 'data: {"type": "odd"}\n\n', 'data: {"choices": 5}\n\n',
+    'data: {"error": {"message": '
+    '"no"}}\n\n', 'data: {"type": "odd"}\n\n', 'data: {"choices": 5}\n\n',
     "data: {\n\n",
-    'data: {"choices": [null]}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n', 'data: {"output": [5]}\n\n',
+    'data: {"choices": '
+    '[null]}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n', 'data: {"output": [5]}\n\n',
     "data: [DONE]",
-    'data: {"choices": [{"delta": {"tool_calls": [5, {"function": 5}]}}]}\n\n', "data:\n", ": x", "id: 1\n\n",
-    'data: {"type": "response.completed", "response": 5}\n\n', 'data: {"type": "content_block_delta"}\n\n',
+    'data: {"choices": [{"delta": {"tool_calls": [5, {"function": '
+    '5}]}}]}\n\n', "data:\n", ": x", "id: 1\n\n",
+    'data: {"type": "response.completed", "response": '
+    '5}\n\n', 'data: {"type": "content_block_delta"}\n\n',
     'data: {"choices": [{"delta": {"content": {"a": 1}}, "index": -1}]}\n\n',
 ]  # fmt: skip
 
@@ -360,13 +396,19 @@ def test_no_text_raises(text: str, protocol: str) -> None:
     assert isinstance(tp.parse(text + text, protocol, TOOLS).raw, str)
 
 
-def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(tmp_path: Path) -> None:
+def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(
+    tmp_path: Path,
+) -> None:
     """A model that is asked for an example of a stream writes one."""
     text = sse(CHUNKS)
     middleware = tp.create_tool_middleware("hermes")
-    turn = middleware.transform_params({"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS})
+    turn = middleware.transform_params(
+        {"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
+    )
     assert middleware.wrap_generate(turn, text).message["content"] == text
-    assert tp.protocols()["hermes"].parse_generated_text(text, TOOLS) == [{"type": "text", "text": text}]
+    assert tp.protocols()["hermes"].parse_generated_text(text, TOOLS) == [
+        {"type": "text", "text": text}
+    ]
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
         case = {"id": "a", "input": "say=" + text, "tools": TOOLS, "target": []}
         model = tp.Model("openai/m", api_base=mock.url, api_key="sk-not-a-real-key")
@@ -378,9 +420,15 @@ def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(tm
 def test_a_dump_of_a_real_stream() -> None:
     """What the wire says of a native call, byte for byte, and without its end."""
     with MockOpenAI() as mock:
-        body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": f"tool say={BROKEN}"}]}
+        body = {
+            "model": "m",
+            "stream": True,
+            "messages": [{"role": "user", "content": f"tool say={BROKEN}"}],
+        }
         connection = http.client.HTTPConnection(urlsplit(mock.url).netloc)
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"}
+        )
         dump = connection.getresponse().read().decode()
     (call,) = tp.parse(dump, tools=[{"name": "get_weather"}]).calls
     assert (call.name, call.status, call.arguments) == ("get_weather", "ok", {"a": "1"})
@@ -389,7 +437,14 @@ def test_a_dump_of_a_real_stream() -> None:
     assert tp.parse(broken).calls[0].status == "truncated"
 
 
-SAVED = {"choices": [{"message": {"role": "assistant", "content": "Hi", "tool_calls": None}, "finish_reason": "stop"}]}
+SAVED = {
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "Hi", "tool_calls": None},
+            "finish_reason": "stop",
+        }
+    ]
+}
 CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 
 
@@ -402,7 +457,9 @@ CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": 
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "\ufeff{}", "\n{}\n"])
-def test_the_json_text_of_a_response_is_read_as_the_response(response: Any, raw: str | None, around: str) -> None:
+def test_the_json_text_of_a_response_is_read_as_the_response(
+    response: Any, raw: str | None, around: str
+) -> None:
     text = around.replace("{}", json.dumps(response))
     assert capture(text) == capture(response)
     assert raw is None or tp.parse(text).raw == raw
@@ -413,7 +470,9 @@ def test_the_json_text_of_a_response_is_read_as_the_response(response: Any, raw:
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps(SAVED["choices"][0]["message"]),  # models that were told OpenAI's JSON write messages themselves
+        json.dumps(
+            SAVED["choices"][0]["message"]
+        ),  # models that were told OpenAI's JSON write messages themselves
         json.dumps({"choices": []}),
         json.dumps({"choices": ["tea", "coffee"], "output": "tea"}),
         json.dumps({"name": "f", "arguments": {"choices": [{"text": "x"}]}}),

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from toolparse_lab import ParseResult, __version__
-from toolparse_lab.cli import build_parser, main
+from toolparse_lab.cli import build_parser, main, verbs
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -31,8 +31,22 @@ def answer(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_parse_shows_call_repair_and_coercion(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["parse", answer, "--tools", str(Path(answer).with_name("tools.json")), "--protocol", "hermes"]) == 0
+def test_parse_shows_call_repair_and_coercion(
+    answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(
+            [
+                "parse",
+                answer,
+                "--tools",
+                str(Path(answer).with_name("tools.json")),
+                "--protocol",
+                "hermes",
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "rjson.trailing-comma" in out
     assert "coerce.integer-from-string" in out
@@ -49,14 +63,18 @@ def test_parse_as_json_reads_back(answer: str, capsys: pytest.CaptureFixture[str
 def test_parse_reads_standard_input_whatever_its_bytes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe " + RAW.encode()), encoding="utf-8"))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe " + RAW.encode()), encoding="utf-8")
+    )
     assert main(["parse", "-", "--color", "always"]) == 0
     out = capsys.readouterr().out
     assert "\x1b[" in out
     assert "trailing-comma" in out
 
 
-def test_parse_writes_one_html_file(answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parse_writes_one_html_file(
+    answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "view.html"
     assert main(["parse", answer, "--html", str(page)]) == 0
     assert "tool_call" in page.read_text("utf-8")
@@ -77,7 +95,10 @@ def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixt
         (["parse", "{answer}", "--protocol", "hermess"], "did you mean hermes"),
         (["parse", "{answer}", "--tools", "no/such/tools.json"], "No such file"),
         (["parse", "{answer}", "--tools", "{answer}"], "no JSON"),
-        (["parse", "{answer}", "--policy", "wild"], "--policy: `policy` has a value it cannot have"),
+        (
+            ["parse", "{answer}", "--policy", "wild"],
+            "--policy: `policy` has a value it cannot have",
+        ),
     ],
 )
 def test_bad_input_leaves_with_2_and_says_what_to_do(
@@ -90,7 +111,9 @@ def test_bad_input_leaves_with_2_and_says_what_to_do(
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["parse"], ["demo", "--budget", "soon"]])
-def test_wrong_usage_leaves_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_leaves_with_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as e:
         main(arguments)
     assert e.value.code == 2
@@ -109,11 +132,13 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_missing_model_package_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from toolparse_lab import demo
+    from toolparse_lab.cli import demo
     from toolparse_lab.errors import MissingModelPackage
 
     def missing() -> Any:
-        raise MissingModelPackage("the embedded model is not installed", hint="toolparse setup-local")
+        raise MissingModelPackage(
+            "the embedded model is not installed", hint="toolparse setup-local"
+        )
 
     monkeypatch.setattr(demo, "local_model_path", missing)
     assert main(["demo", "--out", str(tmp_path)]) == 2
@@ -123,12 +148,14 @@ def test_a_missing_model_package_is_named(
 def test_a_full_disk_leaves_with_3(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from toolparse_lab import demo
+    from toolparse_lab.cli import demo
     from toolparse_lab.errors import StoreError
 
     def full(*_: Any, **__: Any) -> Any:
         raise StoreError(
-            "the store cannot be written", got="disk full", hint="free some space; what was recorded is kept"
+            "the store cannot be written",
+            got="disk full",
+            hint="free some space; what was recorded is kept",
         )
 
     monkeypatch.setattr(demo, "local_model_path", lambda: None)
@@ -139,7 +166,9 @@ def test_a_full_disk_leaves_with_3(
 
 def test_a_reader_that_goes_away_is_no_fault(answer: str) -> None:
     command = f'"{sys.executable}" -m toolparse_lab.cli parse "{answer}" --json | head -n 1; exit ${{PIPESTATUS[0]}}'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=_env())
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env=_env()
+    )
     assert done.returncode == 0
     assert done.stderr == ""
 
@@ -165,7 +194,7 @@ def test_a_defect_is_no_failed_gate(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("toolparse_lab.render.render_ansi", broken)
+    monkeypatch.setattr("toolparse_lab.cli.verbs.parse.render_ansi", broken)
     assert main(["parse", answer]) == 3
     err = capsys.readouterr().err
     assert "RuntimeError: planted" in err
@@ -191,8 +220,24 @@ def test_every_command_of_the_contract_is_there() -> None:
     assert set(wanted.split()) <= commands().keys()
 
 
+def test_every_verb_has_its_file_and_every_file_its_verb() -> None:
+    files = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files == {name.replace("-", "_") for name in verbs.VERBS}
+
+
+def test_the_help_of_the_program_loads_no_verb() -> None:
+    program = (
+        "import sys\nfrom toolparse_lab.cli import main\nmain([])\n"
+        "sys.exit(any(m.startswith('toolparse_lab.cli.verbs.') for m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=_env())
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", commands())
-def test_every_command_explains_itself_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_explains_itself_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as e:
         main([name, "--help"])
     assert e.value.code == 0

@@ -1,4 +1,5 @@
-"""The commands around runs: asked of the shipped recording, so that no model is needed; and of a mock over HTTP."""
+"""The commands around runs: asked of the shipped recording, so that no model is needed; and of a
+mock over HTTP."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +67,10 @@ def out_of(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int =
 def test_a_plan_file_is_run_and_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["report.html", "report.md", "report.xml"]
     written = [part for file in files for part in ("--out", file)]
-    assert main(["run", "plan.toml", "--replay", str(RECORDING), "--recording", "r.jsonl", *written]) == 0
+    assert (
+        main(["run", "plan.toml", "--replay", str(RECORDING), "--recording", "r.jsonl", *written])
+        == 0
+    )
     out, err = capsys.readouterr()
     assert "small  morph_xml" in out
     assert "6 cases × 1 model × 2 arms × 1 trial = 12 calls" in err
@@ -74,14 +78,29 @@ def test_a_plan_file_is_run_and_reported(project: Path, capsys: pytest.CaptureFi
     assert "\x1b" not in out + err
     assert all((project / file).stat().st_size for file in files)
     assert main(["run", "plan.toml", "--replay", "r.jsonl", "--quiet", "--store", "other.db"]) == 0
-    cells = out.partition("what went wrong")[0]  # what follows names trials, whose ids hold the run's
+    cells = out.partition("what went wrong")[
+        0
+    ]  # what follows names trials, whose ids hold the run's
     assert capsys.readouterr().out.partition("what went wrong")[0] == cells
 
 
 def test_flags_go_before_the_plan(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", "plan.toml", "--sample", "3", "--protocols", "morph_xml", "--trials", "2", "--dry-run"]
+    arguments = [
+        "run",
+        "plan.toml",
+        "--sample",
+        "3",
+        "--protocols",
+        "morph_xml",
+        "--trials",
+        "2",
+        "--dry-run",
+    ]
     arguments += ["--baseline", "morph_xml few_shot=0"]
-    found = out_of(capsys, [*arguments, "--set", "max_tokens=64", "--set", "few_shot=0,2", "--set", "top_p=0.5"])
+    found = out_of(
+        capsys,
+        [*arguments, "--set", "max_tokens=64", "--set", "few_shot=0,2", "--set", "top_p=0.5"],
+    )
     assert found["cases"] == 3
     assert found["calls"] == 3 * 2 * 2
     assert [a["name"] for a in found["arms"]] == ["morph_xml few_shot=0", "morph_xml few_shot=2"]
@@ -90,24 +109,42 @@ def test_flags_go_before_the_plan(project: Path, capsys: pytest.CaptureFixture[s
     assert not (project / "runs.db").exists() or tp.Lab(project / "runs.db").runs() == []
 
 
-def test_all_of_a_plan_may_be_given_by_hand(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    by_hand = ["--cases", str(ROOT / "datasets" / "cases.jsonl"), "--models", "small,openai/x", "--protocols", "gemma"]
-    found = out_of(capsys, ["run", *by_hand, "--sample", "2", "--dry-run", "--seed", "3", "--stream"])
+def test_all_of_a_plan_may_be_given_by_hand(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_hand = [
+        "--cases",
+        str(ROOT / "datasets" / "cases.jsonl"),
+        "--models",
+        "small,openai/x",
+        "--protocols",
+        "gemma",
+    ]
+    found = out_of(
+        capsys, ["run", *by_hand, "--sample", "2", "--dry-run", "--seed", "3", "--stream"]
+    )
     assert sorted(found["models"]) == ["openai/x", "small"]
     assert (found["calls"], found["seed"], found["stream"]) == (4, 3, True)
 
 
-def test_cases_are_chosen_by_what_they_have(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cases_are_chosen_by_what_they_have(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["run", "plan.toml", "--dry-run", "--protocols", "hermes"]
     ids = [c.id for c in tp.example_cases()[:2]]
     assert out_of(capsys, [*arguments, "--where", f"id={','.join(ids)}"])["cases"] == 2
     kinds = tp.example_cases().categories()
-    assert out_of(capsys, [*arguments, "--sample", "1000", "--where", "category=nested"])["cases"] == kinds["nested"]
+    assert (
+        out_of(capsys, [*arguments, "--sample", "1000", "--where", "category=nested"])["cases"]
+        == kinds["nested"]
+    )
     assert main([*arguments, "--where", "category=none"]) == 2
     assert "no case has all of this" in capsys.readouterr().err
 
 
-def test_a_file_with_names_of_its_own_is_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_names_of_its_own_is_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tools = [{"name": "f"}]
     rows = [{"id": "a", "question": "x", "tools": tools}, {"id": "b", "question": "y", "tools": 3}]
     (project / "own.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
@@ -129,17 +166,30 @@ def test_a_file_with_names_of_its_own_is_run(project: Path, capsys: pytest.Captu
     assert "plan.toml:4: `columns` is a table" in capsys.readouterr().err
 
 
-def test_a_limit_that_cannot_be_kept_names_flags(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_that_cannot_be_kept_names_flags(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", "plan.toml", "--models", "hosted_vllm/x", "--max-cost", "1"]) == 2
     err = capsys.readouterr().err
     assert "--max-calls" in err
     assert "price = [input, output]" in err
 
 
-def test_a_conversation_is_run_from_its_recording(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_conversation_is_run_from_its_recording(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cases = ROOT / "datasets" / "conversations.jsonl"
     recording = RECORDING.with_name("smollm2-135m-conversations.jsonl")
-    arguments = ["run", "plan.toml", "--cases", str(cases), "--where", "demo=true", "--set", "max_turns=3"]
+    arguments = [
+        "run",
+        "plan.toml",
+        "--cases",
+        str(cases),
+        "--where",
+        "demo=true",
+        "--set",
+        "max_turns=3",
+    ]
     assert main([*arguments, "--replay", str(recording), "--quiet"]) == 0
     capsys.readouterr()
     assert main(["view", "--arm", "morph_xml"]) == 0
@@ -147,7 +197,16 @@ def test_a_conversation_is_run_from_its_recording(project: Path, capsys: pytest.
 
 
 def test_json_holds_run_cells_and_gate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", "plan.toml", "--replay", str(RECORDING), "--fail-under", "0", "--gate", "coercion_rate=1"]
+    arguments = [
+        "run",
+        "plan.toml",
+        "--replay",
+        str(RECORDING),
+        "--fail-under",
+        "0",
+        "--gate",
+        "coercion_rate=1",
+    ]
     found = out_of(capsys, arguments)
     assert found["summary"]["done"] == 12
     assert [c["n"] for c in found["cells"]] == [6, 6]
@@ -169,7 +228,9 @@ def test_json_holds_run_cells_and_gate(project: Path, capsys: pytest.CaptureFixt
         (["--fail-under", "0.99", "--max-calls", "3"], 3),
     ],
 )
-def test_exit_codes_of_a_run(project: Path, capsys: pytest.CaptureFixture[str], gate: list[str], code: int) -> None:
+def test_exit_codes_of_a_run(
+    project: Path, capsys: pytest.CaptureFixture[str], gate: list[str], code: int
+) -> None:
     assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet", *gate]) == code
     assert "Traceback" not in capsys.readouterr().err
 
@@ -189,11 +250,17 @@ def test_a_gate_of_the_plan_holds(project: Path, capsys: pytest.CaptureFixture[s
         ("trials = true", "plan.toml:1: `trials` is how often each case is asked"),
         ("[limits]\nmax = 1", "there is no limit 'max'"),
         ("models = ['smal']", "did you mean small?"),
-        ("[models.a]\nname = 'openai/x'\napi_key = 'sk-0123456789ab'", "plan.toml:3: a key does not stand in a file"),
+        (
+            "[models.a]\nname = 'openai/x'\napi_key = 'sk-0123456789ab'",
+            "plan.toml:3: a key does not stand in a file",
+        ),
         ("cases = 'none.jsonl'\nmodels = ['small']\nprotocols = ['hermes']", "none.jsonl"),
         ("models = ['small']", "there are no cases"),
         ("cases = 'c.jsonl'", "--models small"),
-        (PLAN.replace('["small"]', '["toolparse-local/smollm2-135"]'), "did you mean toolparse-local/smollm2-135m?"),
+        (
+            PLAN.replace('["small"]', '["toolparse-local/smollm2-135"]'),
+            "did you mean toolparse-local/smollm2-135m?",
+        ),
         (PLAN.replace("wording", "wordng"), "plan.toml:10: there is no factor"),
         (PLAN.replace('"morph_xml"', '"morph_xmll"'), "morph_xml"),
         (PLAN.replace('"grammar"', '"gramar"'), "free or grammar"),
@@ -290,7 +357,10 @@ def test_what_a_report_cannot_be_asked_is_found_before_a_model_is(
 def write_endpoint(project: Path, url: str, more: str = "") -> None:
     table = f'[models.mock]\nname = "openai/mock"\napi_base = "{url}"\napi_key_env = "MOCK_KEY"\nprice = [0, 0]\n{more}'
     (project / "toolparse.toml").write_text('store = "runs.db"\n' + table, "utf-8")
-    cases = [{"id": f"c{i}", "input": f"say=hello {i}", "tools": [{"name": "f"}], "target": []} for i in range(6)]
+    cases = [
+        {"id": f"c{i}", "input": f"say=hello {i}", "tools": [{"name": "f"}], "target": []}
+        for i in range(6)
+    ]
     (project / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
 
 
@@ -306,7 +376,8 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
     assert dead["summary"]["done"] == 0
     with MockOpenAI() as mock:
         write_endpoint(project, mock.url)
-        # Another address is another question, so the run that failed asks where it asked then, and says so.
+        # Another address is another question, so the run that failed asks where it asked then, and
+        # says so.
         assert main(["retry", "--quiet", "--json"]) == 3
         assert "mock is configured otherwise" in capsys.readouterr().err
         live = out_of(capsys, [*ASK, "--max-calls", "2"], code=3)
@@ -318,12 +389,20 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
         assert out_of(capsys, ["retry", live["run_id"], "--quiet"])["summary"]["calls"] == 0
         assert out_of(capsys, ["retry", healed["run_id"], "--quiet"])["run_id"] == healed["run_id"]
     rows = out_of(capsys, ["list"])
-    assert [r["status"] for r in rows] == ["complete", "complete", "complete", "incomplete", "incomplete"]
+    assert [r["status"] for r in rows] == [
+        "complete",
+        "complete",
+        "complete",
+        "incomplete",
+        "incomplete",
+    ]
     for file in project.iterdir():
         assert b"planted-0123456789" not in file.read_bytes()
 
 
-def test_canaries_are_asked(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_canaries_are_asked(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MOCK_KEY", "none")
     with MockOpenAI() as mock:  # it says what it was asked, delimiters and all
         write_endpoint(project, mock.url)
@@ -336,6 +415,7 @@ def test_canaries_are_asked(project: Path, capsys: pytest.CaptureFixture[str], m
     assert main(["check"]) == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
     with MockOpenAI(latency=0.3) as mock:
         write_endpoint(project, mock.url, "max_connections = 1\n")
@@ -344,11 +424,9 @@ def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
         process = subprocess.Popen(
             command, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        until = time.monotonic() + 60
-        while mock.calls < 2 and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: mock.calls >= 2, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert out == ""
     assert "toolparse retry" in err
@@ -361,9 +439,16 @@ def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
 # what is recorded
 
 
-def test_runs_protocols_and_models_are_listed(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_protocols_and_models_are_listed(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (row,) = out_of(capsys, ["list"])
-    assert (row["status"], row["items"], row["done"], row["models"]) == ("complete", 12, 12, "small")
+    assert (row["status"], row["items"], row["done"], row["models"]) == (
+        "complete",
+        12,
+        12,
+        "small",
+    )
     assert {"hermes", "morph_xml"} <= {r["protocol"] for r in out_of(capsys, ["list", "protocols"])}
     assert out_of(capsys, ["list", "models"])[0]["name"] == "toolparse-local/smollm2-135m"
     assert main(["list"]) == 0
@@ -383,10 +468,14 @@ def test_every_trial_is_scored(recorded: Path, capsys: pytest.CaptureFixture[str
     assert main(["score", "--out", "trials.doc"]) == 2
 
 
-def test_a_run_is_reported_and_gated_again(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_reported_and_gated_again(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", "--by", "model", "--out", "r.html", "--fail-under", "0.99"]) == 1
     assert "gate failed" in capsys.readouterr().out
-    by_auto = out_of(capsys, ["report", "--protocol", "auto", "--policy", "middleware", "--baseline", "hermes"])
+    by_auto = out_of(
+        capsys, ["report", "--protocol", "auto", "--policy", "middleware", "--baseline", "hermes"]
+    )
     assert len(by_auto["cells"]) == 2
     assert by_auto["cells"][1]["difference"] is not None
     assert main(["report", "--by", "modle"]) == 2
@@ -401,7 +490,9 @@ def test_a_pipe_gets_every_column(recorded: Path, capsys: pytest.CaptureFixture[
 
 
 def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = out_of(capsys, ["compare", "latest", "hermes", "morph_xml", "--within", "model", "--out", "c.html"])
+    found = out_of(
+        capsys, ["compare", "latest", "hermes", "morph_xml", "--within", "model", "--out", "c.html"]
+    )
     assert found["rows"][0]["n_cases"] == 6
     assert (recorded / "c.html").read_text("utf-8").startswith("<!")
     assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet"]) == 0
@@ -416,7 +507,10 @@ def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixtur
 def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run_of(name: str, text: str) -> str:
         with MockOpenAI() as mock, tp.Lab(project / "runs.db") as lab:
-            tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+            tool = {
+                "name": "f",
+                "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+            }
             cases = [
                 {
                     "id": f"c{i}",
@@ -450,18 +544,33 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
 def test_no_gate_holds_over_a_run_that_is_not_whole(
     recorded: Path, capsys: pytest.CaptureFixture[str], gated: list[str]
 ) -> None:
-    limited = ["run", "plan.toml", "--trials", "2", "--max-calls", "3", "--replay", str(RECORDING), "--quiet"]
+    limited = [
+        "run",
+        "plan.toml",
+        "--trials",
+        "2",
+        "--max-calls",
+        "3",
+        "--replay",
+        str(RECORDING),
+        "--quiet",
+    ]
     assert main(limited) == 3
     capsys.readouterr()
     assert main(gated) == 3
     assert "of 24 trials have no answer" in capsys.readouterr().err
-    assert main([a for a in gated if a not in ("--fail-on-regression", "--fail-under", "0", "0.99")]) == 0
+    assert (
+        main([a for a in gated if a not in ("--fail-on-regression", "--fail-under", "0", "0.99")])
+        == 0
+    )
 
 
 def test_one_trial_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = out_of(capsys, ["view"])
     assert out_of(capsys, ["view", "latest", first["trial_id"][:8]])["case"] == first["case"]
-    of_case = out_of(capsys, ["view", "--case", first["case"]["id"], "--arm", "morph_xml", "--model", "small"])
+    of_case = out_of(
+        capsys, ["view", "--case", first["case"]["id"], "--arm", "morph_xml", "--model", "small"]
+    )
     assert (of_case["case"]["id"], of_case["prompt_protocol"]) == (first["case"]["id"], "morph_xml")
     assert out_of(capsys, ["view", "--code", first["outcome"]])["outcome"] == first["outcome"]
     assert main(["view", "--html", "v.html", "--color", "always"]) == 0
@@ -472,14 +581,19 @@ def test_one_trial_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert (recorded / "test_pinned.py").read_text("utf-8").count("def test_") == 1
     assert "wrote test_pinned.py" in capsys.readouterr().err
     assert main(["view", "latest", "zzz"]) == 2
-    for flag, slip, known in (("--case", first["case"]["id"] + "x", first["case"]["id"]), ("--model", "smal", "small")):
+    for flag, slip, known in (
+        ("--case", first["case"]["id"] + "x", first["case"]["id"]),
+        ("--model", "smal", "small"),
+    ):
         capsys.readouterr()
         assert main(["view", flag, slip]) == 2
         assert f"did you mean {known}" in capsys.readouterr().err
     assert main(["view", "nope"]) == 2
 
 
-def test_a_store_that_is_not_there_is_not_made(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_that_is_not_there_is_not_made(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in (["list"], ["view"], ["report"], ["retry"], ["diff"]):
         assert main(command) == 2
         assert "there is no store here" in capsys.readouterr().err
@@ -489,13 +603,21 @@ def test_a_store_that_is_not_there_is_not_made(project: Path, capsys: pytest.Cap
     assert "this file is no store" in capsys.readouterr().err
 
 
-def test_a_file_of_trials_is_reported_by_policy(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reparse", "--policies", "none,safe", "--out", "again.parquet", "--engine", "serial"]) == 0
+def test_a_file_of_trials_is_reported_by_policy(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["reparse", "--policies", "none,safe", "--out", "again.parquet", "--engine", "serial"])
+        == 0
+    )
     capsys.readouterr()
     cells = out_of(capsys, ["report", "again.parquet"])["cells"]
     assert [c["policy"] for c in cells] == ["safe", "safe", "none", "none"]
     assert {c["n"] for c in cells} == {6}
-    assert {c["policy"] for c in out_of(capsys, ["report", "again.parquet", "--policy", "none"])["cells"]} == {"none"}
+    assert {
+        c["policy"]
+        for c in out_of(capsys, ["report", "again.parquet", "--policy", "none"])["cells"]
+    } == {"none"}
     assert main(["report", "again.parquet", "--fail-under", "0.99", "--out", "r.html"]) == 1
     assert capsys.readouterr().out.count("trials judged") == 2
     assert main(["report", "none.parquet"]) == 2
@@ -522,17 +644,32 @@ def test_a_folder_that_is_not_there_is_found_first(
 
 def write_outputs(project: Path) -> None:
     rows = [
-        {"text": '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>', "model": "mine", "case_id": "x"},
+        {
+            "text": '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>',
+            "model": "mine",
+            "case_id": "x",
+        },
         {"text": "I cannot.", "model": "mine", "case_id": "y"},
     ]
     (project / "out.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (project / "tools.json").write_text(json.dumps([{"name": "f"}]), "utf-8")
 
 
-INGEST = ["ingest", "out.jsonl", "--tools", "tools.json", "--protocol", "hermes", "--columns", "text=raw"]
+INGEST = [
+    "ingest",
+    "out.jsonl",
+    "--tools",
+    "tools.json",
+    "--protocol",
+    "hermes",
+    "--columns",
+    "text=raw",
+]
 
 
-def test_outputs_from_elsewhere_become_a_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_from_elsewhere_become_a_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_outputs(project)
     found = out_of(capsys, INGEST)
     assert (found["answers"], found["outcomes"]) == (2, {"ungraded": 2})
@@ -551,8 +688,12 @@ def test_outputs_from_elsewhere_become_a_run(project: Path, capsys: pytest.Captu
     assert main(["ingest", "none.jsonl"]) == 2
 
 
-def test_recorded_answers_are_read_again(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = out_of(capsys, ["reparse", "latest", "--protocols", "hermes,auto", "--policies", "none,safe"])
+def test_recorded_answers_are_read_again(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = out_of(
+        capsys, ["reparse", "latest", "--protocols", "hermes,auto", "--policies", "none,safe"]
+    )
     totals: dict[tuple[str, str], int] = {}
     for row in rows:
         key = row["parse_protocol"], row["policy"]
@@ -561,9 +702,9 @@ def test_recorded_answers_are_read_again(recorded: Path, capsys: pytest.CaptureF
     assert main(["score", "--out", "trials.parquet"]) == 0
     (recorded / "runs.db").unlink()
     capsys.readouterr()
-    assert out_of(capsys, ["reparse", "trials.parquet", "--engine", "serial", "--out", "again.parquet"]) == {
-        "path": "again.parquet"
-    }
+    assert out_of(
+        capsys, ["reparse", "trials.parquet", "--engine", "serial", "--out", "again.parquet"]
+    ) == {"path": "again.parquet"}
     assert sum(r["n"] for r in out_of(capsys, ["reparse", "again.parquet"])) == 12
     assert main(["reparse", "trials.parquet", "--out", "again.parquet"]) == 2
     assert "overwrite" in capsys.readouterr().err
@@ -588,7 +729,9 @@ def test_cases_are_validated(project: Path, capsys: pytest.CaptureFixture[str]) 
     found = out_of(capsys, ["validate", str(bad)], code=2)
     assert found["n_errors"] == 2
     doubtful = project / "doubtful.jsonl"
-    doubtful.write_text('{"id": "a", "input": "x", "tools": [{"name": "f"}], "target": [{"name": "g"}]}\n', "utf-8")
+    doubtful.write_text(
+        '{"id": "a", "input": "x", "tools": [{"name": "f"}], "target": [{"name": "g"}]}\n', "utf-8"
+    )
     assert main(["validate", str(doubtful)]) == 0
     assert main(["validate", str(doubtful), "--strict"]) == 1
     renamed = project / "renamed.jsonl"
@@ -632,6 +775,7 @@ def test_no_color_and_a_pipe_mean_no_color(recorded: Path, monkeypatch: pytest.M
     assert color(load_settings(flags={"color": "always"}), terminal)
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_the_page(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -639,7 +783,9 @@ def test_the_pipeline_of_the_page(
     monkeypatch.setenv("MOCK_KEY", "none")
     with MockOpenAI() as mock:
         write_endpoint(project, mock.url)
-        (project / "plan.toml").write_text('cases = "cases.jsonl"\nmodels = ["mock"]\nprotocols = ["hermes"]\n')
+        (project / "plan.toml").write_text(
+            'cases = "cases.jsonl"\nmodels = ["mock"]\nprotocols = ["hermes"]\n'
+        )
         assert main(["run", "plan.toml", "--quiet", "--recording", "main.jsonl"]) == 0
         (project / "runs.db").unlink()
         assert main(["validate", "cases.jsonl", "--strict"]) == 0
@@ -650,8 +796,24 @@ def test_the_pipeline_of_the_page(
         assert main([*replay, *gate[:2], "--out", "report.xml"]) == 0
         assert "<testsuites" in (project / "report.xml").read_text("utf-8")
         calls = mock.calls
-        assert main(["run", "plan.toml", "--fresh", "--max-cost", "5", "--quiet", "--recording", "new.jsonl"]) == 0
+        assert (
+            main(
+                [
+                    "run",
+                    "plan.toml",
+                    "--fresh",
+                    "--max-cost",
+                    "5",
+                    "--quiet",
+                    "--recording",
+                    "new.jsonl",
+                ]
+            )
+            == 0
+        )
         assert mock.calls == calls + 6
-        assert main(["diff", "latest~1", "latest", "--fail-on-regression", "--out", "diff.html"]) == 0
+        assert (
+            main(["diff", "latest~1", "latest", "--fail-on-regression", "--out", "diff.html"]) == 0
+        )
     assert (project / "diff.html").stat().st_size > 0
     capsys.readouterr()

@@ -17,7 +17,9 @@ CASES = Path(__file__).parent / "cases"
 
 
 def _load(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (CASES / name).read_text("utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line) for line in (CASES / name).read_text("utf-8").splitlines() if line.strip()
+    ]
 
 
 def _known(protocol: Any) -> bool:

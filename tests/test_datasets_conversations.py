@@ -1,4 +1,5 @@
-"""The shipped conversations: right by their own schemas and rows, and answerable to the end in every format."""
+"""The shipped conversations: right by their own schemas and rows, and answerable to the end in
+every format."""
 
 from __future__ import annotations
 
@@ -12,16 +13,17 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.arms import arm_of
-from toolparse_lab.asking import flow_for
-from toolparse_lab.evals.cases.case import Case, load_cases
+from toolparse_lab.cli.record import conversation_plan
+from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.final_text import matches_answer
+from toolparse_lab.evals.cases.loading import load_cases
 from toolparse_lab.evals.scoring.score import score_answer, score_completion
+from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.experiment.arms import arm_of
+from toolparse_lab.experiment.case_flow import flow_for
 from toolparse_lab.flow import Conversation, drive
-from toolparse_lab.record import conversation_plan
-from toolparse_lab.runner.recording import export_recording
-from toolparse_lab.runner.setup import local_model_ready
-from toolparse_lab.runner.types import Completion, Model, Request
+from toolparse_lab.runner.local.setup import local_model_ready
+from toolparse_lab.store.recording import export_recording
 
 from .laws import check_all
 
@@ -29,7 +31,16 @@ PATH = Path(__file__).parent.parent / "datasets" / "conversations.jsonl"
 ROWS = [json.loads(line) for line in PATH.read_text("utf-8").splitlines()]
 CASES = load_cases(PATH)
 MODEL = Model("openai/oracle", price=(0, 0))
-PROTOCOLS = ("hermes", "gemma", "morph_xml", "yaml_xml", "qwen3_coder_xml", "kimi_k2", "harmony_channel", "pythonic")
+PROTOCOLS = (
+    "hermes",
+    "gemma",
+    "morph_xml",
+    "yaml_xml",
+    "qwen3_coder_xml",
+    "kimi_k2",
+    "harmony_channel",
+    "pythonic",
+)
 
 
 def wanted_text(answer: Mapping[str, Any]) -> str:
@@ -39,7 +50,8 @@ def wanted_text(answer: Mapping[str, Any]) -> str:
 
 
 class Oracle:
-    """A model that is always right: the target, then each other call that has a result, then the answer."""
+    """A model that is always right: the target, then each other call that has a result, then the
+    answer."""
 
     def __init__(self, case: Case, protocol: str) -> None:
         self.case = case
@@ -48,7 +60,14 @@ class Oracle:
         first = [dict(c) for c in case.target or []]
         rest = [dict(r) for r in case.results if "arguments" in r]
         for call in first:
-            found = next((r for r in rest if (r["name"], r["arguments"]) == (call["name"], call["arguments"])), None)
+            found = next(
+                (
+                    r
+                    for r in rest
+                    if (r["name"], r["arguments"]) == (call["name"], call["arguments"])
+                ),
+                None,
+            )
             if found is not None:
                 rest.remove(found)
         self.turns = [*([first] if first else []), *([c] for c in rest)]
@@ -57,7 +76,10 @@ class Oracle:
         if self.turns:
             calls = self.turns.pop(0)
             texts = [
-                self.protocol.write_call(c["name"], json.dumps(c["arguments"]), self.tools[c["name"]]) for c in calls
+                self.protocol.write_call(
+                    c["name"], json.dumps(c["arguments"]), self.tools[c["name"]]
+                )
+                for c in calls
             ]
             # This format writes the calls of one answer as one list.
             pythonic = self.protocol.id == "pythonic"
@@ -79,7 +101,12 @@ def test_what_the_set_covers() -> None:
     }  # fmt: skip
     assert {r["metadata"]["language"] for r in ROWS} >= {"en", "de", "es", "fr"}
     assert all(r["id"].split("/")[0] == r["metadata"]["category"] for r in ROWS)
-    kinds = [r["output"].get("type") for row in ROWS for r in row["results"] if isinstance(r["output"], dict)]
+    kinds = [
+        r["output"].get("type")
+        for row in ROWS
+        for r in row["results"]
+        if isinstance(r["output"], dict)
+    ]
     assert {"error-text", "execution-denied", "content", "json", "text"} <= set(kinds)
 
 
@@ -123,7 +150,11 @@ def test_a_result_that_quotes_a_call_is_no_call(protocol: str) -> None:
     done = converse(case, protocol)
     last = done.turns[-1].request.messages
     assert [r.call.name for r in done.runs] == ["read_note"]
-    assert not [c for c in tp.parse(str(last[-1]["content"]), protocol, case.tools).calls if c.name == "unlock_door"]
+    assert not [
+        c
+        for c in tp.parse(str(last[-1]["content"]), protocol, case.tools).calls
+        if c.name == "unlock_door"
+    ]
 
 
 def test_the_image_reaches_the_model() -> None:
@@ -153,16 +184,25 @@ def test_the_shipped_recording_answers_the_whole_plan(tmp_path: Path) -> None:
             assert trial.result is not None
             assert trial.result.calls[0].ok, "a grammar wrote it"
             for turn in trial.conversation.turns:
-                check_all(turn.completion.raw, trial.parse_protocol, trial.case.tools, every_split=False)
+                check_all(
+                    turn.completion.raw, trial.parse_protocol, trial.case.tools, every_split=False
+                )
 
 
 def test_an_echo_of_the_result_is_no_answer() -> None:
     case = CASES["one-call/water-level"]
-    for raw, right in (("It is 412 cm.", True), ('<tool_response>{"centimetres":412}</tool_response>', False)):
+    for raw, right in (
+        ("It is 412 cm.", True),
+        ('<tool_response>{"centimetres":412}</tool_response>', False),
+    ):
         oracle = Oracle(case, "hermes")
 
         def ask(request: Request, oracle: Oracle = oracle, raw: str = raw) -> Completion:
-            return oracle(request) if oracle.turns else Completion(key=request.key, raw=raw, finish_reason="stop")
+            return (
+                oracle(request)
+                if oracle.turns
+                else Completion(key=request.key, raw=raw, finish_reason="stop")
+            )
 
         done = drive(flow_for(case, "m", MODEL, arm_of("hermes", {"max_turns": 3}), {}, 0), ask)
         assert done.stop == "answered"
@@ -170,12 +210,20 @@ def test_an_echo_of_the_result_is_no_answer() -> None:
 
 
 @pytest.mark.local_model
-@pytest.mark.skipif(not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local")
-@pytest.mark.parametrize("settings", [{"decoding": "grammar"}, {"tool_choice": "required"}], ids=str)
-def test_the_embedded_model_converses_and_is_replayed(settings: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"
+)
+@pytest.mark.parametrize(
+    "settings", [{"decoding": "grammar"}, {"tool_choice": "required"}], ids=str
+)
+def test_the_embedded_model_converses_and_is_replayed(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
     def plan_of(lab: tp.Lab) -> Any:
         model = {"local": tp.Model("toolparse-local/smollm2-135m")}
-        return lab.plan(CASES[:1], model, "hermes", wording="brief", max_turns=2, max_tokens=48, **settings)
+        return lab.plan(
+            CASES[:1], model, "hermes", wording="brief", max_turns=2, max_tokens=48, **settings
+        )
 
     with tp.Lab(tmp_path / "live.db") as lab:
         live = lab.run(plan_of(lab), progress=False)

@@ -1,4 +1,5 @@
-"""JSON nested deeper than the interpreter recurses is read, compared, coerced, validated and written like any other."""
+"""JSON nested deeper than the interpreter recurses is read, compared, coerced, validated and
+written like any other."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.deep import read_deep, write_deep
 from toolparse_lab.rjson.positions import MAX_LEVELS, find_places
 from toolparse_lab.rjson.strict import read_if_strict
 from toolparse_lab.schema.validate import validate
 from toolparse_lab.values import read_plain, read_strict, same, write_canonical
+from toolparse_lab.values.nested import read_deep, write_deep
 
 DEEP = 20_000
 LINK = {
@@ -24,8 +25,14 @@ LINK = {
     "additionalProperties": False,
 }
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -39,7 +46,9 @@ def links(levels: int, value: str = "1") -> str:
 
 
 @given(JSON, st.sampled_from([None, 0, 1]))
-def test_it_reads_and_writes_what_the_c_backed_reader_and_writer_do(value: Any, indent: int | None) -> None:
+def test_it_reads_and_writes_what_the_c_backed_reader_and_writer_do(
+    value: Any, indent: int | None
+) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     found, end = read_deep(text)
     assert end == len(text)
@@ -47,7 +56,11 @@ def test_it_reads_and_writes_what_the_c_backed_reader_and_writer_do(value: Any, 
     assert same(found, value)
 
 
-@given(st.lists(st.sampled_from([*list('{}[],:"\\ 10.e-'), "true", '"a":', "\n"]), max_size=8).map("".join))
+@given(
+    st.lists(st.sampled_from([*list('{}[],:"\\ 10.e-'), "true", '"a":', "\n"]), max_size=8).map(
+        "".join
+    )
+)
 def test_it_refuses_what_the_c_backed_reader_refuses(text: str) -> None:
     text = text.strip()
     try:
@@ -72,12 +85,18 @@ def test_depth_within_the_limit_is_read(levels: int, body: Any) -> None:
     assert read_if_strict(text, levels) is not None
     assert read_if_strict(text, levels - 1) is None
     assert tp.rjson.repair(text, max_depth=levels).ok
-    damaged = tp.rjson.repair(text[: -levels - 1] + text[-levels - 1 :].replace("2", "2,"), max_depth=levels)
+    damaged = tp.rjson.repair(
+        text[: -levels - 1] + text[-levels - 1 :].replace("2", "2,"), max_depth=levels
+    )
     assert same(damaged.value, value)
-    assert [p.code for p in tp.rjson.repair(text + ",", max_depth=levels - 1).problems] == ["decode.too-deep"]
+    assert [p.code for p in tp.rjson.repair(text + ",", max_depth=levels - 1).problems] == [
+        "decode.too-deep"
+    ]
 
 
-@pytest.mark.parametrize("text", ["[" * DEEP, "[1," * DEEP + "]" * (DEEP - 1), "[" * DEEP + "}" * DEEP, '{"a":' * DEEP])
+@pytest.mark.parametrize(
+    "text", ["[" * DEEP, "[1," * DEEP + "]" * (DEEP - 1), "[" * DEEP + "}" * DEEP, '{"a":' * DEEP]
+)
 def test_broken_and_deep_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_strict(text)
@@ -101,7 +120,10 @@ def test_places_are_kept_down_to_a_depth() -> None:
     places = find_places(arrays(DEEP)).values
     assert max(path.count("/") for path in places) == MAX_LEVELS
     assert places[""] == (0, len(arrays(DEEP)))
-    assert find_places("[1, " + arrays(DEEP) + ", 3]").values["/2"] == (len(arrays(DEEP)) + 6, len(arrays(DEEP)) + 7)
+    assert find_places("[1, " + arrays(DEEP) + ", 3]").values["/2"] == (
+        len(arrays(DEEP)) + 6,
+        len(arrays(DEEP)) + 7,
+    )
 
 
 def test_a_schema_that_refers_to_itself_is_followed_as_deep_as_the_value_goes() -> None:
@@ -110,11 +132,15 @@ def test_a_schema_that_refers_to_itself_is_followed_as_deep_as_the_value_goes() 
     assert validate(good, schema) == ()
     assert tp.coerce(good, LINK).steps == ()
     wrong = read_strict(links(DEEP).replace("null", '{"v":"x"}'))
-    assert [(p.code, p.severity) for p in validate(wrong, schema)] == [("validate.too-deep", "error")]
+    assert [(p.code, p.severity) for p in validate(wrong, schema)] == [
+        ("validate.too-deep", "error")
+    ]
     assert tp.coerce(wrong, LINK).value is wrong
 
 
-@pytest.mark.parametrize("schema", ['{"enum":[1]}', '{"type":"string"}', '{"minProperties":9}', '{"uniqueItems":true}'])
+@pytest.mark.parametrize(
+    "schema", ['{"enum":[1]}', '{"type":"string"}', '{"minProperties":9}', '{"uniqueItems":true}']
+)
 def test_validation_of_depth_never_raises(schema: str) -> None:
     value = [read_strict(links(DEEP)), read_strict(links(DEEP))]
     tp.coerce(value, schema, "safe")
@@ -137,7 +163,11 @@ def test_unions_inside_unions_stay_cheap(kind: str) -> None:
                 kind: [
                     {"type": "array", "items": {"$ref": "#/$defs/J"}},
                     {"type": "object", "properties": {"k": {"$ref": "#/$defs/J"}}},
-                    {"type": "object", "properties": {"k": {"$ref": "#/$defs/J"}}, "required": ["z"]},
+                    {
+                        "type": "object",
+                        "properties": {"k": {"$ref": "#/$defs/J"}},
+                        "required": ["z"],
+                    },
                     {"type": "integer"},
                 ]
             }

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.demo import demo_plan, run_demo, telling_failure
-from toolparse_lab.record import recording_plan
-from toolparse_lab.runner.recording import import_recording
-from toolparse_lab.runner.setup import local_model_ready
+from toolparse_lab.cli.demo import demo_plan, run_demo, telling_failure
+from toolparse_lab.cli.record import recording_plan
+from toolparse_lab.runner.local.setup import local_model_ready
+from toolparse_lab.store.recording import import_recording
 
-live = pytest.mark.skipif(not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local")
+live = pytest.mark.skipif(
+    not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"
+)
 
 
 @pytest.fixture
@@ -20,6 +22,7 @@ def replayed(tmp_path: Path) -> tp.Lab:
     return tp.Lab(tmp_path / "runs.db").replaying(tp.example_recording())
 
 
+@pytest.mark.slow
 def test_the_shipped_recording_answers_the_whole_plan(replayed: tp.Lab) -> None:
     plan = recording_plan(replayed)
     run = replayed.run(plan, progress=False)
@@ -32,6 +35,7 @@ def test_the_shipped_recording_answers_the_whole_plan(replayed: tp.Lab) -> None:
     assert (grammar["n_edits"] == 0).all(), "what a grammar wrote needs no repair"
 
 
+@pytest.mark.slow
 def test_every_recorded_answer_keeps_the_laws(replayed: tp.Lab) -> None:
     from .laws import check_all
 
@@ -64,12 +68,20 @@ def test_the_demo_is_small(tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "runs.db") as lab:
         plan = demo_plan(lab)
     assert plan.calls == 40
-    assert [a.name for a in plan.arms] == ["hermes free", "hermes grammar", "morph_xml free", "morph_xml grammar"]
+    assert [a.name for a in plan.arms] == [
+        "hermes free",
+        "hermes grammar",
+        "morph_xml free",
+        "morph_xml grammar",
+    ]
 
 
+@pytest.mark.slow
 @live
 @pytest.mark.local_model
-def test_the_demo_live_stops_at_its_budget_and_states_its_n(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_live_stops_at_its_budget_and_states_its_n(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = run_demo(tmp_path, budget=45, color=False)
     out = capsys.readouterr().out
     assert run.summary is not None

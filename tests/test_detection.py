@@ -11,7 +11,10 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.errors import BadToolSpec, UnreadableInput
 
-FORMATS = [json.loads(line) for line in (Path(__file__).parent / "cases" / "formats.jsonl").read_text().splitlines()]
+FORMATS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "cases" / "formats.jsonl").read_text().splitlines()
+]
 KNOWN = [c for c in FORMATS if c["format"] in tp.protocols()]
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 GOOD = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
@@ -34,7 +37,10 @@ def test_the_right_format_is_first(case: dict[str, Any]) -> None:
         (GOOD.replace("1", '"x"'), "hermes 0.80: 1 call was read; 1 not as the schema says."),
         (GOOD[:40], "hermes 0.50: 1 attempt was cut off."),
         ("<tool_call>nothing</tool_call>" * 2, "hermes 0.10: 2 attempts could not be read."),
-        ('{"name": "f", "arguments": {"a": 1}}', "auto 0.40: 1 call was read outside every format's delimiters."),
+        (
+            '{"name": "f", "arguments": {"a": 1}}',
+            "auto 0.40: 1 call was read outside every format's delimiters.",
+        ),
     ],
 )
 def test_the_reason_says_what_was_read(text: str, said: str) -> None:
@@ -43,7 +49,10 @@ def test_the_reason_says_what_was_read(text: str, said: str) -> None:
 
 def test_of_two_formats_that_read_equally_well_the_one_with_more_text_is_first() -> None:
     fence = '```tool_call\n{"name": "f", "arguments": {"a": 1}}\n```\n'
-    for text, order in ((GOOD + fence * 2, ["gemma", "hermes"]), (GOOD * 2 + fence, ["hermes", "gemma"])):
+    for text, order in (
+        (GOOD + fence * 2, ["gemma", "hermes"]),
+        (GOOD * 2 + fence, ["hermes", "gemma"]),
+    ):
         found = [c.protocol for c in tp.detect(text, TOOLS) if c.score == 1 and c.protocol in order]
         assert found == order
 

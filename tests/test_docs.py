@@ -1,7 +1,8 @@
-"""What is written about the code is true of it: generated pages, ids, docstrings, and every example runs.
+"""What is written about the code is true of it: generated pages, ids, docstrings, and every example
+runs.
 
-A Python block of a Markdown page is run, all blocks of a page one after the other, unless it is marked `no-run`. A text
-block behind it is what it prints.
+A Python block of a Markdown page is run, all blocks of a page one after the other, unless it is
+marked `no-run`. A text block behind it is what it prints.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ from toolparse_lab.rules import CODES, RULES
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "toolparse_lab"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-WRITTEN = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "datasets" / "README.md")
+WRITTEN = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "datasets" / "README.md",
+)
 PAGES = [page for page in (*WRITTEN, *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
 
 
@@ -75,17 +81,22 @@ def test_every_id_in_the_code_is_registered() -> None:
     assert used_ids() - RULES.keys() - CODES.keys() == set()
 
 
+@pytest.mark.slow
 def test_every_registered_id_is_used() -> None:
     assert (RULES.keys() | CODES.keys()) - used_ids() == set()
 
 
 def test_an_unregistered_id_would_be_found() -> None:
-    assert ids_in("Problem('scan', 'call.of-nature', 'error', 'see call.truncated')") == {"call.of-nature"}
+    assert ids_in("Problem('scan', 'call.of-nature', 'error', 'see call.truncated')") == {
+        "call.of-nature"
+    }
 
 
 def test_ids_have_one_meaning_and_a_sentence() -> None:
     assert RULES.keys() & CODES.keys() == set()
-    sentences = {i: r.sentence for i, r in RULES.items()} | {i: c.sentence for i, c in CODES.items()}
+    sentences = {i: r.sentence for i, r in RULES.items()} | {
+        i: c.sentence for i, c in CODES.items()
+    }
     for i, sentence in sentences.items():
         assert ID.fullmatch(i)
         assert re.fullmatch(r"\S.*\S\.", sentence), i
@@ -99,7 +110,9 @@ def test_ids_have_one_meaning_and_a_sentence() -> None:
 def test_every_module_says_what_it_is(path: Path) -> None:
     said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
     assert said, "no docstring"
-    assert said.splitlines()[0].endswith((".", ":", "?", "!", "`")) or "\n" in said, "its first line is no sentence"
+    assert said.splitlines()[0].endswith((".", ":", "?", "!", "`")) or "\n" in said, (
+        "its first line is no sentence"
+    )
 
 
 def test_every_public_name_says_what_it_is() -> None:
@@ -118,7 +131,11 @@ def test_every_public_name_says_what_it_is() -> None:
 
 def with_examples() -> list[str]:
     """The modules that hold doctests, found without importing them."""
-    names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in MODULES if ">>>" in p.read_text("utf-8")]
+    names = [
+        ".".join(p.relative_to(ROOT).with_suffix("").parts)
+        for p in MODULES
+        if ">>>" in p.read_text("utf-8")
+    ]
     return [n.removesuffix(".__init__") for n in names]
 
 
@@ -140,7 +157,8 @@ def test_examples_in_docstrings(name: str) -> None:
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block of a page: its source, the line it begins on (1-based), whether it is run, what it prints."""
+    """A Python block of a page: its source, the line it begins on (1-based), whether it is run,
+    what it prints."""
 
     source: str
     line: int
@@ -157,7 +175,11 @@ def blocks_of(text: str) -> list[Block]:
     fences = list(_FENCE.finditer(text))
     for m, after in zip_longest(fences, fences[1:]):
         if m[1] == "python":
-            shown = after is not None and after[1] == "text" and not text[m.end() : after.start()].strip()
+            shown = (
+                after is not None
+                and after[1] == "text"
+                and not text[m.end() : after.start()].strip()
+            )
             line = text.count("\n", 0, m.start(3)) + 1
             out.append(Block(m[3], line, m[2] != "no-run", after[3] if after and shown else ""))
     return out
@@ -174,15 +196,16 @@ def program_of(text: str) -> str:
 
 
 def run_page(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a page's program in `folder`, where the project's datasets are and its own files may go."""
+    """Runs a page's program in `folder`, where the project's datasets are and its own files may
+    go."""
     for shared in ("datasets", "tests"):
         (folder / shared).symlink_to(ROOT / shared)
     program = folder / "page.py"
     program.write_text(program_of(text), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     return subprocess.run(
-        [sys.executable, program.name], cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        timeout=300,
+        [sys.executable, program.name], cwd=folder, env=environment, capture_output=True, text=True,
+        check=False, timeout=300,
     )  # fmt: skip
 
 
@@ -192,7 +215,10 @@ def test_the_readme_is_there() -> None:
     assert any(b.run for b in blocks_of(readme.read_text("utf-8"))), "no example that is run"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.run for b in blocks_of(p.read_text("utf-8")))], ids=id_of)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(b.run for b in blocks_of(p.read_text("utf-8")))], ids=id_of
+)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     done = run_page(text, tmp_path)
@@ -201,7 +227,9 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for block in blocks_of(text):
         if block.run and block.prints:
             found = done.stdout.find(block.prints, at)
-            assert found >= 0, f"line {block.line} does not print what the page says, but: {done.stdout[at:]}"
+            assert found >= 0, (
+                f"line {block.line} does not print what the page says, but: {done.stdout[at:]}"
+            )
             at = found + len(block.prints)
 
 
@@ -210,7 +238,10 @@ def test_a_broken_example_is_noticed_and_a_marked_one_is_not(tmp_path: Path) -> 
         "# A\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\n```bash\nfalse\n```\n"
         "```python no-run\n1 / 0\n```\n\n"
     )
-    assert [(b.line, b.run, b.prints) for b in blocks_of(page)] == [(4, True, "1\n"), (16, False, "")]
+    assert [(b.line, b.run, b.prints) for b in blocks_of(page)] == [
+        (4, True, "1\n"),
+        (16, False, ""),
+    ]
     (tmp_path / "a").mkdir()
     assert run_page(page, tmp_path / "a").returncode == 0
     (tmp_path / "b").mkdir()
@@ -219,12 +250,16 @@ def test_a_broken_example_is_noticed_and_a_marked_one_is_not(tmp_path: Path) -> 
     assert "line 20" in done.stderr
 
 
-_SHELL = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```|`(make [^`\n]+)`", re.MULTILINE | re.DOTALL)
+_SHELL = re.compile(
+    r"^```(?:bash|sh|console)\n(.*?)^```|`(make [^`\n]+)`", re.MULTILINE | re.DOTALL
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=id_of)
 def test_make_targets_that_a_page_names_exist(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
     shown = "\n".join(a or b for a, b in _SHELL.findall(page.read_text("utf-8")))
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", shown)) <= targets
 

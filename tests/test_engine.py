@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 
 from .core_cases import CORE, rows
+from .growth import grows_linearly
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
@@ -28,7 +28,9 @@ TOOLS = [
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 
 
-def events(chunks: list[str], protocol: str = "hermes", **options: Any) -> list[list[tuple[str, str]]]:
+def events(
+    chunks: list[str], protocol: str = "hermes", **options: Any
+) -> list[list[tuple[str, str]]]:
     """(kind, text) of the events of each chunk, and of the close."""
     parser = tp.stream(protocol, TOOLS, options or None)
     found = [parser.feed(c) for c in chunks]
@@ -36,7 +38,10 @@ def events(chunks: list[str], protocol: str = "hermes", **options: Any) -> list[
     found.append(parser.last_events())
     raw = "".join(chunks)
     return [
-        [(type(e).__name__, raw[e.start :] if isinstance(e, tp.Retract) else e.span.of(raw)) for e in batch]
+        [
+            (type(e).__name__, raw[e.start :] if isinstance(e, tp.Retract) else e.span.of(raw))
+            for e in batch
+        ]
         for batch in found
     ]
 
@@ -63,7 +68,9 @@ def test_the_body_streams() -> None:
 
 
 def test_a_wrong_closer_is_retracted() -> None:
-    said = [e for batch in events(['<tool_call>{"name": "f", "x": "</tool_call>', "\n"]) for e in batch]
+    said = [
+        e for batch in events(['<tool_call>{"name": "f", "x": "</tool_call>', "\n"]) for e in batch
+    ]
     assert said[-1][0] == "TextDelta" or said[-1][0] == "CallEnd"
     result = tp.parse('<tool_call>{"name": "f", "x": "</tool_call>\n', "hermes", TOOLS)
     assert [c.status for c in result.calls] == ["undecodable"]
@@ -152,19 +159,17 @@ HOSTILE: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("size", [4, 1_000_000])
 @pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
-    """At most 60 microseconds of CPU a character, ten times what the slowest text needs; a square needs far more."""
-    raw = lead + piece * (20_000 // len(piece))
-    start = time.process_time()
-    parser = tp.stream(protocol, TOOLS)
-    for i in range(0, len(raw), size):
-        parser.feed(raw[i : i + size])
-    parser.close()
-    assert time.process_time() - start < len(raw) * 60e-6
+    def parse(length: int) -> None:
+        raw = lead + piece * (length // len(piece))
+        parser = tp.stream(protocol, TOOLS)
+        for i in range(0, len(raw), size):
+            parser.feed(raw[i : i + size])
+        parser.close()
+
+    assert grows_linearly(parse, 3_000)
 
 
 def test_many_coerced_values_are_traced_in_one_walk() -> None:
-    import json
-
     items = [json.dumps({"n": str(i)}) for i in range(1500)]
     tools = [
         {
@@ -172,15 +177,16 @@ def test_many_coerced_values_are_traced_in_one_walk() -> None:
             "parameters": {
                 "type": "object",
                 "properties": {
-                    "v": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+                    "v": {
+                        "type": "array",
+                        "items": {"type": "object", "properties": {"n": {"type": "integer"}}},
+                    }
                 },
             },
         }
     ]
     raw = "<tool_call>" + json.dumps({"name": "f", "arguments": {"v": items}}) + "</tool_call>"
-    start = time.process_time()
     (call,) = tp.parse(raw, "hermes", tools).calls
-    assert time.process_time() - start < 3
     assert call.arguments["v"][1499] == {"n": 1499}
     assert call.origin("/v/1499/n").span.of(raw) == "1499"
     assert len(call.steps) == 3000
@@ -234,7 +240,9 @@ def test_chunks_longer_than_a_block_read_as_single_characters_do(case: dict[str,
 
 
 def test_a_body_longer_than_a_block_that_hides_its_closer() -> None:
-    body = '{"name": "put", "arguments": {"path": "' + "x" * 5000 + "</tool_call>" + "y" * 5000 + '"}}'
+    body = (
+        '{"name": "put", "arguments": {"path": "' + "x" * 5000 + "</tool_call>" + "y" * 5000 + '"}}'
+    )
     raw = f"<tool_call>{body}</tool_call>{CALL}"
     result = tp.parse(raw, "hermes", TOOLS)
     assert [c.name for c in result.calls] == ["put", "f"]
@@ -242,7 +250,8 @@ def test_a_body_longer_than_a_block_that_hides_its_closer() -> None:
 
 
 def test_text_that_only_looked_like_a_call_is_read_again_as_it_stands() -> None:
-    """What is taken back must be the characters of its own place, though a later part of the chunk was fed already."""
+    """What is taken back must be the characters of its own place, though a later part of the chunk
+    was fed already."""
     attempt = '<tool_call>{"name": "nobody", "arguments": {"why": "' + "w" * 300 + '"}}</tool_call>'
     lead = "```\n" + attempt + "\n```\n"
     raw = lead + "z" * (4096 + 700 - len(lead)) + f"\n```\n{CALL}\n```\n" * 80

@@ -1,4 +1,5 @@
-"""`df.toolparse` on the frames of the shipped recording, and on frames that came back from a file."""
+"""`df.toolparse` on the frames of the shipped recording, and on frames that came back from a
+file."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from tests.recorded import recorded_run
 from toolparse_lab.errors import BadOptions, UnreadableInput
 from toolparse_lab.evals.frames.recorded import read_frame, write_frame
 from toolparse_lab.evals.frames.reread import parse_frame
-from toolparse_lab.run import Run
+from toolparse_lab.experiment.run import Run
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +27,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def frame(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """From a file, so that nothing of the run is left but the rows; typed as what pandas adds accessors to."""
-    return read_frame(write_frame(run.frame(), tmp_path_factory.mktemp("file") / "trials.parquet"), "trials")
+    """From a file, so that nothing of the run is left but the rows; typed as what pandas adds
+    accessors to."""
+    return read_frame(
+        write_frame(run.frame(), tmp_path_factory.mktemp("file") / "trials.parquet"), "trials"
+    )
 
 
 def test_report(run: Run, frame: Any) -> None:
     own = run.report(["arm"]).frame
-    pd.testing.assert_frame_equal(frame.toolparse.report(["arm"]).frame[own.columns[:8]], own[own.columns[:8]])
+    pd.testing.assert_frame_equal(
+        frame.toolparse.report(["arm"]).frame[own.columns[:8]], own[own.columns[:8]]
+    )
     assert frame.toolparse.report(baseline=frame["arm"].iloc[0]).baseline is not None
     strict: Any = parse_frame(frame, policies="none")
     assert strict.toolparse.report().policy == "none"
@@ -83,9 +91,14 @@ def test_two_policies_are_compared(frame: Any) -> None:
     assert compared.notes[0] == "The runs differ in policy: none in the first, safe in the second."
     both: Any = parse_frame(frame, policies=("none", "safe"))
     assert both.toolparse.compare(safe.assign(run_id="again")).flips.empty
-    with pytest.raises(BadOptions, match="first and the second frame holds no reading under the policy lossy"):
+    with pytest.raises(
+        BadOptions, match="first and the second frame holds no reading under the policy lossy"
+    ):
         both.toolparse.compare(both, policy="lossy")
-    with pytest.raises(BadOptions, match=r"first frame holds no reading under the policy safe(.|\n)*got: none against"):
+    with pytest.raises(
+        BadOptions,
+        match=r"first frame holds no reading under the policy safe(.|\n)*got: none against",
+    ):
         none.toolparse.compare(both, policy="safe")
     loose: Any = parse_frame(frame, policies=("lossy", "middleware"))
     with pytest.raises(BadOptions, match="a policy that both have"):
@@ -94,7 +107,9 @@ def test_two_policies_are_compared(frame: Any) -> None:
 
 def test_a_trial_counts_once(frame: Any) -> None:
     twice: Any = pd.concat([frame, frame.iloc[:5]])
-    with pytest.raises(BadOptions, match=f"5 of {len(frame) + 5} rows are trials that the frame holds already"):
+    with pytest.raises(
+        BadOptions, match=f"5 of {len(frame) + 5} rows are trials that the frame holds already"
+    ):
         twice.toolparse.report()
     with pytest.raises(BadOptions, match="counted twice"):
         frame.toolparse.compare(twice.assign(run_id="again"))

@@ -1,6 +1,8 @@
-"""The Berkeley Function Calling Leaderboard as cases: a few entries in its shape, and the wheel where it is there.
+"""The Berkeley Function Calling Leaderboard as cases: a few entries in its shape, and the wheel
+where it is there.
 
-`TOOLPARSE_BFCL_WHEEL` names a downloaded wheel (``pip download --no-deps bfcl-eval``); an installed package is found.
+`TOOLPARSE_BFCL_WHEEL` names a downloaded wheel (``pip download --no-deps bfcl-eval``); an installed
+package is found.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def function(name: str, required: list[str] | None = None, /, **properties: Any)
 
 SHIP = function(
     "port.ship", ["name"],
-    name={"type": "string"}, mass={"type": "float", "default": 1.5}, berth={"type": "tuple", "items": {"type": "any"}},
+    name={"type": "string"}, mass={"type": "float", "default": 1.5},
+    berth={"type": "tuple", "items": {"type": "any"}},
     crew={"type": "dict", "properties": {"cook": {"type": "String"}}},
 )  # fmt: skip
 
@@ -46,27 +49,39 @@ def entry(entry_id: str, *functions: dict[str, Any], question: Any = None) -> di
 
 SHIP_GOLD = [{
     "port.ship": {
-        "name": ["Anne", "Anne of Wismar"], "mass": ["", 2.5], "berth": [[3, "b"]], "crew": [{"cook": ["Ida", ""]}],
+        "name": ["Anne", "Anne of Wismar"], "mass": ["", 2.5], "berth": [[3, "b"]],
+        "crew": [{"cook": ["Ida", ""]}],
     }
 }]  # fmt: skip
 FILES: dict[str, list[dict[str, Any]]] = {
     "BFCL_v3_multiple.json": [entry("old_0")],
     "BFCL_v4_multiple.json": [
         entry("multiple_0", SHIP, function("g")),
-        entry("multiple_1", SHIP, question=[[{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]]),
+        entry(
+            "multiple_1",
+            SHIP,
+            question=[[{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]],
+        ),
     ],
     "possible_answer/BFCL_v4_multiple.json": [
         {"id": "multiple_0", "ground_truth": SHIP_GOLD},
         {"id": "multiple_1", "ground_truth": [{"port.ship": {"name": ["x"], "draught": [1]}}]},
     ],
-    "BFCL_v4_live_irrelevance.json": [entry("live_irrelevance_0", SHIP), entry("live_irrelevance_1")],
+    "BFCL_v4_live_irrelevance.json": [
+        entry("live_irrelevance_0", SHIP),
+        entry("live_irrelevance_1"),
+    ],
     "BFCL_v4_live_relevance.json": [entry("live_relevance_0", SHIP, function("g"))],
-    "BFCL_v4_simple_java.json": [entry("simple_java_0", function("J.run", m={"type": "HashMap"}, c={"type": "char"}))],
+    "BFCL_v4_simple_java.json": [
+        entry("simple_java_0", function("J.run", m={"type": "HashMap"}, c={"type": "char"}))
+    ],
     "possible_answer/BFCL_v4_simple_java.json": [
         {"id": "simple_java_0", "ground_truth": [{"J.run": {"m": [{"a": ["b"]}], "c": ["x"]}}]}
     ],
     "BFCL_v4_multi_turn_base.json": [entry("multi_turn_base_0"), entry("multi_turn_base_1")],
-    "possible_answer/BFCL_v4_multi_turn_base.json": [{"id": "multi_turn_base_0", "ground_truth": [["mv('a')"]]}],
+    "possible_answer/BFCL_v4_multi_turn_base.json": [
+        {"id": "multi_turn_base_0", "ground_truth": [["mv('a')"]]}
+    ],
     "BFCL_v4_novel.json": [entry("novel_0")],
 }
 
@@ -85,7 +100,12 @@ def wheel(tmp_path: Path) -> Path:
 
 def test_the_whole_wheel(wheel: Path) -> None:
     cases = tp.load_cases(wheel)
-    assert cases.categories() == {"live_irrelevance": 2, "live_relevance": 1, "multiple": 2, "simple_java": 1}
+    assert cases.categories() == {
+        "live_irrelevance": 2,
+        "live_relevance": 1,
+        "multiple": 2,
+        "simple_java": 1,
+    }
     assert {s.name: s.count for s in cases.skipped} == {"multi_turn_base": 2, "novel": 1}
     assert "3 rows skipped" in repr(cases)
     ship = cases["multiple_0"]
@@ -107,7 +127,10 @@ def test_a_folder_and_one_of_its_files(tmp_path: Path, wheel: Path) -> None:
     folder = tmp_path / "unpacked" / "bfcl_eval" / "data"
     for source in (tmp_path / "unpacked", tmp_path / "unpacked" / "bfcl_eval", folder):
         assert len(tp.load_cases(source)) == 6
-    assert [c.id for c in tp.load_cases(folder / "BFCL_v4_multiple.json")] == ["multiple_0", "multiple_1"]
+    assert [c.id for c in tp.load_cases(folder / "BFCL_v4_multiple.json")] == [
+        "multiple_0",
+        "multiple_1",
+    ]
     with pytest.raises(BadOptions, match="multi_turn_base cannot be read as cases"):
         tp.load_cases(str(folder / "BFCL_v4_multi_turn_base.json"))
 
@@ -115,7 +138,10 @@ def test_a_folder_and_one_of_its_files(tmp_path: Path, wheel: Path) -> None:
 CALLS: list[tuple[dict[str, Any], bool]] = [
     ({"name": "Anne", "berth": [3, "b"], "crew": {"cook": "Ida"}}, True),
     ({"name": "Anne of Wismar", "mass": 2.5, "berth": [3, "b"], "crew": {}}, True),
-    ({"name": "Anne", "mass": 1.5, "berth": [3, "b"], "crew": {"cook": "Ida"}}, True),  # the default, written out
+    (
+        {"name": "Anne", "mass": 1.5, "berth": [3, "b"], "crew": {"cook": "Ida"}},
+        True,
+    ),  # the default, written out
     ({"name": "anne", "berth": [3, "b"], "crew": {"cook": "Ida"}}, False),
     ({"name": "Anne", "mass": 2, "berth": [3, "b"], "crew": {"cook": "Ida"}}, False),
     ({"name": "Anne", "berth": ["b", 3], "crew": {"cook": "Ida"}}, False),
@@ -143,14 +169,18 @@ def test_relevance_wants_a_call_of_any_tool(wheel: Path) -> None:
     case = load_bfcl("live_relevance", source=wheel)[0]
     assert case.target is not None
     answers: list[tuple[list[tuple[str, Any]], bool]] = [
-        ([], False), ([("g", {})], True), ([("port.ship", {"x": 1}), ("g", {})], True), ([("h", {})], False),
+        ([], False), ([("g", {})], True), ([("port.ship", {"x": 1}), ("g", {})], True),
+        ([("h", {})], False),
     ]  # fmt: skip
     for calls, right in answers:
         assert match_calls(calls, case.target, case.tools).ok is right
 
 
 def test_categories(wheel: Path) -> None:
-    assert load_bfcl("live", source=wheel).categories() == {"live_irrelevance": 2, "live_relevance": 1}
+    assert load_bfcl("live", source=wheel).categories() == {
+        "live_irrelevance": 2,
+        "live_relevance": 1,
+    }
     assert len(load_bfcl(["multiple", "simple"], source=wheel)) == 3
     with pytest.raises(BadOptions, match="no category") as e:
         load_bfcl("parallel", source=wheel)
@@ -162,15 +192,25 @@ def test_categories(wheel: Path) -> None:
 
 
 BROKEN: list[tuple[str, Any, str]] = [
-    ("BFCL_v4_multiple.json", [{**FILES["BFCL_v4_multiple.json"][0], "function": {}}], "list of functions"),
+    (
+        "BFCL_v4_multiple.json",
+        [{**FILES["BFCL_v4_multiple.json"][0], "function": {}}],
+        "list of functions",
+    ),
     ("BFCL_v4_multiple.json", [entry("multiple_0", SHIP, question=[])], "one turn of messages"),
     ("BFCL_v4_multiple.json", [entry("multiple_9", SHIP)], "no right answer"),
-    ("BFCL_v4_multiple.json", [entry("multiple_0", function("g", x={"type": "quaternion"}))], "unknown type"),
+    (
+        "BFCL_v4_multiple.json",
+        [entry("multiple_0", function("g", x={"type": "quaternion"}))],
+        "unknown type",
+    ),
     ("BFCL_v4_multiple.json", [[1]], "an entry is a JSON object"),
 ]
 
 
-@pytest.mark.parametrize(("name", "rows", "message"), BROKEN, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("name", "rows", "message"), BROKEN, ids=lambda x: x if isinstance(x, str) else ""
+)
 def test_broken_entries_name_their_line(name: str, rows: Any, message: str, tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "b.whl", {**FILES, name: rows})
     with pytest.raises(BadCase, match=message) as e:
@@ -178,13 +218,19 @@ def test_broken_entries_name_their_line(name: str, rows: Any, message: str, tmp_
     assert (e.value.source, e.value.line) == (name, 1)
 
 
-def test_sources_that_are_none(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_are_none(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty = tmp_path / "empty.whl"
     with zipfile.ZipFile(empty, "w") as z:
         z.writestr("other/data.json", "{}")
     broken = tmp_path / "broken.whl"
     broken.write_text("no zip")
-    for source, message in [(tmp_path / "no.whl", "no such file"), (empty, "not in it"), (broken, "no wheel")]:
+    for source, message in [
+        (tmp_path / "no.whl", "no such file"),
+        (empty, "not in it"),
+        (broken, "no wheel"),
+    ]:
         with pytest.raises(UnreadableInput, match=message):
             load_bfcl(source=source)
     with pytest.raises(BadOptions, match="no columns"):
@@ -258,7 +304,9 @@ def test_every_right_answer_fulfils_its_own_case(strings: Any) -> None:
             continue
         assert case.target is not None
         for n in range(6):
-            calls = [(name, plain(arguments, n)) for call in truth for name, arguments in call.items()]
+            calls = [
+                (name, plain(arguments, n)) for call in truth for name, arguments in call.items()
+            ]
             checked += 1
             match = match_calls(calls, case.target, case.tools)
             if not match.ok:

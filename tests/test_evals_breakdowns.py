@@ -1,4 +1,5 @@
-"""The further tables of a report: the ladder of help, repeats, what leads without what, conversations, strictness."""
+"""The further tables of a report: the ladder of help, repeats, what leads without what,
+conversations, strictness."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from toolparse_lab.errors import BadOptions
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.matchers import Matchers
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports import stats
-from toolparse_lab.evals.reports.breakdowns import conversations_frame, leader_sentence
-from toolparse_lab.evals.reports.report import Report
-from toolparse_lab.evals.reports.sensitivity import STRICTNESS, sensitivity_frame
+from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.breakdowns import conversations_frame, leader_sentence
+from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS, sensitivity_frame
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.runner.types import Completion
+from toolparse_lab.exchange.types import Completion
 from toolparse_lab.toolspec import tool_specs
 
 RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
@@ -30,7 +31,10 @@ def test_ladder_gains_add_up_to_success() -> None:
     report = Report(FRAME)
     ladder = report.ladder
     for row in report.frame.to_dict("records"):
-        mine = ladder[(ladder["model"] == row["model"]) & (ladder["prompt_protocol"] == row["prompt_protocol"])]
+        mine = ladder[
+            (ladder["model"] == row["model"])
+            & (ladder["prompt_protocol"] == row["prompt_protocol"])
+        ]
         assert mine["level"].tolist() == ["naive", "strict", "repaired", "safe", "middleware"]
         steps = mine[mine["level"] != "naive"]
         if row["n"]:
@@ -58,12 +62,17 @@ def repeated(rights: list[list[bool]], texts: Any = None) -> pd.DataFrame:
 
 
 def test_repeats_give_pass_at_k() -> None:
-    row = Report(repeated([[True, False, False], [True, True, True], [False, False, False]])).frame.iloc[0]
+    row = Report(
+        repeated([[True, False, False], [True, True, True], [False, False, False]])
+    ).frame.iloc[0]
     assert row["k"] == 3
     assert (row["pass_at_k"], row["pass_all_k"]) == pytest.approx((2 / 3, 1 / 3))
     assert row["noise"] == pytest.approx(2 / 9)
     assert row["distinct"] == 1
-    flags, cases = [True, False, False, True, True, True, False, False, False], [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    flags, cases = (
+        [True, False, False, True, True, True, False, False, False],
+        [0, 0, 0, 1, 1, 1, 2, 2, 2],
+    )
     assert row["pass_at_k"] == stats.pass_at_k(flags, cases, 3)
 
 
@@ -88,7 +97,10 @@ def two_models() -> pd.DataFrame:
     """Arm x is right for m1 alone, arm y for half of everything."""
     trials = []
     for case in range(8):
-        trials += [make("m1", "x", case, 0, RIGHT), make("m2", "x", case, 0, RIGHT if case < 2 else WRONG)]
+        trials += [
+            make("m1", "x", case, 0, RIGHT),
+            make("m2", "x", case, 0, RIGHT if case < 2 else WRONG),
+        ]
         trials += [make(m, "y", case, 0, RIGHT if case % 2 else WRONG) for m in ("m1", "m2")]
     return trials_frame(trials)
 
@@ -97,12 +109,19 @@ def test_leave_one_out() -> None:
     report = Report(two_models())
     assert report.left_out_columns == ("prompt_protocol", "model")
     found = {(r["prompt_protocol"], r["left_out"]): r for r in report.left_out.to_dict("records")}
-    assert [found["x", "nothing"][c] for c in ("n", "success", "change", "rank")] == [16, 0.625, 0.0, 1]
+    assert [found["x", "nothing"][c] for c in ("n", "success", "change", "rank")] == [
+        16,
+        0.625,
+        0.0,
+        1,
+    ]
     assert [found["x", "m1"][c] for c in ("n", "success", "change", "rank")] == [8, 0.25, -0.375, 2]
     assert found["y", "m1"]["rank"] == 1
     said = leader_sentence(report.left_out, "prompt_protocol", "model")
     assert said == "x leads over all, but not without m1."
-    assert leader_sentence(Report(two_models()).leave_one_out("model", "prompt_protocol"), "model", "prompt_protocol")
+    assert leader_sentence(
+        Report(two_models()).leave_one_out("model", "prompt_protocol"), "model", "prompt_protocol"
+    )
     with pytest.raises(BadOptions, match="what is ranked"):
         report.leave_one_out("model", "model")
     with pytest.raises(BadOptions, match="no such column"):
@@ -122,7 +141,11 @@ def test_nothing_to_leave_out() -> None:
 def arms(*rights: int, cases: int = 40) -> pd.DataFrame:
     """Arms a, b, c, … which are right on the first so many cases."""
     return trials_frame(
-        [make("m", "abcdef"[i], c, 0, RIGHT if c < n else WRONG) for i, n in enumerate(rights) for c in range(cases)]
+        [
+            make("m", "abcdef"[i], c, 0, RIGHT if c < n else WRONG)
+            for i, n in enumerate(rights)
+            for c in range(cases)
+        ]
     )
 
 
@@ -131,10 +154,19 @@ def arms(*rights: int, cases: int = 40) -> pd.DataFrame:
     [
         (
             (30, 29, 5),
-            "m · a has the highest rate of 3 cells. 1 of the 2 others cannot be told from it on these cases: m · b.",
+            "m · a has the highest rate of 3 cells. 1 of the 2 others cannot be told from it on "
+            "these cases: m · b.",
         ),
-        ((30, 30, 30), "m · a has the highest rate of 3 cells, as have 2 others. All of the 2 others cannot be told"),
-        ((5, 5, 30), "m · c has the highest rate of 3 cells. All others differ from it by more than chance explains."),
+        (
+            (30, 30, 30),
+            "m · a has the highest rate of 3 cells, as have 2 others. All of the 2 others cannot "
+            "be told",
+        ),
+        (
+            (5, 5, 30),
+            "m · c has the highest rate of 3 cells. All others differ from it by more than chance "
+            "explains.",
+        ),
         ((30, 5), ""),
     ],
 )
@@ -148,8 +180,14 @@ def test_best_of_many(rights: tuple[int, ...], said: str) -> None:
 
 def test_conversations() -> None:
     frame = FRAME.copy()
-    frame.loc[frame["prompt_protocol"] == "hermes", ["n_turns", "n_ran", "n_failed", "n_rejected"]] = [2, 1, 1, 0]
-    some = (frame["prompt_protocol"] == "hermes") & (frame["model"] == "m1") & (frame["case_id"] == "case-0")
+    frame.loc[
+        frame["prompt_protocol"] == "hermes", ["n_turns", "n_ran", "n_failed", "n_rejected"]
+    ] = [2, 1, 1, 0]
+    some = (
+        (frame["prompt_protocol"] == "hermes")
+        & (frame["model"] == "m1")
+        & (frame["case_id"] == "case-0")
+    )
     frame["stop"] = frame["stop"].astype(object)
     frame.loc[frame["n_turns"].notna(), "stop"] = "answered"
     frame.loc[some, "stop"] = "max_turns"
@@ -187,9 +225,15 @@ TOOL = tool_specs(
 
 def bought(case: str, what: str, price: float, arm: str = "hermes", target: Any = "one") -> Trial:
     raw = f'<tool_call>{{"name": "buy", "arguments": {{"what": "{what}", "price": {price!r}}}}}</tool_call>'
-    wanted = [{"name": "buy", "arguments": {"what": "Green Tea", "price": 1.5}}] if target == "one" else target
+    wanted = (
+        [{"name": "buy", "arguments": {"what": "Green Tea", "price": 1.5}}]
+        if target == "one"
+        else target
+    )
     completion = Completion(key=case, raw=raw, finish_reason="stop")
-    return Trial.of(Case(case, "?", TOOL, wanted), completion, parse(raw, "hermes", TOOL), model="m", arm=arm)
+    return Trial.of(
+        Case(case, "?", TOOL, wanted), completion, parse(raw, "hermes", TOOL), model="m", arm=arm
+    )
 
 
 TRIALS = [
@@ -213,7 +257,9 @@ def test_each_level_lets_more_pass() -> None:
 
 
 def test_levels_of_ones_own_and_unknown_columns() -> None:
-    own = sensitivity_frame(TRIALS, ["category"], {"price free": Matchers(paths={"buy/price": "ignore"})})
+    own = sensitivity_frame(
+        TRIALS, ["category"], {"price free": Matchers(paths={"buy/price": "ignore"})}
+    )
     assert own["success"].tolist() == pytest.approx([2 / 6])
     with pytest.raises(BadOptions, match="no such column"):
         sensitivity_frame(TRIALS, ["speed"])

@@ -1,4 +1,5 @@
-"""Cases from tables: CSV, Parquet, frames, Hugging Face data sets; column names; bad rows, all of them at once."""
+"""Cases from tables: CSV, Parquet, frames, Hugging Face data sets; column names; bad rows, all of
+them at once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ TOOL: dict[str, Any] = {
     "name": "f",
     "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
 }
-TWO = {**TOOL, "parameters": {**TOOL["parameters"], "properties": {"a": {}, "b": {"type": "string"}}}}
+TWO = {
+    **TOOL,
+    "parameters": {**TOOL["parameters"], "properties": {"a": {}, "b": {"type": "string"}}},
+}
 CALL = {"name": "f", "arguments": {"a": 1}}
 HEADER = "id,input,tools,target\n"
 
@@ -65,7 +69,11 @@ def test_packed_files(tmp_path: Path) -> None:
     assert [c.input for c in tp.load_cases(path)] == ["x", "y"]
     lines = "".join(f'{{"id": {n}, "input": "x{n}"}}\n' for n in range(2000)).encode()
     broken = tmp_path / "c.jsonl.gz"
-    for packed in (b"no gzip", gzip.compress(lines)[:-20], gzip.compress(lines)[:2000] + b"\0" * 2000):
+    for packed in (
+        b"no gzip",
+        gzip.compress(lines)[:-20],
+        gzip.compress(lines)[:2000] + b"\0" * 2000,
+    ):
         broken.write_bytes(packed)
         with pytest.raises(UnreadableInput, match="to its end"):
             tp.load_cases(broken)
@@ -87,7 +95,13 @@ def table() -> pd.DataFrame:
     })  # fmt: skip
 
 
-NAMES = {"nr": "id", "question": "input", "price": "metadata_price", "day": "metadata_day", "level": "metadata_level"}
+NAMES = {
+    "nr": "id",
+    "question": "input",
+    "price": "metadata_price",
+    "day": "metadata_day",
+    "level": "metadata_level",
+}
 
 
 @pytest.mark.parametrize("kind", ["frame", "parquet", "rows"])
@@ -99,8 +113,13 @@ def test_the_same_table_in_every_form(kind: str, tmp_path: Path) -> None:
         source = tmp_path / "c.parquet"
         pq.write_table(pa.Table.from_pandas(frame), source)
     elif kind == "rows":
-        source = [{k: v for k, v in row.items() if not (v is None or v is pd.NA)} for row in frame.to_dict("records")]
-        source = [{**row, "price": float(row["price"])} if "price" in row else row for row in source]
+        source = [
+            {k: v for k, v in row.items() if not (v is None or v is pd.NA)}
+            for row in frame.to_dict("records")
+        ]
+        source = [
+            {**row, "price": float(row["price"])} if "price" in row else row for row in source
+        ]
         source = [{**row, "day": row["day"].isoformat()} if "day" in row else row for row in source]
     cases = tp.load_cases(source, columns=NAMES)
     assert [c.id for c in cases] == ["1", "2", "3"]
@@ -116,7 +135,10 @@ class FakeDataset:
     """What `datasets.Dataset` shows of itself."""
 
     def __init__(
-        self, rows: list[dict[str, Any]], features: dict[str, Any] | None = None, split: str = "train"
+        self,
+        rows: list[dict[str, Any]],
+        features: dict[str, Any] | None = None,
+        split: str = "train",
     ) -> None:
         self._rows = rows
         self.column_names = list(rows[0]) if rows else []
@@ -129,7 +151,8 @@ class FakeDataset:
 
 def test_hugging_face_data_sets() -> None:
     rows = [
-        # A list of objects as this library gives it, an OpenAI call with its arguments as text, a class label.
+        # A list of objects as this library gives it, an OpenAI call with its arguments as text, a
+        # class label.
         {"id": "a", "messages": [{"role": "user", "content": "x"}], "tools": json.dumps([TOOL]), "metadata_category": 1,
          "target": {"name": ["f"], "arguments": ['{"a": 1}']}},
         {"id": "b", "messages": {"role": ["user"], "content": ["y"]}, "tools": [{"type": "function", "function": TOOL}],
@@ -208,7 +231,9 @@ BAD_CELLS: list[tuple[str, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("row", "message", "column"), BAD_CELLS)
-def test_bad_cells_name_line_and_column(row: str, message: str, column: str | None, tmp_path: Path) -> None:
+def test_bad_cells_name_line_and_column(
+    row: str, message: str, column: str | None, tmp_path: Path
+) -> None:
     path = write(tmp_path / "c.csv", f'{HEADER}0,"two\nlines",,\n{row}\n')
     with pytest.raises(BadCase) as e:
         tp.load_cases(path)
@@ -271,7 +296,11 @@ def test_null_is_kept_where_json_says_it() -> None:
 def mixed(tmp_path: Path) -> Path:
     rows = [{"id": f"{i}", "input": "x"} for i in range(10)]
     lines = [json.dumps(r) for r in rows]
-    lines[2], lines[4], lines[5] = "{", '{"id": "0", "input": "twice"}', json.dumps({"id": "5", "input": "caf\u00e9"})
+    lines[2], lines[4], lines[5] = (
+        "{",
+        '{"id": "0", "input": "twice"}',
+        json.dumps({"id": "5", "input": "caf\u00e9"}),
+    )
     path = tmp_path / "m.jsonl"
     path.write_bytes("\n".join(lines).encode().replace(b"caf\\u00e9", b"caf\xe9"))
     return path
@@ -284,7 +313,12 @@ def test_all_bad_rows_are_told_at_once(tmp_path: Path) -> None:
     said = str(e.value)
     assert "3 of 10 rows cannot be read" in said
     assert [r.line for r in e.value.rows] == [3, 5, 6]
-    for part in ("line 3: this is not JSON", "line 5: this id was used before", "line 6: this is not UTF-8", "skip"):
+    for part in (
+        "line 3: this is not JSON",
+        "line 5: this id was used before",
+        "line 6: this is not UTF-8",
+        "skip",
+    ):
         assert part in said
 
 
@@ -322,11 +356,20 @@ DOUBTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"target": [CALL], "tools": []}, ["no-tools"]),
     ({"target": [{"name": "f", "arguments": {"b": 1, "a": 1}}]}, ["unknown-argument"]),
     ({"target": [{"name": "f", "arguments": {}}]}, ["missing-argument"]),
-    ({"target": [{"name": "f", "arguments": {"a": {"$optional": True, "$any": [1]}}}]}, ["missing-argument"]),
+    (
+        {"target": [{"name": "f", "arguments": {"a": {"$optional": True, "$any": [1]}}}]},
+        ["missing-argument"],
+    ),
     ({"target": [{"name": "f", "arguments": {"a": "1"}}]}, ["invalid-value"]),
     ({"target": [{"name": "f", "arguments": {"a": {"$any": ["1", "2"]}}}]}, ["invalid-value"]),
     ({"target": [{"name": "f", "arguments": {"a": {"$any": ["1", 2]}}}]}, []),
-    ({"target": [{"name": "f", "arguments": {"a": 1, "b": {"$optional": True, "$any": [2]}}}], "tools": [TWO]}, []),
+    (
+        {
+            "target": [{"name": "f", "arguments": {"a": 1, "b": {"$optional": True, "$any": [2]}}}],
+            "tools": [TWO],
+        },
+        [],
+    ),
     ({"target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "1+"}}}]}, []),
     ({"target": [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}]}, []),
     ({"target": [{"$any": [CALL, {"name": "h"}]}]}, ["unknown-tool"]),

@@ -8,7 +8,9 @@ import pytest
 
 from toolparse_lab.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.evals.cases import row_files as module
-from toolparse_lab.evals.cases.case import Case, Cases, load_cases, pack_cases, unpack_cases
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.cases.collection import Cases, pack_cases, unpack_cases
+from toolparse_lab.evals.cases.loading import load_cases
 from toolparse_lab.values import Num
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
@@ -56,7 +58,9 @@ def test_results_and_answer_come_back_as_they_were() -> None:
 
 def test_json_array_and_number_lexemes(tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
-    path.write_text('[{"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": 0.10}}]}]')
+    path.write_text(
+        '[{"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": 0.10}}]}]'
+    )
     value = load_cases(str(path))[0].target[0]["arguments"]["a"]  # type: ignore[index]
     assert isinstance(value, Num)
     assert value.text == "0.10"
@@ -87,33 +91,75 @@ BAD_ROWS: list[tuple[Any, str, str]] = [
     ({"id": "a", "input": "x", "target": {"name": "f"}}, "is not a list", "name"),
     ({"id": "a", "input": "x", "target": ["f"]}, "a wanted call is no object", "f"),
     ({"id": "a", "input": "x", "target": [{"arguments": {}}]}, "has no name", "arguments"),
-    ({"id": "a", "input": "x", "target": [{"name": "f", "args": {}}]}, "unknown key 'args'", "args"),
-    ({"id": "a", "input": "x", "target": [{"name": "f", "arguments": [1]}]}, "arguments of a wanted call", "[1]"),
-    ({"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": {"$any": []}}}]}, "$any is a list", "$any"),
+    (
+        {"id": "a", "input": "x", "target": [{"name": "f", "args": {}}]},
+        "unknown key 'args'",
+        "args",
+    ),
+    (
+        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": [1]}]},
+        "arguments of a wanted call",
+        "[1]",
+    ),
+    (
+        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": {"$any": []}}}]},
+        "$any is a list",
+        "$any",
+    ),
     ({"id": "a", "input": "x", "target": [{"$any": {}}]}, "$any of calls", "$any"),
     ({"id": "a", "input": "x", "target": [{"name": {"$any": [1]}}]}, "$any of a name", "$any"),
-    ({"id": "a", "input": "x", "target": [{"name": "f", "$optional": 1}]}, "$optional is true or false", "1"),
     (
-        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": {"$match": "nope"}}}]},
+        {"id": "a", "input": "x", "target": [{"name": "f", "$optional": 1}]},
+        "$optional is true or false",
+        "1",
+    ),
+    (
+        {
+            "id": "a",
+            "input": "x",
+            "target": [{"name": "f", "arguments": {"a": {"$match": "nope"}}}],
+        },
         "no matcher of this name",
         "nope",
     ),
     (
-        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "("}}}]},
+        {
+            "id": "a",
+            "input": "x",
+            "target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "("}}}],
+        },
         "no regular expression",
         "(",
     ),
-    ({"id": "a", "input": "x", "tools": [TOOL], "results": {}}, "results of case 'a' cannot be read", "{}"),
-    ({"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "g", "output": 1}]}, "results[0].name", "g"),
-    ({"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "f"}]}, "results[0] has no output", "name"),
-    ({"id": "a", "input": "x", "answer": {"says": "x"}}, "answer of case 'a' cannot be read", "says"),
+    (
+        {"id": "a", "input": "x", "tools": [TOOL], "results": {}},
+        "results of case 'a' cannot be read",
+        "{}",
+    ),
+    (
+        {"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "g", "output": 1}]},
+        "results[0].name",
+        "g",
+    ),
+    (
+        {"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "f"}]},
+        "results[0] has no output",
+        "name",
+    ),
+    (
+        {"id": "a", "input": "x", "answer": {"says": "x"}},
+        "answer of case 'a' cannot be read",
+        "says",
+    ),
     ({"id": "a", "input": "x", "metadata": []}, "metadata", "[]"),
     ({"id": "a", "input": "x", "expected": 1}, "unknown key", "expected"),
 ]
 
 
 @pytest.mark.parametrize(("row", "message", "got"), BAD_ROWS)
-def test_bad_rows_name_file_line_and_what_was_got(row: Any, message: str, got: str, tmp_path: Path) -> None:
+def test_bad_rows_name_file_line_and_what_was_got(
+    row: Any, message: str, got: str, tmp_path: Path
+) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps(GOOD) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(BadCase) as e:

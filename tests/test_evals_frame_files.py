@@ -72,7 +72,9 @@ def test_what_a_killed_run_left_goes_with_the_next(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == [other.name, "a", "a.parquet"]
 
 
-def test_what_cannot_be_removed_is_told_beside_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_removed_is_told_beside_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 

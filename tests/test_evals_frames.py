@@ -14,21 +14,44 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
 from toolparse_lab.evals.scoring.trial import Trial, trial_id_of
-from toolparse_lab.runner.types import Chunk, Completion
+from toolparse_lab.exchange.types import Chunk, Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import Policy
 
 TOOLS = tool_specs(
-    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+        },
+    }
 )
 RAW = "<tool_call>{'name': 'f', 'arguments': {'a': '1'}}</tool_call><tool_call>{\"name\": \"f\"}</tool_call>"
 
 
-def make(case_id: str = "c1", raw: str = RAW, policy: Policy = "safe", error: str | None = None, **more: Any) -> Trial:
+def make(
+    case_id: str = "c1",
+    raw: str = RAW,
+    policy: Policy = "safe",
+    error: str | None = None,
+    **more: Any,
+) -> Trial:
     case = Case(
-        case_id, "hi \ud800", TOOLS, [{"name": "f", "arguments": {"a": 1}}], {"category": "x", "level": 2, "who": "w"}
+        case_id,
+        "hi \ud800",
+        TOOLS,
+        [{"name": "f", "arguments": {"a": 1}}],
+        {"category": "x", "level": 2, "who": "w"},
     )
-    fields: dict[str, Any] = {"prompt_tokens": 5, "completion_tokens": 7, "attempt": 3, "finish_reason": "stop", **more}
+    fields: dict[str, Any] = {
+        "prompt_tokens": 5,
+        "completion_tokens": 7,
+        "attempt": 3,
+        "finish_reason": "stop",
+        **more,
+    }
     completion = Completion(
         key=f"key-{case_id}", raw=raw, status="error" if error else "ok", error_kind=error,
         request={"model": {"name": "vendor/m"}}, **fields,
@@ -111,7 +134,9 @@ def test_trial_rows() -> None:
 
 
 def test_calls_and_events_join_on_their_keys() -> None:
-    trials, calls, events = (f(TRIALS) for f in (frames.trials_frame, frames.calls_frame, frames.events_frame))
+    trials, calls, events = (
+        f(TRIALS) for f in (frames.trials_frame, frames.calls_frame, frames.events_frame)
+    )
     assert set(calls["trial_id"]) <= set(trials["trial_id"])
     assert set(events["call_id"].dropna()) <= set(calls["call_id"])
     assert calls["call_id"].is_unique
@@ -119,12 +144,19 @@ def test_calls_and_events_join_on_their_keys() -> None:
     assert (first["arguments_json"], first["source_json"]) == ('{"a":1}', '{"a":"1"}')
     assert RAW[first["start"] : first["end"]].startswith("<tool_call>{'name'")
     step = events[events["code"] == "coerce.integer-from-string"].iloc[0]
-    assert (step["before_json"], step["after_json"], step["path"], step["kind"]) == ('"1"', "1", "/a", "step")
+    assert (step["before_json"], step["after_json"], step["path"], step["kind"]) == (
+        '"1"',
+        "1",
+        "/a",
+        "step",
+    )
     assert step["lossless"] is True or bool(step["lossless"])
     repair = events[events["stage"] == "repair"].iloc[0]
     assert json.loads(repair["before_json"]) == RAW[repair["start"] : repair["end"]]
     retries = events[events["kind"] == "retry"]
-    assert len(retries) == 2 * 3, "two retries a completion, told once although two trials read the first"
+    assert len(retries) == 2 * 3, (
+        "two retries a completion, told once although two trials read the first"
+    )
 
 
 def test_frame_of_one_result_has_no_run() -> None:
@@ -168,7 +200,9 @@ def test_conform_adds_what_lacks_and_keeps_what_is_your_own() -> None:
 def test_frames_made_apart_join_to_the_frame_made_at_once() -> None:
     trials = [*TRIALS, UNRECORDED]  # in some of these every value of a categorical is missing
     for make_frame, kind in ((frames.trials_frame, "trials"), (frames.calls_frame, "calls")):
-        assert_frame_equal(frames.join_frames([make_frame([t]) for t in trials], kind), make_frame(trials))
+        assert_frame_equal(
+            frames.join_frames([make_frame([t]) for t in trials], kind), make_frame(trials)
+        )
 
 
 def test_wrong_use(tmp_path: Path) -> None:

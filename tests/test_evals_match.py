@@ -20,10 +20,15 @@ TOOLS = tool_specs(
             "properties": {
                 "a": {"type": "integer"},
                 "unit": {"type": "string", "default": "C"},
-                "box": {"type": "object", "properties": {"deep": {"type": "boolean", "default": False}}},
+                "box": {
+                    "type": "object",
+                    "properties": {"deep": {"type": "boolean", "default": False}},
+                },
                 "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
             },
-            "$defs": {"Item": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
+            "$defs": {
+                "Item": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}
+            },
         },
     }
 )
@@ -99,7 +104,11 @@ CALLS: list[tuple[list[Any], list[Any], str]] = [
     ([], [call(a=1)], "count"),
     ([("g", {"a": 1})], [call(a=1)], "name"),
     ([("g", {"a": 1})], [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}], ""),
-    ([("f", {"a": 1})], [{"name": "f", "arguments": {"a": 1}}, {"name": "f", "$optional": True}], ""),
+    (
+        [("f", {"a": 1})],
+        [{"name": "f", "arguments": {"a": 1}}, {"name": "f", "$optional": True}],
+        "",
+    ),
     ([("f", {"a": 1})] * 2, [call(a=1)], "count"),
     ([("f", {"a": 2}), ("f", {"a": 1})], [call(a=1), call(a=2)], ""),
     ([("f", {"a": 1}), ("f", {"a": 1})], [call(a=1), call(a=2)], "wrong_argument"),
@@ -131,7 +140,10 @@ def test_verdict_equals_trying_every_pairing() -> None:
         needed = {j for j, t in enumerate(target) if "$optional" not in t}
         truth = n <= m and any(
             needed <= set(p)
-            and all(c[1]["a"] in target[j]["arguments"]["a"]["$any"] for c, j in zip(calls, p, strict=True))
+            and all(
+                c[1]["a"] in target[j]["arguments"]["a"]["$any"]
+                for c, j in zip(calls, p, strict=True)
+            )
             for p in itertools.permutations(range(m), n)
         )
         assert match_calls(calls, target).ok is truth, (calls, target)
@@ -154,11 +166,15 @@ def test_registry_by_path_and_type() -> None:
     target = [{"name": "f", "arguments": {"city": "Paris", "list": [{"t": "x"}], "n": 1}}]
     made: list[tuple[str, Any]] = [("f", {"city": "PARIS!", "list": [{"t": "y"}], "n": 1.2})]
     assert not match_calls(made, target).ok
-    by_path = Matchers({"/city": "normalised", "f/list/*/t": "ignore", "/n": approximate(relative=0.5)})
+    by_path = Matchers(
+        {"/city": "normalised", "f/list/*/t": "ignore", "/n": approximate(relative=0.5)}
+    )
     assert match_calls(made, target, matchers=by_path).ok
     other_tool = Matchers({"g/city": "ignore", "/list/*/t": "ignore", "/n": "ignore"})
     assert match_calls(made, target, matchers=other_tool).differences[0].path == "/city"
-    loose = Matchers({"/extra": "ignore"}, {"string": lambda a, w: True, "number": approximate(0.5)})
+    loose = Matchers(
+        {"/extra": "ignore"}, {"string": lambda a, w: True, "number": approximate(0.5)}
+    )
     assert match_calls([("f", {**made[0][1], "extra": 1})], target, matchers=loose).ok
 
 

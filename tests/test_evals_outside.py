@@ -9,9 +9,9 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import UnreadableInput
-from toolparse_lab.evals.readings.outside import SaidCall, said_calls
+from toolparse_lab.evals.readings.outside import OutsideCall, outside_calls
 
-F = SaidCall("f", '{"a":1}')
+F = OutsideCall("f", '{"a":1}')
 FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
 
 
@@ -26,24 +26,28 @@ FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
         [{"tool_name": "f", "parameters": {"a": 1}}],
         [{"id": "c", "type": "function", "function": FUNCTION}],
         {"role": "assistant", "content": None, "tool_calls": [{"function": FUNCTION}]},
-        SimpleNamespace(tools_called=True, tool_calls=[SimpleNamespace(function=SimpleNamespace(**FUNCTION))]),
+        SimpleNamespace(
+            tools_called=True, tool_calls=[SimpleNamespace(function=SimpleNamespace(**FUNCTION))]
+        ),
         SimpleNamespace(name="f", arguments={"a": 1}),
         (call for call in [FUNCTION]),
         tp.parse('<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>', "hermes"),
     ],
 )
 def test_shapes_of_one_call(said: Any) -> None:
-    assert said_calls(said) == (F,)
+    assert outside_calls(said) == (F,)
 
 
-@pytest.mark.parametrize("said", [None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x")])
+@pytest.mark.parametrize(
+    "said", [None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x")]
+)
 def test_shapes_of_no_call(said: Any) -> None:
-    assert said_calls(said) == ()
+    assert outside_calls(said) == ()
 
 
 @pytest.mark.parametrize("arguments", [None, {}, "", " ", "{}"])
 def test_arguments_that_are_missing_are_none(arguments: Any) -> None:
-    assert said_calls([{"name": "f", "arguments": arguments}]) == (SaidCall("f", "{}"),)
+    assert outside_calls([{"name": "f", "arguments": arguments}]) == (OutsideCall("f", "{}"),)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_arguments_that_are_missing_are_none(arguments: Any) -> None:
 )
 def test_what_holds_no_calls_says_what_would(said: Any, message: str) -> None:
     with pytest.raises(UnreadableInput, match=message):
-        said_calls(said)
+        outside_calls(said)
 
 
 def test_a_generator_without_end_is_cut() -> None:
@@ -67,4 +71,4 @@ def test_a_generator_without_end_is_cut() -> None:
         while True:
             yield FUNCTION
 
-    assert len(said_calls(forever())) == 1_000
+    assert len(outside_calls(forever())) == 1_000

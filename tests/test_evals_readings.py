@@ -38,8 +38,8 @@ def test_letters_tell_who_agrees() -> None:
     }
     compared = tp.compare(TEXT, TOOLS, ["hermes"], said)
     assert [(r.name, r.agrees) for r in compared.readings] == [
-        ("hermes", "A"), ("same", "A"), ("uncoerced", ""), ("other", "B"), ("twice", "C"), ("unknown", ""),
-        ("silent", ""),
+        ("hermes", "A"), ("same", "A"), ("uncoerced", ""), ("other", "B"), ("twice", "C"),
+        ("unknown", ""), ("silent", ""),
     ]  # fmt: skip
     assert [(c.status, c.valid) for c in compared["uncoerced"].calls] == [("ok", False)]
     assert [(c.status, c.valid) for c in compared["unknown"].calls] == [("unknown_tool", False)]
@@ -58,7 +58,10 @@ def test_without_tools_every_call_that_can_be_read_counts() -> None:
 
 def test_failures_of_others_are_their_readings() -> None:
     compared = tp.compare(TEXT, TOOLS, ["hermes"], {"json": json.loads, "words": str.split})
-    assert [(compared["json"].failure or "").split(":")[0], compared["json"].calls] == ["JSONDecodeError", ()]
+    assert [(compared["json"].failure or "").split(":")[0], compared["json"].calls] == [
+        "JSONDecodeError",
+        (),
+    ]
     assert "without a name" in (compared["words"].failure or "")
 
 
@@ -69,7 +72,9 @@ def test_options_hold_for_every_protocol() -> None:
 
 
 def test_a_response_object_is_read_as_its_text() -> None:
-    response = {"choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]}
+    response = {
+        "choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]
+    }
     seen: list[str] = []
     compared = tp.compare(response, TOOLS, ["hermes"], {"spy": seen.append})
     assert seen == [compared.raw] == [TEXT]

@@ -13,19 +13,29 @@ import pytest
 from toolparse_lab.errors import BadOptions, GateFailed, StoreError
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports import stats
-from toolparse_lab.evals.reports.comparison import compare_arms
-from toolparse_lab.evals.reports.html import _FILLS
-from toolparse_lab.evals.reports.matrix import matrix
-from toolparse_lab.evals.reports.notes import EMBEDDED_MODEL
-from toolparse_lab.evals.reports.report import Report, render_report
-from toolparse_lab.evals.reports.svg import interval_svg
-from toolparse_lab.evals.reports.text import aligned, interval_bar, percent
+from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
+from toolparse_lab.evals.reports.figures.matrix import matrix
+from toolparse_lab.evals.reports.figures.notes import EMBEDDED_MODEL
+from toolparse_lab.evals.reports.figures.report import Report, render_report
+from toolparse_lab.evals.reports.pages.html import _FILLS
+from toolparse_lab.evals.reports.pages.numbers import percent
+from toolparse_lab.evals.reports.pages.svg import interval_svg
+from toolparse_lab.evals.reports.pages.text import aligned, interval_bar
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
 from toolparse_lab.evals.scoring.score import Score
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.runner.types import Completion
-from toolparse_lab.types import ParseOptions, ParseResult, Policy, Problem, Segment, Span, Step, ToolCall
+from toolparse_lab.exchange.types import Completion
+from toolparse_lab.types import (
+    ParseOptions,
+    ParseResult,
+    Policy,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
 
 EVIL = "<script>alert('1')</script>"
 
@@ -35,38 +45,58 @@ def read(raw: str, policy: Policy, rules: tuple[str, ...] = (), valid: bool = Tr
     steps = tuple(Step("coerce", r, "/a", Span(0, 1), "1", 1) for r in rules)
     problems = () if valid else (Problem("validate", "validate.type", "error", "no"),)
     call = ToolCall(
-        0, 0, "f", Span(0, 1), None, "hermes", "ok", 1.0, '{"a":1}', '{"a":1}', steps=steps, problems=problems,
-        segment=segment,
+        0, 0, "f", Span(0, 1), None, "hermes", "ok", 1.0, '{"a":1}', '{"a":1}', steps=steps,
+        problems=problems, segment=segment,
     )  # fmt: skip
     return ParseResult(raw, "hermes", ParseOptions(coerce=policy), (segment,), (call,), ())
 
 
 def scored(
-    outcome: str, sub_code: str = "", *, strict: bool = False, repaired: bool = False, naive: bool = False
+    outcome: str,
+    sub_code: str = "",
+    *,
+    strict: bool = False,
+    repaired: bool = False,
+    naive: bool = False,
 ) -> Score:
     success = OUTCOMES[outcome].group == "success"
-    return Score(outcome, sub_code, f"{EVIL} |x|", success, strict, repaired, success, naive, outcome == "fabricated")
+    return Score(
+        outcome,
+        sub_code,
+        f"{EVIL} |x|",
+        success,
+        strict,
+        repaired,
+        success,
+        naive,
+        outcome == "fabricated",
+    )
 
 
 def make(
-    model: str, protocol: str, case: int, trial: int = 0, score: Score | None = None, *, policy: Policy = "safe",
-    rules: tuple[str, ...] = (), valid: bool = True, target: Any = (), reason: str = "", **completion: Any,
+    model: str, protocol: str, case: int, trial: int = 0, score: Score | None = None, *,
+    policy: Policy = "safe", rules: tuple[str, ...] = (), valid: bool = True, target: Any = (),
+    reason: str = "", **completion: Any,
 ) -> Trial:  # fmt: skip
     key = f"{model}/{protocol}/{case}/{trial}"
-    c = Completion(key=key, raw=f"f {trial}", latency=1.0 + trial, cost=0.5, completion_tokens=10, **completion)
+    c = Completion(
+        key=key, raw=f"f {trial}", latency=1.0 + trial, cost=0.5, completion_tokens=10, **completion
+    )
     answered = score is not None and score.outcome != "provider_error"
     return Trial.of(
         Case(f"case-{case}", "?", (), None if target is None else [{"name": "f", "arguments": {"a": 1}}]),
-        None, run_id="r", model=model, arm=protocol, prompt_protocol=protocol, parse_protocol=protocol, policy=policy,
-        trial=trial, missing_reason=reason,
+        None, run_id="r", model=model, arm=protocol, prompt_protocol=protocol,
+        parse_protocol=protocol, policy=policy, trial=trial, missing_reason=reason,
     ) if score is None else Trial(
-        "r", f"id-{key}-{policy}", Case(f"case-{case}", "?", (), None if target is None else []), model, protocol,
-        protocol, protocol, policy, trial, c, read(c.raw, policy, rules, valid) if answered else None, score,
+        "r", f"id-{key}-{policy}", Case(f"case-{case}", "?", (), None if target is None else []),
+        model, protocol, protocol, protocol, policy, trial, c,
+        read(c.raw, policy, rules, valid) if answered else None, score,
     )  # fmt: skip
 
 
 def sample() -> list[Trial]:
-    """Two models, two protocols, four cases, two trials, with one of everything that makes reports hard."""
+    """Two models, two protocols, four cases, two trials, with one of everything that makes reports
+    hard."""
     trials = []
     policies: tuple[Policy, ...] = ("safe", "middleware")
     for p in policies:
@@ -77,11 +107,19 @@ def sample() -> list[Trial]:
                     make("m1", "hermes", case, trial, scored("correct", strict=True, repaired=True, naive=True)
                          if right else scored("wrong_call", "name"), policy=p)
                 )  # fmt: skip
-                helped = scored("correct") if case in (0, 3) else scored("attempted_unparseable", "undecodable")
+                helped = (
+                    scored("correct")
+                    if case in (0, 3)
+                    else scored("attempted_unparseable", "undecodable")
+                )
                 rules = ("coerce.integer-from-string",) if case == 0 else ()
                 trials.append(make("m1", "morph_xml", case, trial, helped, policy=p, rules=rules))
-                trials.append(make(EVIL, "hermes", case, trial, scored("fabricated"), policy=p, valid=False))
-        trials.append(make("m1", "hermes", 4, 0, Score("provider_error", "timeout", "timed out"), policy=p))
+                trials.append(
+                    make(EVIL, "hermes", case, trial, scored("fabricated"), policy=p, valid=False)
+                )
+        trials.append(
+            make("m1", "hermes", 4, 0, Score("provider_error", "timeout", "timed out"), policy=p)
+        )
         trials.append(make(EVIL, "morph_xml", 0, 0, policy=p, reason="stopped at max_cost"))
         trials.append(make("m1", "hermes", 5, 0, Score("ungraded"), policy=p, target=None))
     return trials
@@ -104,7 +142,9 @@ def test_one_row_a_cell() -> None:
     assert len(report.frame) == 4
     row = cell(report, model="m1", prompt_protocol="hermes")
     assert (row["n"], row["n_cases"], row["missing"], row["ungraded"]) == (8, 4, 1, 1)
-    assert (row["success"], row["strict"], row["repaired"], row["naive"], row["coerced"]) == (0.75,) * 5
+    assert (row["success"], row["strict"], row["repaired"], row["naive"], row["coerced"]) == (
+        0.75,
+    ) * 5
     want = stats.clustered_interval([True] * 6 + [False] * 2, [0, 0, 1, 1, 2, 2, 3, 3])
     assert (row["ci_low"], row["ci_high"]) == (want.low, want.high)
     assert (row["worst"], row["best"]) == (6 / 9, 7 / 9)
@@ -132,7 +172,10 @@ def test_unrecorded_cells_are_nan_with_a_reason() -> None:
 
 
 def test_coerced_is_the_looser_policy() -> None:
-    trials = [make("m", "p", 0, 0, scored("wrong_call")), make("m", "p", 0, 0, scored("correct"), policy="middleware")]
+    trials = [
+        make("m", "p", 0, 0, scored("wrong_call")),
+        make("m", "p", 0, 0, scored("correct"), policy="middleware"),
+    ]
     row = Report(trials_frame(trials)).frame.iloc[0]
     assert (row["success"], row["coerced"]) == (0, 1)
     assert Report(trials_frame(trials), policy="middleware").frame.iloc[0]["success"] == 1
@@ -143,8 +186,12 @@ def test_coerced_is_the_looser_policy() -> None:
 def test_waterfall_counts_every_trial_once() -> None:
     report = Report(FRAME)
     assert report.waterfall["n"].sum() == len(FRAME[FRAME["policy"] == "safe"])
-    assert report.waterfall.groupby(["model", "prompt_protocol"])["share"].sum().tolist() == pytest.approx([1] * 4)
-    mine = report.waterfall[(report.waterfall["model"] == "m1") & (report.waterfall["prompt_protocol"] == "hermes")]
+    assert report.waterfall.groupby(["model", "prompt_protocol"])[
+        "share"
+    ].sum().tolist() == pytest.approx([1] * 4)
+    mine = report.waterfall[
+        (report.waterfall["model"] == "m1") & (report.waterfall["prompt_protocol"] == "hermes")
+    ]
     assert dict(zip(mine["outcome"], mine["n"], strict=True)) == {
         "provider_error": 1, "wrong_call": 2, "correct": 6, "ungraded": 1,
     }  # fmt: skip
@@ -161,11 +208,20 @@ def test_failures_codes_and_coercions_are_ranked_with_examples() -> None:
     ]
     assert report.failures["n"].tolist() == [8, 4, 2, 1]
     ids = set(FRAME["trial_id"])
-    for text in (*report.failures["trial_ids"], *report.codes["trial_ids"], *report.coercions["trial_ids"]):
+    for text in (
+        *report.failures["trial_ids"],
+        *report.codes["trial_ids"],
+        *report.coercions["trial_ids"],
+    ):
         assert set(text.split(", ")) <= ids
     assert report.codes[["code", "n"]].to_numpy().tolist() == [["validate.type", 8]]
     rule = report.coercions.iloc[0]
-    assert (rule["rule"], rule["applied"], rule["rescued"], rule["harmed"]) == ("coerce.integer-from-string", 2, 2, 0)
+    assert (rule["rule"], rule["applied"], rule["rescued"], rule["harmed"]) == (
+        "coerce.integer-from-string",
+        2,
+        2,
+        0,
+    )
 
 
 def test_false_rescue_and_harm() -> None:
@@ -178,7 +234,12 @@ def test_false_rescue_and_harm() -> None:
         make("m", "p", 4, 0, scored("correct", repaired=True), rules=rule),
     ]
     row = Report(trials_frame(trials)).coercions.iloc[0]
-    assert (row["rescued"], row["false_rescues"], row["false_rescue_rate"], row["harmed"]) == (1, 1, 0.5, 1)
+    assert (row["rescued"], row["false_rescues"], row["false_rescue_rate"], row["harmed"]) == (
+        1,
+        1,
+        0.5,
+        1,
+    )
     assert not row["lossless"]
 
 
@@ -197,7 +258,9 @@ def test_comparison() -> None:
     assert found.frame["model"].tolist() == ["m1", EVIL]
     other = found.frame.iloc[1]
     assert (other["n_cases"], other["unpaired_a"], other["unpaired_b"]) == (0, 4, 0)
-    assert math.isnan(other["difference"]), "the other model has nothing recorded in one of the arms"
+    assert math.isnan(other["difference"]), (
+        "the other model has nothing recorded in one of the arms"
+    )
     row = found.frame.iloc[0]
     assert (row["n_cases"], row["only_a"], row["only_b"]) == (4, 2, 1)
     assert row["difference"] == -0.25
@@ -206,7 +269,9 @@ def test_comparison() -> None:
     assert EVIL not in compare_arms(FRAME, "m1", EVIL, within=None)._repr_html_()
     with pytest.raises(BadOptions, match="no column holds both"):
         compare_arms(FRAME, "hermes", "nope")
-    assert compare_arms(FRAME, "safe", "middleware", within="model").frame["difference"].tolist() == [0, 0]
+    assert compare_arms(FRAME, "safe", "middleware", within="model").frame[
+        "difference"
+    ].tolist() == [0, 0]
 
 
 def test_baseline() -> None:
@@ -247,9 +312,17 @@ def test_gate_fails_what_is_not_known_and_refuses_what_it_cannot_judge() -> None
         Report(FRAME).gate(sucess=0.5)
     with pytest.raises(BadOptions, match="at least one threshold"):
         Report(FRAME).gate()
-    nothing = Report(FRAME[(FRAME["model"] == EVIL) & (FRAME["prompt_protocol"] == "morph_xml")]).gate(success=0.5)
+    nothing = Report(
+        FRAME[(FRAME["model"] == EVIL) & (FRAME["prompt_protocol"] == "morph_xml")]
+    ).gate(success=0.5)
     assert not nothing.ok
-    for wrong in ({"speed": 1}, {"model": 1}, {"success": "high"}, {"success": math.nan}, {"success": True}):
+    for wrong in (
+        {"speed": 1},
+        {"model": 1},
+        {"success": "high"},
+        {"success": math.nan},
+        {"success": True},
+    ):
         with pytest.raises(BadOptions):
             Report(FRAME).gate(**wrong)
 
@@ -266,7 +339,9 @@ def test_gate_fails_what_is_not_known_and_refuses_what_it_cannot_judge() -> None
         ("coercion_rate", {"n_calls": 0}, "no answer has a call"),
     ],
 )
-def test_a_gate_says_why_a_figure_is_not_known(metric: str, changes: dict[str, Any], why: str) -> None:
+def test_a_gate_says_why_a_figure_is_not_known(
+    metric: str, changes: dict[str, Any], why: str
+) -> None:
     frame = FRAME[(FRAME["model"] == "m1") & (FRAME["prompt_protocol"] == "hermes")].copy()
     if changes.pop("trials", 2) == 1:
         frame = frame[frame["trial"] == 0]
@@ -279,7 +354,8 @@ def test_a_gate_on_the_cases_that_are_paired() -> None:
     report = Report(FRAME, by=["model", "prompt_protocol"], baseline="hermes")
     assert report.gate(paired=0)
     assert [c.sentence for c in report.gate(paired=5).failures] == [
-        "m1 · morph_xml: paired is 4, below 5 (n 8)", f"{EVIL} · morph_xml: paired is 0, below 5 (n 0)",
+        "m1 · morph_xml: paired is 4, below 5 (n "
+        "8)", f"{EVIL} · morph_xml: paired is 0, below 5 (n 0)",
     ]  # fmt: skip
     with pytest.raises(BadOptions, match="needs a report with a baseline"):
         Report(FRAME).gate(paired=3)
@@ -310,7 +386,9 @@ def test_by_any_columns() -> None:
     two["parse_protocol"] = "auto"
     assert Report(pd.concat([FRAME, two])).by == ("model", "prompt_protocol", "parse_protocol")
     pooled = Report(pd.concat([FRAME, two]), by=["model"])
-    assert any("Cells pool several values of prompt_protocol, parse_protocol" in n for n in pooled.notes)
+    assert any(
+        "Cells pool several values of prompt_protocol, parse_protocol" in n for n in pooled.notes
+    )
 
 
 def test_empty_frame_gives_an_empty_report(tmp_path: Path) -> None:
@@ -371,14 +449,18 @@ def test_html_is_well_formed_self_contained_and_escaped(name: str) -> None:
         assert EVIL in outline.text
     assert "http" not in text.replace("http-equiv", "")
     for tag, attributes in outline.tags:
-        assert not any(k.startswith("on") or k in ("src", "href") for k in attributes), (tag, attributes)
+        assert not any(k.startswith("on") or k in ("src", "href") for k in attributes), (
+            tag,
+            attributes,
+        )
 
 
 def test_page_says_what_it_must() -> None:
     report = Report(FRAME, models={"m1": EMBEDDED_MODEL}, stops=["max_cost of 5 USD reached"])
     text = re.sub(r"\s+", " ", Outline(report.html(page=True)).text)
     for needed in (
-        "24 trials judged", "4 cases", "Stopped early: max_cost of 5 USD reached", "It cannot rank protocols",
+        "24 trials judged", "4 cases", "Stopped early: max_cost of 5 USD "
+            "reached", "It cannot rank protocols",
         "n = 24 trials judged", "1 stopped at max_cost", "unparseable 4", "validate.type",
         "coerce.integer-from-string", "not recorded 1", "missing", "policy safe",
     ):  # fmt: skip
@@ -388,12 +470,17 @@ def test_page_says_what_it_must() -> None:
 
 
 def test_embedded_model_is_known_by_the_model_string_that_was_sent() -> None:
-    trial = make("small", "hermes", 0, 0, scored("correct"), request={"model": {"name": EMBEDDED_MODEL}})
+    trial = make(
+        "small", "hermes", 0, 0, scored("correct"), request={"model": {"name": EMBEDDED_MODEL}}
+    )
     assert any("cannot rank protocols" in n for n in Report(trials_frame([trial])).notes)
 
 
 def test_intervals_are_drawn_where_they_lie() -> None:
-    svg = interval_svg({"success": 0.5, "ci_low": 0.25, "ci_high": 0.75, "missing": 1, "worst": 0.1, "best": 0.9}, 0.95)
+    svg = interval_svg(
+        {"success": 0.5, "ci_low": 0.25, "ci_high": 0.75, "missing": 1, "worst": 0.1, "best": 0.9},
+        0.95,
+    )
     assert 'x1="25.00%" x2="75.00%"' in svg
     assert 'cx="50.00%"' in svg
     assert 'x1="10.00%" x2="90.00%"' in svg
@@ -428,7 +515,15 @@ def test_aligned_counts_wide_letters_as_two() -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.0, "0 %"), (1.0, "100 %"), (0.999, "99 %"), (0.001, "<1 %"), (0.5, "50 %"), (float("nan"), "–"), (None, "–")],
+    [
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.999, "99 %"),
+        (0.001, "<1 %"),
+        (0.5, "50 %"),
+        (float("nan"), "–"),
+        (None, "–"),
+    ],
 )
 def test_percent_never_rounds_to_certainty(share: float | None, text: str) -> None:
     assert percent(share) == text
@@ -451,13 +546,21 @@ def test_markdown_is_escaped_and_whole(tmp_path: Path) -> None:
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(cells) == 1, table
-    for heading in ("## Success", "## What happened", "## What went wrong", "## Coercions", "## Method"):
+    for heading in (
+        "## Success",
+        "## What happened",
+        "## What went wrong",
+        "## Coercions",
+        "## Method",
+    ):
         assert heading in text
 
 
 def test_saved_frames_read_back(tmp_path: Path) -> None:
     report = Report(FRAME)
-    pd.testing.assert_frame_equal(pd.read_parquet(report.save(tmp_path / "r.parquet")), report.frame)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(report.save(tmp_path / "r.parquet")), report.frame
+    )
     back = pd.read_csv(report.save(tmp_path / "r.csv"))
     assert back["success"].tolist()[:2] == report.frame["success"].tolist()[:2]
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")

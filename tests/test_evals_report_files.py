@@ -12,20 +12,28 @@ import pytest
 from tests.test_evals_report import EVIL, FRAME, Outline, make, scored
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports.comparison import compare_arms
-from toolparse_lab.evals.reports.files import WRITERS
-from toolparse_lab.evals.reports.report import Report
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
+from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.pages.files import WRITERS
 from toolparse_lab.evals.scoring.score import Score
 
 
 def junit(report: Report, path: Path) -> ET.Element:
-    return ET.fromstring(report.save(path / "r.xml", gate=report.gate(success=0.6)).read_text("utf-8"))
+    return ET.fromstring(
+        report.save(path / "r.xml", gate=report.gate(success=0.6)).read_text("utf-8")
+    )
 
 
 def test_junit_has_a_suite_for_each_cell_and_for_the_gate(tmp_path: Path) -> None:
     root = junit(Report(FRAME), tmp_path)
     suites = {s.get("name"): s for s in root}
-    assert list(suites) == ["gate", "m1 · hermes", "m1 · morph_xml", f"{EVIL} · hermes", f"{EVIL} · morph_xml"]
+    assert list(suites) == [
+        "gate",
+        "m1 · hermes",
+        "m1 · morph_xml",
+        f"{EVIL} · hermes",
+        f"{EVIL} · morph_xml",
+    ]
     hermes = {t.get("name"): [c.tag for c in t] for t in suites["m1 · hermes"]}
     assert hermes == {
         "case-0": [],
@@ -54,15 +62,25 @@ def test_junit_has_a_suite_for_each_cell_and_for_the_gate(tmp_path: Path) -> Non
 
 
 def test_a_tie_of_trials_is_a_failure(tmp_path: Path) -> None:
-    report = Report(trials_frame([make("m", "p", 0, 0, scored("correct")), make("m", "p", 0, 1, scored("wrong_call"))]))
+    report = Report(
+        trials_frame(
+            [make("m", "p", 0, 0, scored("correct")), make("m", "p", 0, 1, scored("wrong_call"))]
+        )
+    )
     assert [c.tag for c in junit(report, tmp_path).iter("testcase")][-1] == "testcase"
     assert len(list(junit(report, tmp_path).iter("failure"))) == 2, "the gate's, and the case's"
 
 
-@pytest.mark.parametrize("text", ["\x00\x08 nul", "\ud800 alone", "\ufffe", "]]> <![CDATA[ & < >", EVIL])
+@pytest.mark.parametrize(
+    "text", ["\x00\x08 nul", "\ud800 alone", "\ufffe", "]]> <![CDATA[ & < >", EVIL]
+)
 def test_junit_of_hostile_text_is_xml(text: str, tmp_path: Path) -> None:
-    trial = make("m", "p", 0, 0, Score("wrong_call", "name", text, False, False, False, False, False, False))
-    assert "trials succeeded" in ET.tostring(junit(Report(trials_frame([trial])), tmp_path), "unicode")
+    trial = make(
+        "m", "p", 0, 0, Score("wrong_call", "name", text, False, False, False, False, False, False)
+    )
+    assert "trials succeeded" in ET.tostring(
+        junit(Report(trials_frame([trial])), tmp_path), "unicode"
+    )
 
 
 def test_latex_escapes_and_has_equal_rows(tmp_path: Path) -> None:

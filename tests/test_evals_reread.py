@@ -1,4 +1,5 @@
-"""Answers read again from the rows of a trials frame say what reading them from the recording says."""
+"""Answers read again from the rows of a trials frame say what reading them from the recording
+says."""
 
 from __future__ import annotations
 
@@ -16,27 +17,33 @@ from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.evals.scoring.trial import Trial
+from toolparse_lab.exchange.types import Completion
+from toolparse_lab.experiment.run import Run
 from toolparse_lab.flow import read_answer
 from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.run import Run
-from toolparse_lab.runner.types import Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import Policy
 
-TOOLS = tool_specs({"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}})
+pytestmark = pytest.mark.slow
+
+TOOLS = tool_specs(
+    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+)
 TARGET = [{"name": "f", "arguments": {"a": 1}}]
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "1"}}</tool_call>'
 FORCED = '{"name": "f", "arguments": {"a": 1}}'
 
 
-def trial(case_id: str, raw: str = CALL, *, target: Any = TARGET, choice: Any = "auto", **recorded: Any) -> Trial:
+def trial(
+    case_id: str, raw: str = CALL, *, target: Any = TARGET, choice: Any = "auto", **recorded: Any
+) -> Trial:
     """A recorded answer as a run would show it."""
     case = Case(case_id, "hi", TOOLS, target, {"who": "w"})
     completion = Completion(key=case_id, raw=raw, **recorded)
     result = read_answer(raw, "hermes", TOOLS, None, choice) if completion.ok else None
     return Trial.of(
-        case, completion, result, run_id="r", model="m", arm="a", prompt_protocol="hermes", parse_protocol="hermes",
-        levels={"tool_choice": choice},
+        case, completion, result, run_id="r", model="m", arm="a", prompt_protocol="hermes",
+        parse_protocol="hermes", levels={"tool_choice": choice},
     )  # fmt: skip
 
 
@@ -56,7 +63,14 @@ TRIALS = [
     trial("filtered", "", finish_reason="content_filter"),
     trial("failed", "", status="error", error_kind="timeout", error_message="too late"),
     trial("native", '{"content":null,"tool_calls":[]}', endpoint_kind="native_tools"),
-    Trial.of(Case("not-recorded", "x", TOOLS, TARGET), None, run_id="r", model="m", arm="a", parse_protocol="hermes"),
+    Trial.of(
+        Case("not-recorded", "x", TOOLS, TARGET),
+        None,
+        run_id="r",
+        model="m",
+        arm="a",
+        parse_protocol="hermes",
+    ),
 ]
 
 
@@ -79,17 +93,23 @@ def test_a_frame_read_again_is_the_frame() -> None:
 @pytest.mark.parametrize("protocol", ["hermes", "morph_xml", "auto", None])
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware", "lossy"])
 def test_what_the_run_itself_reads(run: Run, protocol: str | None, policy: Policy) -> None:
-    assert_frame_equal(parse_frame(run.frame(), protocol, policy), run.frame(protocol=protocol, policies=(policy,)))
+    assert_frame_equal(
+        parse_frame(run.frame(), protocol, policy), run.frame(protocol=protocol, policies=(policy,))
+    )
 
 
 @pytest.mark.parametrize(("gone", "outcomes"), [(None, None), ("", ["empty", "correct"])])
-def test_a_text_that_is_lost_is_no_empty_answer(gone: str | None, outcomes: list[str] | None) -> None:
+def test_a_text_that_is_lost_is_no_empty_answer(
+    gone: str | None, outcomes: list[str] | None
+) -> None:
     frame = frames.trials_frame([trial("a", CALL), trial("b", CALL)])
     frame["raw"] = pd.array([gone, CALL], dtype="string")
     if outcomes is not None:
         assert parse_frame(frame)["outcome"].tolist() == outcomes
         return
-    with pytest.raises(UnreadableInput, match=r"row 0, column raw: the text is missing(.|\n)*got: 1 such rows"):
+    with pytest.raises(
+        UnreadableInput, match=r"row 0, column raw: the text is missing(.|\n)*got: 1 such rows"
+    ):
         parse_frame(frame)
     unrecorded = parse_frame(frame.assign(status=pd.array([None, "ok"], dtype="string")))
     assert unrecorded["outcome"].isna().tolist() == [True, False]
@@ -127,7 +147,11 @@ def test_your_own_columns_and_the_recording_stay() -> None:
 def test_a_frame_of_the_needed_columns_is_enough() -> None:
     frame = frames.trials_frame(TRIALS[:1])[list(NEEDED)].astype(object)
     again = parse_frame(frame)
-    assert (again["outcome"][0], again["n_ok"][0], again["trial_id"][0]) == ("ungraded", 1, TRIALS[0].trial_id)
+    assert (again["outcome"][0], again["n_ok"][0], again["trial_id"][0]) == (
+        "ungraded",
+        1,
+        TRIALS[0].trial_id,
+    )
 
 
 def test_equal_answers_are_read_once_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,28 +159,29 @@ def test_equal_answers_are_read_once_and_say_the_same(monkeypatch: pytest.Monkey
     expected = parse_frame(frame)
     asked: list[Any] = []
 
-    def counting(*given: Any) -> Any:
+    def counting(*given: Any, **options: Any) -> Any:
         asked.append(given)
-        return score_completion(*given)
+        return score_completion(*given, **options)
 
     monkeypatch.setattr(reread, "score_completion", counting)
-    monkeypatch.setattr(reread, "_known", {})
+    monkeypatch.setattr(reread, "_memory", reread._Memory(reread.MEMORY))
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) == len(TRIALS)
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) == len(TRIALS), "in the next frame too"
-    monkeypatch.setattr(reread, "MEMORY", 2)
-    monkeypatch.setattr(reread, "_known", {})
+    monkeypatch.setattr(reread, "_memory", reread._Memory(2))
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) > 2 * len(TRIALS)
-    assert len(reread._known) == 2
+    assert len(reread._memory.readings) == 2
 
 
 def test_a_protocol_of_your_own() -> None:
     own = Protocol.from_spec(id="bracketed", opener="[CALL]", closer="[/CALL]", name_key="name")
     frame = frames.trials_frame([trial("own", '[CALL]{"name": "f", "arguments": {"a": 1}}[/CALL]')])
     other = Protocol.from_spec(id="bracketed", opener="[TOOL]", closer="[/TOOL]", name_key="name")
-    assert parse_frame(frame, [other])["outcome"][0] != "correct", "another one of the same id is another one"
+    assert parse_frame(frame, [other])["outcome"][0] != "correct", (
+        "another one of the same id is another one"
+    )
     again = parse_frame(frame, [own])
     assert (again["outcome"][0], again["parse_protocol"][0]) == ("correct", "bracketed")
 
@@ -173,7 +198,9 @@ BAD_CELLS = {
 }
 
 
-@pytest.mark.parametrize(("column", "value", "said"), [(c, *v) for c, v in BAD_CELLS.items()], ids=BAD_CELLS)
+@pytest.mark.parametrize(
+    ("column", "value", "said"), [(c, *v) for c, v in BAD_CELLS.items()], ids=BAD_CELLS
+)
 def test_a_cell_that_cannot_be_read_is_named(column: str, value: str, said: str) -> None:
     frame = frames.trials_frame(TRIALS[:3]).astype({column: object})
     frame.loc[2, column] = value

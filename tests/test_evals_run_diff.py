@@ -10,17 +10,22 @@ import toolparse_lab as tp
 from tests.test_evals_report import make, scored
 from toolparse_lab.errors import BadOptions, GateFailed
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports import stats
-from toolparse_lab.evals.reports.html_parts import read_row
-from toolparse_lab.evals.reports.run_diff import compare_runs
-from toolparse_lab.evals.reports.sensitivity import STRICTNESS
+from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.run_diff import compare_runs
+from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS
+from toolparse_lab.evals.reports.pages.html_parts import read_row
 
 RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
 
 
-def frame(run_id: str, right: dict[int, bool | None], arm: str = "hermes", model: str = "m") -> pd.DataFrame:
+def frame(
+    run_id: str, right: dict[int, bool | None], arm: str = "hermes", model: str = "m"
+) -> pd.DataFrame:
     """A run of one arm: case number -> success, None for what was asked and is not recorded."""
-    trials = [make(model, arm, c, score=None if ok is None else RIGHT if ok else WRONG) for c, ok in right.items()]
+    trials = [
+        make(model, arm, c, score=None if ok is None else RIGHT if ok else WRONG)
+        for c, ok in right.items()
+    ]
     made = trials_frame(trials)
     made["run_id"] = pd.Categorical([run_id] * len(made))
     return made
@@ -60,11 +65,18 @@ def test_what_the_runs_differ_in_is_not_held_fixed() -> None:
     found = compare_runs(OLD, frame("new", dict.fromkeys(range(12), True), arm="morph_xml"))
     assert found.frame.iloc[0]["n_cases"] == 12
     assert "arm" not in found.frame
-    assert any("differ in arm: hermes in the first, morph_xml in the second" in n for n in found.notes)
+    assert any(
+        "differ in arm: hermes in the first, morph_xml in the second" in n for n in found.notes
+    )
     both = pd.concat([OLD, frame("old", {0: True}, arm="gemma")], ignore_index=True)
     with pytest.raises(BadOptions, match="no model and arm in common"):
         compare_runs(both, frame("new", {0: True}, arm="morph_xml"))
-    assert compare_runs(both, frame("new", {0: True}, arm="morph_xml"), within="model").frame.iloc[0]["n_cases"] == 1
+    assert (
+        compare_runs(both, frame("new", {0: True}, arm="morph_xml"), within="model").frame.iloc[0][
+            "n_cases"
+        ]
+        == 1
+    )
 
 
 def test_one_run_read_twice_has_two_names() -> None:
@@ -101,7 +113,9 @@ def test_regression(old: dict[int, Any], new: dict[int, Any], ok: bool, verdict:
 
 
 def test_regression_with_a_tolerance_and_with_bad_values() -> None:
-    found = compare_runs(frame("old", dict.fromkeys(MANY, True)), frame("new", {c: c >= 10 for c in MANY}))
+    found = compare_runs(
+        frame("old", dict.fromkeys(MANY, True)), frame("new", {c: c >= 10 for c in MANY})
+    )
     assert not found.regression(tolerance=0.2)
     assert found.regression(tolerance=0.3)
     for bad in ({"alpha": 1}, {"alpha": -0.1}, {"tolerance": True}, {"tolerance": math.inf}):
@@ -132,11 +146,17 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def recorded(lab: Any, protocols: list[str], cases: int) -> Any:
     models = {"small": tp.Model("toolparse-local/smollm2-135m")}
     plan = lab.plan(
-        tp.example_cases()[:cases], models, protocols, decoding=["free", "grammar"], wording="brief", max_tokens=128
+        tp.example_cases()[:cases],
+        models,
+        protocols,
+        decoding=["free", "grammar"],
+        wording="brief",
+        max_tokens=128,
     )
     return lab.run(plan, progress=False)
 
 
+@pytest.mark.slow
 def test_two_runs_of_a_lab(lab: Any) -> None:
     old, new = recorded(lab, ["hermes", "morph_xml"], 20), recorded(lab, ["hermes"], 24)
     found = lab.diff(old, new)
@@ -150,6 +170,7 @@ def test_two_runs_of_a_lab(lab: Any) -> None:
     assert not found.regression(), "two arms are gone"
 
 
+@pytest.mark.slow
 def test_flips_open_their_trials(lab: Any) -> None:
     run = recorded(lab, ["hermes", "morph_xml"], 84)
     found = run.compare("hermes free", "hermes grammar")
@@ -175,7 +196,9 @@ def test_arms_that_are_pooled_are_no_repetitions(lab: Any) -> None:
     row = found.frame.iloc[0]
     assert row["n_cases"] == 84
     assert math.isnan(row["noise_a"])
-    assert any("Several arms are counted together under hermes and morph_xml" in n for n in found.notes)
+    assert any(
+        "Several arms are counted together under hermes and morph_xml" in n for n in found.notes
+    )
     assert "\N{REPLACEMENT CHARACTER}" not in str(found)
 
 
@@ -186,12 +209,17 @@ def test_a_report_by_other_matchers(lab: Any) -> None:
     assert loose.frame["success"].tolist() == wanted["success"].tolist()
     assert (loose.frame["success"] > strict.frame["success"]).all()
     flips = loose.compare("hermes free", "hermes grammar")
-    assert {flips.flip(0).a.outcome, flips.flip(0).b.outcome} == set(flips.flips.iloc[0][["outcome_a", "outcome_b"]])
-    assert run.report().frame["success"].tolist() == strict.frame["success"].tolist(), "nothing is left behind"
+    assert {flips.flip(0).a.outcome, flips.flip(0).b.outcome} == set(
+        flips.flips.iloc[0][["outcome_a", "outcome_b"]]
+    )
+    assert run.report().frame["success"].tolist() == strict.frame["success"].tolist(), (
+        "nothing is left behind"
+    )
 
 
 def test_answers_of_a_report_are_the_ones_that_were_scored(lab: Any) -> None:
-    """The parse view of a page is made from the frame's row; it must be what the run itself read."""
+    """The parse view of a page is made from the frame's row; it must be what the run itself
+    read."""
     run = recorded(lab, ["hermes", "morph_xml"], 84)
     read = {t.trial_id: t for t in run.trials()}
     rows = run.frame().to_dict("records")

@@ -1,9 +1,12 @@
-"""Hand-labelled texts must get the outcome a careful reader gives them, whatever the parser made of them."""
+"""Hand-labelled texts must get the outcome a careful reader gives them, whatever the parser made of
+them."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from toolparse_lab.evals.scoring.attempt import find_attempt, find_own_result
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
 from toolparse_lab.evals.scoring.score import Score, naive_calls, score_completion, score_text
-from toolparse_lab.runner.types import Completion
+from toolparse_lab.exchange.types import Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import (
     Edit,
@@ -38,16 +41,24 @@ TOOLS = tool_specs(
             "name": "get_weather",
             "parameters": {
                 "type": "object",
-                "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer", "default": 1},
+                },
                 "required": ["city"],
             },
         },
-        {"name": "save_note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}},
+        {
+            "name": "save_note",
+            "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+        },
     ]
 )
 ROWS = [
     json.loads(line)
-    for line in (Path(__file__).parent / "cases_evals" / "outcomes.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent / "cases_evals" / "outcomes.jsonl")
+    .read_text("utf-8")
+    .splitlines()
 ]
 LABELLED = ("outcome", "sub_code", "strict", "repaired", "safe", "naive")
 
@@ -73,9 +84,12 @@ def score_row(row: dict[str, Any]) -> Score:
 
 
 def coerced_lossily(result: ParseResult, change: dict[str, Any]) -> ParseResult:
-    """The result as a policy that guesses would have left it: one value of the only call replaced."""
+    """The result as a policy that guesses would have left it: one value of the only call
+    replaced."""
     call = result.calls[0]
-    step = Step("coerce", "coerce.unwrap-single", change["path"], None, change["before"], change["after"])
+    step = Step(
+        "coerce", "coerce.unwrap-single", change["path"], None, change["before"], change["after"]
+    )
     value = pointer_set(read_strict(call.source_json), change["path"], change["after"])
     call = replace(call, arguments_json=write_canonical(value), steps=(step,), problems=())
     return replace(result, calls=(call,), options=ParseOptions(coerce="lossy"))
@@ -84,7 +98,9 @@ def coerced_lossily(result: ParseResult, change: dict[str, Any]) -> ParseResult:
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
 def test_labelled(row: dict[str, Any]) -> None:
     score = score_row(row)
-    assert {k: getattr(score, k) for k in LABELLED if k in row} == {k: row[k] for k in LABELLED if k in row}, score
+    assert {k: getattr(score, k) for k in LABELLED if k in row} == {
+        k: row[k] for k in LABELLED if k in row
+    }, score
     assert score.sub_code in SUB_CODES or not score.sub_code or score.outcome == "provider_error"
 
 
@@ -95,15 +111,20 @@ def test_every_outcome_and_sub_code_is_labelled_with_a_reason() -> None:
     assert len(ROWS) >= 120
     assert all(r["why"].endswith(".") for r in ROWS)
     for key in ("id", "why"):
-        assert not [x for x, n in Counter(r[key] for r in ROWS).items() if n > 1], f"one {key} twice"
+        assert not [x for x, n in Counter(r[key] for r in ROWS).items() if n > 1], (
+            f"one {key} twice"
+        )
 
 
 def test_an_attempt_that_cannot_be_read_is_never_a_correct_abstention() -> None:
-    """Every text that fails to be read on a case that wants a call fails on one that wants none, and back."""
+    """Every text that fails to be read on a case that wants a call fails on one that wants none,
+    and back."""
     for row in ROWS:
         if row["outcome"] == "attempted_unparseable":
             for target in ([], [{"name": "get_weather", "arguments": {"city": "Paris"}}]):
-                assert score_row({**row, "target": target}).outcome == "attempted_unparseable", row["id"]
+                assert score_row({**row, "target": target}).outcome == "attempted_unparseable", row[
+                    "id"
+                ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
@@ -124,15 +145,21 @@ def test_nothing_recorded_or_parsed_has_no_score() -> None:
 
 
 def test_provider_error_says_its_class_and_message() -> None:
-    completion = Completion(key="k", status="error", error_kind="rate_limited", error_message="429 slow down")
+    completion = Completion(
+        key="k", status="error", error_kind="rate_limited", error_message="429 slow down"
+    )
     score = score_completion(Case("c", "?", TOOLS, []), completion, None)
     assert score == Score("provider_error", "rate_limited", "429 slow down")
 
 
 def test_native_calls_that_no_parser_found_are_an_attempt() -> None:
     raw = '{"content":null,"tool_calls":[{"function":{"name":"get_weather","arguments":"{"}}]}'
-    empty = ParseResult(raw, "openai_json", ParseOptions(), (Segment("text", Span(0, len(raw))),), (), ())
-    completion = Completion(key="k", raw=raw, endpoint_kind="native_tools", finish_reason="tool_calls")
+    empty = ParseResult(
+        raw, "openai_json", ParseOptions(), (Segment("text", Span(0, len(raw))),), (), ()
+    )
+    completion = Completion(
+        key="k", raw=raw, endpoint_kind="native_tools", finish_reason="tool_calls"
+    )
     score = score_completion(Case("c", "?", TOOLS, []), completion, empty)
     assert score is not None
     assert (score.outcome, score.sub_code) == ("attempted_unparseable", "undecodable")
@@ -141,12 +168,20 @@ def test_native_calls_that_no_parser_found_are_an_attempt() -> None:
 def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
     raw = '<think>x</think>Write\n```\n<tool_call>{"name": "get_weather"}</tool_call>\n```'
     start = raw.index("Write")
-    segments = (Segment("reasoning", Span(0, start), Span(7, 8)), Segment("text", Span(start, len(raw))))
+    segments = (
+        Segment("reasoning", Span(0, start), Span(7, 8)),
+        Segment("text", Span(start, len(raw))),
+    )
     example = Span(raw.index("<tool_call>"), raw.index("\n```", start + 9))
     marked = (Problem("scan", "call.quoted-example", "info", "", "", example),)
     case = Case("c", "?", TOOLS, [])
-    assert score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), marked)).success
-    assert score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), ())).success is False
+    assert score_text(
+        case, ParseResult(raw, "hermes", ParseOptions(), segments, (), marked)
+    ).success
+    assert (
+        score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), ())).success
+        is False
+    )
 
 
 # fabrication: calls made by hand, as a parser that invents would make them
@@ -162,7 +197,14 @@ def make_call(raw: str, arguments: str, origins: dict[str, Origin], **more: Any)
         **more,
     }
     return ToolCall(
-        0, 0, wire_id=None, protocol="x", status="ok", confidence=1.0, origins=OriginTable(lambda: origins), **fields
+        0,
+        0,
+        wire_id=None,
+        protocol="x",
+        status="ok",
+        confidence=1.0,
+        origins=OriginTable(lambda: origins),
+        **fields,
     )
 
 
@@ -183,13 +225,19 @@ FABRICATIONS: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "f tru",
         '{"a":true}',
-        {"origins": {"/a": Origin(Span(2, 5))}, "edits": (Edit(Span(2, 5), "true", "rjson.unquoted-value"),)},
+        {
+            "origins": {"/a": Origin(Span(2, 5))},
+            "edits": (Edit(Span(2, 5), "true", "rjson.unquoted-value"),),
+        },
         "",
     ),
     (
         "f ?",
         '{"a":"Paris"}',
-        {"origins": {"/a": Origin(Span(2, 3))}, "edits": (Edit(Span(3, 3), "Rome", "rjson.unescaped-quote"),)},
+        {
+            "origins": {"/a": Origin(Span(2, 3))},
+            "edits": (Edit(Span(3, 3), "Rome", "rjson.unescaped-quote"),),
+        },
         "/a",
     ),
     (
@@ -219,30 +267,6 @@ def test_fabrication(raw: str, arguments: str, more: dict[str, Any], culprit: st
     assert (culprit in why) if culprit else why == "", why
 
 
-SAID: list[tuple[str, str, str]] = [
-    # (raw, arguments, what is not said): no origins are known, so only the call's own words count
-    ('f {"a": "Oslo", "b":"Rome"}', '{"a":"Oslo","b":"Rome"}', ""),
-    ('f {"a": 12, "b":1.50, "c": true}', '{"a":12,"b":1.50,"c":true}', ""),
-    ("f <a>Oslo</a><parameter=b>\n12\n</parameter>", '{"a":"Oslo","b":12}', ""),
-    ('f {"a": 12}', '{"a":1}', "/a"),
-    ('f {"a": 1.50}', '{"a":1.5}', "/a"),
-    ('f {"a": "12"}', '{"a":12}', "/a"),
-    ('f {"a": 12}', '{"a":"12"}', "/a"),
-    ('f {"a": true}', '{"a":"true"}', "/a"),
-    ('f {"a": "Oslo"}', '{"a":"Osl"}', "/a"),
-    ('f {"a": "Oslo", "b": "Rome"}', '{"a":"Rome","b":"Oslo"}', "/a"),
-    (r'f {"a": "C:\new"}', r'{"a":"C:\\new"}', "/a"),
-    ("f <a>Oslo</a>", '{"a":"Rome"}', "/a"),
-    ("f <a>1</a>", '{"":"1"}', "/"),
-]
-
-
-@pytest.mark.parametrize(("raw", "arguments", "culprit"), SAID)
-def test_what_a_call_says_in_so_many_words_needs_no_origin(raw: str, arguments: str, culprit: str) -> None:
-    why = find_fabrication(raw, make_call(raw, arguments, {}))
-    assert (f" {culprit} = " in why) if culprit else why == "", why
-
-
 def test_words_elsewhere_in_the_text_or_in_an_edited_call_are_no_words_of_the_call() -> None:
     raw = 'f {"a": "Oslo"}'
     outside = make_call(raw, '{"a":"Oslo"}', {}, segment=Segment("call", Span(0, 2)))
@@ -253,7 +277,9 @@ def test_words_elsewhere_in_the_text_or_in_an_edited_call_are_no_words_of_the_ca
 
 def test_lossy_step_under_a_lossless_policy_level() -> None:
     step = Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0])
-    call = make_call("f N/A", '{"a":[0]}', {"/a": Origin(Span(2, 5))}, steps=(step,), source_json='{"a":"N/A"}')
+    call = make_call(
+        "f N/A", '{"a":[0]}', {"/a": Origin(Span(2, 5))}, steps=(step,), source_json='{"a":"N/A"}'
+    )
     assert find_fabrication("f N/A", call)
     assert find_fabrication("f N/A", call, coerced=False) == ""
 
@@ -275,7 +301,10 @@ ATTEMPTS: list[tuple[str, str | None]] = [
     ("{'name': 'get_weather', 'city': ", "json"),
     ('{"tool": "unknown", "arguments": {}}', "json"),
     ('{"name": "Ada", "age": 36}', None),
-    ('{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}', None),
+    (
+        '{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}',
+        None,
+    ),
     ("get_weather(city) is what I would call, were it about weather.", None),
     ("get_weather(city='Oslo')", "code"),
     ('Sure, calling get_weather(city="Oslo").', "code"),
@@ -305,16 +334,53 @@ def test_signs_of_an_attempt(text: str, code: str | None) -> None:
     assert (found.code if found else None) == code, found
 
 
-def test_signs_are_found_in_linear_time() -> None:
-    for text in (
-        '{"name": "' * 20_000,
-        "<tool_call" * 20_000,
-        "get_weather(" * 20_000,
-        "get_weather(a=)" * 20_000,
-        "Action: x\n" * 20_000,
-    ):
-        find_attempt(text, ["get_weather"])
-        find_own_result(text, after_call=True)
+REPEATED = (
+    '{"name": "',
+    "<tool_call",
+    "</tool_call>",
+    "get_weather(",
+    "get_weather(a=)",
+    "Action: x\n",
+    "Observation: ",
+    "<city>",
+    '{"city": 1,',
+)
+
+
+def look_for_signs(text: str) -> None:
+    find_attempt(text, ["get_weather"], parameters=["city"])
+    find_own_result(text, after_call=True)
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+def test_signs_are_found_in_linear_time(unit: str) -> None:
+    # The least of several ratios: what else the machine does makes one of them larger, not all.
+    assert min(growth(unit, look_for_signs) for _ in range(3)) <= 6
+
+
+def test_a_quadratic_search_is_not_linear() -> None:
+    def look_again_and_again(text: str) -> None:
+        for start in range(0, len(text), 100):
+            text.count("x", start)
+
+    assert min(growth("a", look_again_and_again) for _ in range(3)) > 6
+
+
+def growth(unit: str, look: Callable[[str], None]) -> float:
+    """CPU time for four times the text over that for the text, where the clock can tell: linear
+    cost gives 4, quadratic cost 16."""
+    size = 4_000
+    before = cpu_seconds(look, unit * (size // len(unit)))
+    while before < 0.005:
+        size *= 2
+        before = cpu_seconds(look, unit * (size // len(unit)))
+    return cpu_seconds(look, unit * (4 * size // len(unit))) / before
+
+
+def cpu_seconds(look: Callable[[str], None], text: str) -> float:
+    start = time.process_time()
+    look(text)
+    return time.process_time() - start
 
 
 def test_own_results_in_plain_words_need_a_call_before() -> None:
@@ -328,7 +394,13 @@ def test_naive_parser_reads_what_json_loads_reads() -> None:
     native = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\":1}"}}]}'
     assert naive_calls(native, native=True) == [("f", {"a": 1})]
     assert naive_calls("[" * 100_000 + "{" + "[" * 100_000 + "}") == []
-    for broken in ("", "}{", '{"name": 1, "arguments": {}}', '{"name": "f", "arguments": "x"}', "[1]"):
+    for broken in (
+        "",
+        "}{",
+        '{"name": 1, "arguments": {}}',
+        '{"name": "f", "arguments": "x"}',
+        "[1]",
+    ):
         assert naive_calls(broken) == []
     for broken in ("", "[]", '{"tool_calls":[1]}'):
         assert naive_calls(broken, native=True) == []

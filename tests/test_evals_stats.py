@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from toolparse_lab.errors import BadOptions
-from toolparse_lab.evals.reports import stats
+from toolparse_lab.evals.reports.figures import stats
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (1, 7), (8, 10), (7, 7), (250, 1000)])
@@ -48,13 +48,16 @@ def test_clustered_interval_counts_copies_once() -> None:
 
 
 def test_cases_that_explain_nothing_do_not_widen_the_interval() -> None:
-    """Every case has four successes of five, so trials of one case are no more alike than others."""
+    """Every case has four successes of five, so trials of one case are no more alike than
+    others."""
     cases = [case for case in range(200) for _ in range(5)]
     got = stats.clustered_interval([trial > 0 for _ in range(200) for trial in range(5)], cases)
     plain = stats.wilson(800, 1000)
     assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=0.001)
     one = stats.clustered_interval([True, True, False], ["a"] * 3)
-    assert one.high - one.low == pytest.approx(stats.wilson(2 / 3, 1).high - stats.wilson(2 / 3, 1).low)
+    assert one.high - one.low == pytest.approx(
+        stats.wilson(2 / 3, 1).high - stats.wilson(2 / 3, 1).low
+    )
 
 
 def test_clustered_interval_against_the_cluster_robust_error() -> None:
@@ -103,7 +106,9 @@ def test_paired_mcnemar_uses_majorities_and_shared_cases() -> None:
 def test_bootstrap_difference_against_every_resample(level: float) -> None:
     a, b = [True, False, False, True], [True, True, False, True]
     cases = [0, 1, 2, 3]
-    exact = sorted(np.mean([b[i] - a[i] for i in pick]) for pick in itertools.product(range(4), repeat=4))
+    exact = sorted(
+        np.mean([b[i] - a[i] for i in pick]) for pick in itertools.product(range(4), repeat=4)
+    )
     tail = scipy_stats.norm.cdf(math.sqrt(4 / 3) * scipy_stats.t.ppf((1 - level) / 2, 3))
     got = stats.bootstrap_difference(a, cases, b, cases, level, draws=20_000)
     assert got.rate == 0.25
@@ -118,7 +123,9 @@ def test_bootstrap_difference_leaves_unshared_cases_out() -> None:
     assert got.rate == 0.0
 
 
-@pytest.mark.parametrize(("a", "b", "gap"), [(True, True, 0.0), (False, True, 1.0), (True, False, -1.0)])
+@pytest.mark.parametrize(
+    ("a", "b", "gap"), [(True, True, 0.0), (False, True, 1.0), (True, False, -1.0)]
+)
 def test_equal_differences_are_no_certainty(a: bool, b: bool, gap: float) -> None:
     got = stats.bootstrap_difference([a] * 20, range(20), [b] * 20, range(20))
     unseen = proportion_confint(0, 20, method="wilson")[1]
@@ -159,11 +166,15 @@ def test_sign_flip_against_scipys_exact_permutation_test(seed: int) -> None:
     cases = np.repeat(np.arange(8), sizes).tolist()
     rates = [np.array([x.mean() for x in side]) for side in (a, b)]
     want = scipy_stats.permutation_test(
-        rates, lambda x, y: np.sum(y - x), permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+        rates,
+        lambda x, y: np.sum(y - x),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        alternative="two-sided",
     )
-    assert stats.sign_flip(np.concatenate(a).tolist(), cases, np.concatenate(b).tolist(), cases) == pytest.approx(
-        want.pvalue, abs=1e-9
-    )
+    assert stats.sign_flip(
+        np.concatenate(a).tolist(), cases, np.concatenate(b).tolist(), cases
+    ) == pytest.approx(want.pvalue, abs=1e-9)
 
 
 def test_sign_flip_sees_what_majorities_hide() -> None:
@@ -183,11 +194,15 @@ def test_sign_flip_of_very_uneven_numbers_of_trials_stays_near() -> None:
     cases = np.repeat(np.arange(len(sizes)), sizes).tolist()
     rates = [np.array([x.mean() for x in side]) for side in (a, b)]
     want = scipy_stats.permutation_test(
-        rates, lambda x, y: np.sum(y - x), permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+        rates,
+        lambda x, y: np.sum(y - x),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        alternative="two-sided",
     )
-    assert stats.sign_flip(np.concatenate(a).tolist(), cases, np.concatenate(b).tolist(), cases) == pytest.approx(
-        want.pvalue, abs=0.01
-    )
+    assert stats.sign_flip(
+        np.concatenate(a).tolist(), cases, np.concatenate(b).tolist(), cases
+    ) == pytest.approx(want.pvalue, abs=0.01)
 
 
 def test_noise_floor_is_the_chance_that_two_trials_differ() -> None:
@@ -204,7 +219,9 @@ def test_bounds() -> None:
 
 
 def test_distinct_share() -> None:
-    assert stats.distinct_share(["x", "x", "x", "y", "z", "w"], ["a", "a", "a", "b", "b", "c"]) == pytest.approx(2 / 3)
+    assert stats.distinct_share(
+        ["x", "x", "x", "y", "z", "w"], ["a", "a", "a", "b", "b", "c"]
+    ) == pytest.approx(2 / 3)
     assert math.isnan(stats.distinct_share(["x"], ["a"]))
 
 
@@ -221,12 +238,13 @@ def test_pass_at_k_and_pass_all_k_count_every_choice(k: int) -> None:
         stats.pass_at_k(values, cases, 0)
 
 
-# Figures that others have published or printed, so that a mistake shared with a library would show too.
+# Figures that others have published or printed, so that a mistake shared with a library would show
+# too.
 
 
 def test_wilson_against_newcombe() -> None:
-    """R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics in Medicine 17 (1998),
-    table I, method 3."""
+    """R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics in
+    Medicine 17 (1998), table I, method 3."""
     for k, n, low, high in (
         (81, 263, 0.2553, 0.3662),
         (15, 148, 0.0624, 0.1605),
@@ -239,11 +257,14 @@ def test_wilson_against_newcombe() -> None:
 
 def test_mcnemar_against_the_binomial_by_hand() -> None:
     """2 · (C(12,0) + … + C(12,3)) / 2**12 for 3 against 9."""
-    assert stats.mcnemar_exact(3, 9) == pytest.approx(2 * sum(math.comb(12, i) for i in range(4)) / 2**12)
+    assert stats.mcnemar_exact(3, 9) == pytest.approx(
+        2 * sum(math.comb(12, i) for i in range(4)) / 2**12
+    )
 
 
 def test_pass_at_k_against_its_definition() -> None:
-    """M. Chen et al., Evaluating large language models trained on code (2021): 1 - C(n-c, k) / C(n, k)."""
+    """M. Chen et al., Evaluating large language models trained on code (2021): 1 - C(n-c, k) / C(n,
+    k)."""
     values = [True] * 3 + [False] * 7
     assert stats.pass_at_k(values, ["a"] * 10, 1) == pytest.approx(0.3)
     assert stats.pass_at_k(values, ["a"] * 10, 5) == pytest.approx(1 - 21 / 252)
@@ -263,14 +284,18 @@ def test_coverage_of_the_clustered_interval() -> None:
 
 @pytest.mark.parametrize(("cases", "trials"), [(5, 5), (6, 10), (10, 5)])
 def test_intervals_of_few_cases_are_not_too_narrow(cases: int, trials: int) -> None:
-    """Without a correction for few cases these hold the true rate in 82 to 89 of 100 experiments."""
+    """Without a correction for few cases these hold the true rate in 82 to 89 of 100
+    experiments."""
     rng = np.random.default_rng(11)
     ids = np.repeat(np.arange(cases), trials)
     rates = gaps = 0
     for _ in range(300):
         chances, others = rng.beta(0.8, 0.2, (2, cases))
         x, y = ((rng.random((cases, trials)) < c[:, None]).ravel() for c in (chances, others))
-        i, j = stats.clustered_interval(x, ids), stats.bootstrap_difference(x, ids, y, ids, draws=2000)
+        i, j = (
+            stats.clustered_interval(x, ids),
+            stats.bootstrap_difference(x, ids, y, ids, draws=2000),
+        )
         rates += i.low <= 0.8 <= i.high
         gaps += j.low <= 0 <= j.high
     assert min(rates, gaps) >= 270, (rates, gaps)

@@ -13,7 +13,10 @@ TOOLS: tuple[ToolSpec, ...] = tool_specs(
     [
         {
             "name": "f",
-            "parameters": {"type": "object", "properties": {"x": {"type": "number"}, "unit": {"default": "m"}}},
+            "parameters": {
+                "type": "object",
+                "properties": {"x": {"type": "number"}, "unit": {"default": "m"}},
+            },
         },
         {"name": "g"},
     ]
@@ -68,7 +71,10 @@ def test_alternatives_in_arguments() -> None:
     [
         ({"name": "f"}, "no list"),
         (["f"], r"results\[0\] is no object"),
-        ([{"name": "f", "output": 1}, {"name": "h", "output": 1}], r"results\[1\]\.name is no tool"),
+        (
+            [{"name": "f", "output": 1}, {"name": "h", "output": 1}],
+            r"results\[1\]\.name is no tool",
+        ),
         ([{"name": "f"}], "has no output"),
         ([{"name": "f", "output": 1, "args": {}}], "unknown key 'args'"),
         ([{"name": "f", "output": 1, "arguments": [1]}], r"results\[0\]\.arguments: .* no object"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.exchange.types import Completion, Model, Request
 from toolparse_lab.flow import Flow, adrive, advance, drive
-from toolparse_lab.runner.recording import replay, write_recording
-from toolparse_lab.runner.types import Completion, Model, Request
+from toolparse_lab.store.recording import replay, write_recording
 
 MODEL = Model("openai/scripted", price=(0, 0))
 CLOSED: list[str] = []
@@ -22,7 +22,9 @@ def ask_twice() -> Flow[str]:
     request = Request(MODEL, "m", ({"role": "user", "content": "one"},))
     try:
         first = yield request
-        second = yield replace(request, messages=({"role": "user", "content": first.raw if first else "nothing"},))
+        second = yield replace(
+            request, messages=({"role": "user", "content": first.raw if first else "nothing"},)
+        )
     finally:
         CLOSED.append("yes")
     return f"{first.raw if first else None}, {second.raw if second else None}"

@@ -9,13 +9,18 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.flow import read_answer
 
-TOOLS = [{"name": n, "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}} for n in ("f", "g")]
+TOOLS = [
+    {"name": n, "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    for n in ("f", "g")
+]
 BARE = '{"name": "f", "arguments": {"a": 1}}'
 NAMED: Any = {"name": "g"}
 
 
 @pytest.mark.parametrize("protocol", ["hermes", "morph_xml", "auto"])
-@pytest.mark.parametrize(("choice", "names"), [("required", ["f"]), ({"name": "f"}, ["f"]), (NAMED, [])])
+@pytest.mark.parametrize(
+    ("choice", "names"), [("required", ["f"]), ({"name": "f"}, ["f"]), (NAMED, [])]
+)
 def test_a_forced_answer_is_one_call(protocol: str, choice: Any, names: list[str]) -> None:
     assert [c.name for c in read_answer(BARE, protocol, TOOLS, None, choice).calls] == names
 

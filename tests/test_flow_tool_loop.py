@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.exchange.types import Completion, Model, Request
 from toolparse_lab.flow import STOPS, Conversation, advance, drive, tool_loop
-from toolparse_lab.runner.types import Completion, Model, Request
 
 TOOLS: tuple[dict[str, Any], ...] = (
     {
@@ -46,11 +46,18 @@ class Script:
     def __call__(self, request: Request) -> Completion | None:
         self.asked.append(request)
         answer = self.answers.pop(0)
-        return Completion(key=request.key, raw=answer, finish_reason="stop") if isinstance(answer, str) else answer
+        return (
+            Completion(key=request.key, raw=answer, finish_reason="stop")
+            if isinstance(answer, str)
+            else answer
+        )
 
 
 def converse(
-    script: Script, runnable: Mapping[str, Callable[..., Any]] | None = None, asked: Request | None = None, **how: Any
+    script: Script,
+    runnable: Mapping[str, Callable[..., Any]] | None = None,
+    asked: Request | None = None,
+    **how: Any,
 ) -> Conversation:
     tools = {"add": lambda a, b: {"sum": a + b}} if runnable is None else runnable
     middleware = how.pop("middleware", tp.hermes_tool_middleware)
@@ -63,14 +70,21 @@ def test_calls_are_run_until_the_model_answers() -> None:
     assert (done.stop, done.answer) == ("answered", "It is 5.")
     assert [len(t.runs) for t in done.turns] == [1, 0]
     (run,) = done.runs
-    assert (run.call.arguments, run.result.content, run.status) == ({"a": 2, "b": 3}, {"sum": 5}, "ran")
+    assert (run.call.arguments, run.result.content, run.status) == (
+        {"a": 2, "b": 3},
+        {"sum": 5},
+        "ran",
+    )
     first, second = script.asked
     assert [m["role"] for m in first.messages] == ["system", "user"]
     assert [m["role"] for m in second.messages] == ["system", "user", "assistant", "user"]
     assert second.messages[:2] == first.messages
     assert second.messages[2]["content"].startswith("Let me see. ")
     assert "<tool_call>" in second.messages[2]["content"]
-    assert second.messages[3]["content"] == '<tool_response>{"name":"add","content":{"sum":5}}</tool_response>'
+    assert (
+        second.messages[3]["content"]
+        == '<tool_response>{"name":"add","content":{"sum":5}}</tool_response>'
+    )
     assert not first.tools
     assert [m["role"] for m in done.messages] == ["user", "assistant", "tool", "assistant"]
     assert done.messages[1]["tool_calls"][0]["id"] == done.messages[2]["tool_call_id"] == "call_1_1"
@@ -105,7 +119,10 @@ def failing(e: BaseException) -> Callable[..., Any]:
         (failing(Unsayable()), "[Error: Unsayable]"),
         (lambda a: a, "[Error: TypeError"),
         (lambda a, b: {"type": "error-text", "value": "closed"}, "[Error: closed]"),
-        (lambda a, b: {"type": "execution-denied", "reason": "not now"}, "[Execution Denied: not now]"),
+        (
+            lambda a, b: {"type": "execution-denied", "reason": "not now"},
+            "[Execution Denied: not now]",
+        ),
     ],
 )
 def test_a_tool_that_fails_gives_an_error_result(tool: Callable[..., Any], told: str) -> None:
@@ -119,7 +136,10 @@ def test_a_tool_that_fails_gives_an_error_result(tool: Callable[..., Any], told:
 
 def test_a_failing_tool_may_end_the_loop() -> None:
     script = Script(say(("add", {"a": 2, "b": 3})))
-    assert converse(script, {"add": failing(OSError("gone"))}, stop_on_failure=True).stop == "tool_failed"
+    assert (
+        converse(script, {"add": failing(OSError("gone"))}, stop_on_failure=True).stop
+        == "tool_failed"
+    )
 
 
 def test_a_value_that_contains_itself_is_an_error_result() -> None:
@@ -149,14 +169,21 @@ def test_arguments_that_do_not_fit_are_not_run_and_the_model_is_told() -> None:
         ((say(("add", {"a": 1, "b": 1})),) * 3, None, {"max_turns": 3}, "max_turns"),
         ((say(("now", {})),), None, {}, "no_runnable_tool"),
         ((say(("add", {"a": 1, "b": 1}), ("now", {})),), None, {}, "no_runnable_tool"),
-        (('<tool_call>{"name": "add", "arguments": {"a": </tool_call>',), None, {}, "unreadable_call"),
+        (
+            ('<tool_call>{"name": "add", "arguments": {"a": </tool_call>',),
+            None,
+            {},
+            "unreadable_call",
+        ),
         ((say(("sub", {"a": 1})),), None, {}, "unreadable_call"),
         ((Completion(key="", status="error", error_kind="timeout"),), None, {}, "provider_error"),
         ((say(("add", {"a": 1, "b": 1})), None), None, {}, "not_asked"),
         ((None,), None, {}, "not_asked"),
     ],
 )
-def test_every_end_has_its_reason(answers: tuple[Any, ...], runnable: Any, how: dict[str, Any], stop: str) -> None:
+def test_every_end_has_its_reason(
+    answers: tuple[Any, ...], runnable: Any, how: dict[str, Any], stop: str
+) -> None:
     done = converse(Script(*answers), runnable, **how)
     assert done.stop == stop
     assert STOPS[done.stop] in str(done)
@@ -181,7 +208,11 @@ def test_a_forced_choice_that_is_not_honoured() -> None:
     assert converse(Script("No."), asked=question(tool_choice="required")).stop == "unreadable_call"
     prompted = tp.create_tool_middleware("hermes", tool_choice_by="prompt")
     script = Script("No.")
-    converse(script, asked=question(tool_choice={"type": "function", "function": {"name": "now"}}), middleware=prompted)
+    converse(
+        script,
+        asked=question(tool_choice={"type": "function", "function": {"name": "now"}}),
+        middleware=prompted,
+    )
     assert "exactly one tool call" in script.asked[0].messages[0]["content"]
 
 
@@ -195,14 +226,20 @@ def test_no_choice_means_no_tools() -> None:
 def test_parameters_of_the_first_turn() -> None:
     script = Script(say(("add", {"a": 2, "b": 3})), "5")
     converse(
-        script, asked=question(tool_choice="required", top_p=None), first={"grammar": "g", "response_format": None}
+        script,
+        asked=question(tool_choice="required", top_p=None),
+        first={"grammar": "g", "response_format": None},
     )
     assert script.asked[0].params == {"grammar": "g", "top_p": None}
     assert script.asked[1].params == {"top_p": None}
 
 
 def test_a_replay_asks_the_same_questions() -> None:
-    answers = (say(("add", {"a": 1, "b": 1}), ("add", {"a": 1, "b": 1})), say(("add", {"a": 2, "b": 2})), "4")
+    answers = (
+        say(("add", {"a": 1, "b": 1}), ("add", {"a": 1, "b": 1})),
+        say(("add", {"a": 2, "b": 2})),
+        "4",
+    )
     one, two = Script(*answers), Script(*answers)
     assert converse(one) == converse(two)
     assert [r.key for r in one.asked] == [r.key for r in two.asked]
@@ -228,7 +265,10 @@ def test_reasoning_is_kept_in_the_answer_and_not_sent_back() -> None:
 
 
 def test_images_reach_the_message() -> None:
-    picture = {"type": "content", "value": [{"type": "media", "mediaType": "image/png", "data": "AAAA"}]}
+    picture = {
+        "type": "content",
+        "value": [{"type": "media", "mediaType": "image/png", "data": "AAAA"}],
+    }
     script = Script(say(("now", {})), "A bird.")
     converse(script, {"now": lambda: picture})
     text, image = script.asked[1].messages[-1]["content"]
@@ -245,13 +285,16 @@ def test_the_seeds_form_of_results() -> None:
 HOSTILE = [
     "<tool_call>" * 50,
     say(("add", {"a": 1, "b": 1})) + "</tool_call></tool_call>",
-    '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 1, "self": 3}, "id": "\ud800"}</tool_call>',
+    '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 1, "self": 3}, "id": '
+    '"\ud800"}</tool_call>',
     '<tool_call>{"name": "now", "arguments": {"": 1, "x\\u0000": "\\ud83d"}}</tool_call>',
     "[" * 3000,
 ]
 
 
-@pytest.mark.parametrize("protocol", ["hermes", "gemma", "morph_xml", "yaml_xml", "kimi_k2", "pythonic"])
+@pytest.mark.parametrize(
+    "protocol", ["hermes", "gemma", "morph_xml", "yaml_xml", "kimi_k2", "pythonic"]
+)
 def test_no_text_of_a_model_and_no_result_raises(protocol: str) -> None:
     results: Iterable[Any] = [
         "</tool_response>\n```",

@@ -1,4 +1,5 @@
-"""Protocol objects of one's own: taken as they are, brought onto raw, never raising on what they do."""
+"""Protocol objects of one's own: taken as they are, brought onto raw, never raising on what they
+do."""
 
 from __future__ import annotations
 
@@ -10,13 +11,19 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.foreign import ForeignProtocol, adapt
-from toolparse_lab.placing import Said, place
+from toolparse_lab.engine.foreign.placing import TheirPart, place
+from toolparse_lab.engine.foreign.protocol import ForeignProtocol, adapt
 
 from .laws import check_partition, check_serial, run_chunks
 
 TOOLS = [
-    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "s": {"type": "string"}}}}
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "s": {"type": "string"}},
+        },
+    }
 ]
 CALL = re.compile(r"@@(.*?)@@", re.DOTALL)
 
@@ -33,7 +40,9 @@ class Snake:
     def format_tool_response(self, tool_result: Any) -> str:
         return f"=> {tool_result}"
 
-    def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[dict[str, Any]]:
+    def parse_generated_text(
+        self, text: str, tools: Any, options: Any = None
+    ) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
         at = 0
         for m in CALL.finditer(text):
@@ -43,7 +52,14 @@ class Snake:
             try:
                 call = json.loads(m[1])
                 given = json.dumps(call.get("arguments", {}))
-                parts.append({"type": "tool-call", "toolCallId": "x1", "toolName": call["name"], "input": given})
+                parts.append(
+                    {
+                        "type": "tool-call",
+                        "toolCallId": "x1",
+                        "toolName": call["name"],
+                        "input": given,
+                    }
+                )
             except Exception as e:
                 options.on_error("Could not read a call.", {"toolCall": m[0], "error": e})
                 parts.append({"type": "text", "text": m[0]})
@@ -116,7 +132,10 @@ TEXT = "Sure. " + a_call('{"a": "1"}') + "\n" + a_call('{"s": "x @ y"}') + " don
 @pytest.mark.parametrize("protocol", [Snake(), Segmenting(), Camel(), Snake, lambda: Camel()])
 def test_their_calls_are_calls(protocol: Any) -> None:
     result = tp.parse(TEXT, protocol, TOOLS)
-    assert [(c.name, c.arguments, c.ok) for c in result.calls] == [("f", {"a": 1}, True), ("f", {"s": "x @ y"}, True)]
+    assert [(c.name, c.arguments, c.ok) for c in result.calls] == [
+        ("f", {"a": 1}, True),
+        ("f", {"s": "x @ y"}, True),
+    ]
     assert result.calls[0].steps[0].rule == "coerce.integer-from-string"
     assert result.calls[0].wire_id is None
     assert [p.code for p in result.problems] == ["foreign.reported"]
@@ -128,7 +147,18 @@ def test_their_calls_are_calls(protocol: Any) -> None:
 
 @pytest.mark.parametrize("protocol", [Snake(), Segmenting(), Camel()])
 @pytest.mark.parametrize(
-    "raw", ["", " ", TEXT, "text", a_call("{}"), a_call("{}") * 3, "x" + a_call("[1]"), "\ud83d" + a_call("null"), "@@"]
+    "raw",
+    [
+        "",
+        " ",
+        TEXT,
+        "text",
+        a_call("{}"),
+        a_call("{}") * 3,
+        "x" + a_call("[1]"),
+        "\ud83d" + a_call("null"),
+        "@@",
+    ],
 )
 def test_the_laws_of_a_result_hold(protocol: Any, raw: str) -> None:
     result, log = run_chunks([raw], protocol, TOOLS)
@@ -149,7 +179,11 @@ def test_segments_say_which_call_stands_where() -> None:
         ("text", " done @@{]@@ bye"),
     ]
     without = tp.parse(TEXT, Snake(), TOOLS)
-    assert [(s.kind, len(without.calls)) for s in without.segments] == [("text", 2), ("call", 2), ("text", 2)]
+    assert [(s.kind, len(without.calls)) for s in without.segments] == [
+        ("text", 2),
+        ("call", 2),
+        ("text", 2),
+    ]
 
 
 class Says:
@@ -178,7 +212,17 @@ def breaking() -> Iterator[Any]:
 
 @pytest.mark.parametrize(
     "said",
-    [ValueError("no"), RecursionError(), None, 1, "text", {"type": "text"}, forever, breaking, ZeroDivisionError()],
+    [
+        ValueError("no"),
+        RecursionError(),
+        None,
+        1,
+        "text",
+        {"type": "text"},
+        forever,
+        breaking,
+        ZeroDivisionError(),
+    ],
 )
 def test_what_they_raise_is_a_problem(said: Any) -> None:
     result = tp.parse("some text", Says(said), TOOLS)
@@ -218,7 +262,9 @@ F = {"type": "tool-call", "toolName": "f", "input": "{}"}
         ("<f>", [F], ValueError(), "call", ["parser.failed"]),
     ],
 )
-def test_no_character_is_lost(raw: str, said: Any, segments: Any, kinds: str, codes: list[str] | None) -> None:
+def test_no_character_is_lost(
+    raw: str, said: Any, segments: Any, kinds: str, codes: list[str] | None
+) -> None:
     subject = Says(said, segments)
     if isinstance(segments, Exception):
         subject.extract_tool_call_segments = lambda text, tools: 1 / 0
@@ -226,14 +272,23 @@ def test_no_character_is_lost(raw: str, said: Any, segments: Any, kinds: str, co
     check_partition(result)
     check_serial(result)
     if codes is not None:
-        assert (" ".join(s.kind for s in result.segments), [p.code for p in result.problems]) == (kinds, codes)
-    assert len(result.calls) == sum(1 for s in said if isinstance(s, dict) and s["type"] == "tool-call") or not raw
+        assert (" ".join(s.kind for s in result.segments), [p.code for p in result.problems]) == (
+            kinds,
+            codes,
+        )
+    assert (
+        len(result.calls)
+        == sum(1 for s in said if isinstance(s, dict) and s["type"] == "tool-call")
+        or not raw
+    )
 
 
 @pytest.mark.parametrize("given", ["{", "[1]", 1, '"x"', [], {"a": float("nan")}, object()])
 def test_an_input_that_is_no_object_is_said(given: Any) -> None:
     result = tp.parse("<f>", Says([{**F, "input": given}]), TOOLS)
-    assert [(c.status, c.problems[0].code) for c in result.calls] == [("undecodable", "call.not-an-object")]
+    assert [(c.status, c.problems[0].code) for c in result.calls] == [
+        ("undecodable", "call.not-an-object")
+    ]
 
 
 def test_every_part_of_random_text_has_its_place() -> None:
@@ -243,12 +298,15 @@ def test_every_part_of_random_text_has_its_place() -> None:
     for _ in range(3000):
         raw = "".join(rng.choice("ab <>f") for _ in range(rng.randrange(12)))
         said = [
-            Said("call", name=rng.choice("fg"))
+            TheirPart("call", name=rng.choice("fg"))
             if rng.random() < 0.4
-            else Said("text", rng.choice(["a", "b ", "", raw, "<f"]))
+            else TheirPart("text", rng.choice(["a", "b ", "", raw, "<f"]))
             for _ in range(rng.randrange(5))
         ]
-        named = [raw[i : i + 3] for i in sorted(rng.randrange(len(raw) + 1) for _ in range(rng.randrange(3)))]
+        named = [
+            raw[i : i + 3]
+            for i in sorted(rng.randrange(len(raw) + 1) for _ in range(rng.randrange(3)))
+        ]
         placed = place(raw, said, named)
         assert "".join(raw[p.start : p.end] for p in placed.pieces) == raw
         assert all(p.start < p.end for p in placed.pieces)
@@ -261,7 +319,10 @@ def test_the_six_methods_are_theirs() -> None:
         protocol = adapt(subject)
         assert isinstance(protocol, ForeignProtocol)
         assert protocol.format_tools(TOOLS, lambda x: x) == shown
-        assert protocol.format_tool_call({"toolName": "f", "input": "{}"}) == '@@{"name":"f","arguments":{}}@@'
+        assert (
+            protocol.format_tool_call({"toolName": "f", "input": "{}"})
+            == '@@{"name":"f","arguments":{}}@@'
+        )
         assert protocol.write_call("f", "{}") == '@@{"name":"f","arguments":{}}@@'
         assert protocol.format_tool_response({"toolName": "f", "result": 1})
         assert protocol.parse_generated_text(a_call("{}"), TOOLS)[0]["toolName"] == "f"
@@ -276,7 +337,12 @@ def test_mappings_of_functions_are_objects_too() -> None:
     assert tp.parse("a", protocol).text == "a"
     foreign = adapt(protocol)
     assert isinstance(foreign, ForeignProtocol)
-    assert foreign.missing() == ("format_tools", "format_tool_call", "format_tool_response", "create_stream_parser")
+    assert foreign.missing() == (
+        "format_tools",
+        "format_tool_call",
+        "format_tool_response",
+        "create_stream_parser",
+    )
     with pytest.raises(tp.errors.UnknownProtocol, match="formatToolCall"):
         foreign.format_tool_call({})
     with pytest.raises(tp.errors.UnwritableCall):
@@ -284,10 +350,17 @@ def test_mappings_of_functions_are_objects_too() -> None:
 
 
 def test_a_factory_of_a_protocol_of_ours() -> None:
-    assert tp.parse('<tool_call>{"name":"f"}</tool_call>', lambda: tp.protocols()["hermes"]).calls[0].name == "f"
+    assert (
+        tp.parse('<tool_call>{"name":"f"}</tool_call>', lambda: tp.protocols()["hermes"])
+        .calls[0]
+        .name
+        == "f"
+    )
 
 
-@pytest.mark.parametrize("what", [object(), 1, lambda: 1, lambda x: x, lambda: 1 / 0, {"parseGeneratedText": 1}, None])
+@pytest.mark.parametrize(
+    "what", [object(), 1, lambda: 1, lambda x: x, lambda: 1 / 0, {"parseGeneratedText": 1}, None]
+)
 def test_what_is_no_protocol_is_said(what: Any) -> None:
     with pytest.raises(tp.errors.UnknownProtocol):
         tp.parse("a", what)

@@ -1,4 +1,5 @@
-"""Recorded outputs from elsewhere become runs: every shape of source, what is guessed, what is refused, and no key."""
+"""Recorded outputs from elsewhere become runs: every shape of source, what is guessed, what is
+refused, and no key."""
 
 from __future__ import annotations
 
@@ -12,9 +13,16 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadCase, BadOptions, BadPlan, BadToolSpec, UnknownProtocol, UnreadableInput
+from toolparse_lab.errors import (
+    BadCase,
+    BadOptions,
+    BadPlan,
+    BadToolSpec,
+    UnknownProtocol,
+    UnreadableInput,
+)
 from toolparse_lab.evals.frames.recorded import failed_rows
-from toolparse_lab.run import Run
+from toolparse_lab.experiment.run import Run
 
 TOOL = {
     "name": "get_weather",
@@ -56,12 +64,19 @@ def response(content: str | None = RIGHT, *, finish: str = "stop", **more: Any) 
 
 
 def native(arguments: str) -> dict[str, Any]:
-    call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": arguments},
+    }
     return response(None, finish="tool_calls", tool_calls=[call])
 
 
 def sse(*pieces: str, finish: str | None = "stop", done: bool = True) -> str:
-    chunks = [{"id": "s1", "model": "gpt-x", "choices": [{"index": 0, "delta": {"content": p}}]} for p in pieces]
+    chunks = [
+        {"id": "s1", "model": "gpt-x", "choices": [{"index": 0, "delta": {"content": p}}]}
+        for p in pieces
+    ]
     if finish:
         chunks.append({"id": "s1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     text = "".join(f"data: {json.dumps(c)}\n\n" for c in chunks)
@@ -148,22 +163,30 @@ UNGRADED: list[tuple[dict[str, Any], str]] = [
 
 def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> None:
     rows = [
-        {"case_id": f"c{i}", "tools": [TOOL], "prompt_protocol": "hermes", **r} for i, (r, _) in enumerate(UNGRADED)
+        {"case_id": f"c{i}", "tools": [TOOL], "prompt_protocol": "hermes", **r}
+        for i, (r, _) in enumerate(UNGRADED)
     ]
     run = lab.ingest(rows)
     failed = run.failures()
-    assert [(t.case_id, t.outcome) for t in failed] == [(f"c{i}", o) for i, (_, o) in enumerate(UNGRADED) if o]
+    assert [(t.case_id, t.outcome) for t in failed] == [
+        (f"c{i}", o) for i, (_, o) in enumerate(UNGRADED) if o
+    ]
     frame = run.frame()
     assert list(frame.loc[failed_rows(frame), "trial_id"]) == [t.trial_id for t in failed]
     for trial in failed:
         assert trial.why().startswith(trial.outcome)
         assert trial.detail
-        assert trial.trial_id in {t.trial_id for t in run.failures(code=trial.sub_code or trial.outcome)}
+        assert trial.trial_id in {
+            t.trial_id for t in run.failures(code=trial.sub_code or trial.outcome)
+        }
     assert run.failures(code="provider_error")[0].sub_code == "timeout"
     (broken,) = run.failures(code="ungraded")
     assert broken.result is not None
     assert broken.result.why() in broken.why()
-    assert failed.as_pytest(tmp_path / "test_failed.py").read_text("utf-8").count("def test_") == len(failed) - 1
+    assert (
+        failed.as_pytest(tmp_path / "test_failed.py").read_text("utf-8").count("def test_")
+        == len(failed) - 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +199,9 @@ def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> 
         ({"protocol": "native"}, "expected: hermes"),
     ],
 )
-def test_failures_are_asked_for_by_what_there_is(how: dict[str, Any], says: str, lab: tp.Lab) -> None:
+def test_failures_are_asked_for_by_what_there_is(
+    how: dict[str, Any], says: str, lab: tp.Lab
+) -> None:
     with pytest.raises(BadOptions, match=says):
         lab.ingest(ROWS).failures(**how)
 
@@ -191,7 +216,9 @@ def test_no_trials_say_so(lab: tp.Lab) -> None:
 
 
 def test_nothing_can_be_asked_again_that_was_not_asked_here(lab: tp.Lab) -> None:
-    run = lab.ingest([{"case_id": "c", "error": "timeout"}, {"case_id": "d", "output": "x"}, 3], errors="skip")
+    run = lab.ingest(
+        [{"case_id": "c", "error": "timeout"}, {"case_id": "d", "output": "x"}, 3], errors="skip"
+    )
     for again in (run, lab.open(run.run_id)):
         assert "0 calls" in str(again.plan)
         assert repr(again) == repr(run)
@@ -205,7 +232,13 @@ def test_nothing_can_be_asked_again_that_was_not_asked_here(lab: tp.Lab) -> None
 def test_a_trials_frame_comes_back_whole(lab: tp.Lab, tmp_path: Path) -> None:
     rows = [
         *ROWS,
-        {"case_id": "c3", "model": "a", "prompt_protocol": "hermes", "input": "?", "raw": "a\ud800b \\ud800"},
+        {
+            "case_id": "c3",
+            "model": "a",
+            "prompt_protocol": "hermes",
+            "input": "?",
+            "raw": "a\ud800b \\ud800",
+        },
     ]
     run = lab.ingest(rows, tools=[TOOL])
     frame = run.frame(policies=("safe", "middleware"))
@@ -223,12 +256,17 @@ def test_a_trials_frame_comes_back_whole(lab: tp.Lab, tmp_path: Path) -> None:
 
 def test_common_names_are_understood(lab: tp.Lab) -> None:
     row = {
-        "custom_id": "q1", "Prompt": "Weather?", "Model-Name": "m", "completion": RIGHT, "category": "easy",
-        "tools_json": json.dumps([TOOL]), "input_tokens": 3, "output_tokens": 4, "when": "today",
-        "protocol": "json_mix",
+        "custom_id": "q1", "Prompt": "Weather?", "Model-Name": "m", "completion": RIGHT,
+        "category": "easy", "tools_json": json.dumps([TOOL]), "input_tokens": 3, "output_tokens": 4,
+        "when": "today", "protocol": "json_mix",
     }  # fmt: skip
     trial = lab.ingest([row]).trials()[0]
-    assert (trial.case_id, trial.model, trial.prompt_protocol, trial.case.input) == ("q1", "m", "hermes", "Weather?")
+    assert (trial.case_id, trial.model, trial.prompt_protocol, trial.case.input) == (
+        "q1",
+        "m",
+        "hermes",
+        "Weather?",
+    )
     assert trial.completion is not None
     assert (trial.completion.prompt_tokens, trial.completion.completion_tokens) == (3, 4)
     assert trial.case.metadata == {"category": "easy", "when": "today"}
@@ -238,7 +276,12 @@ def test_common_names_are_understood(lab: tp.Lab) -> None:
 
 def test_columns_are_named_and_left_out(lab: tp.Lab) -> None:
     rows = [{"said": RIGHT, "text": "a note", "id": 7, "who": "x"}]
-    run = lab.ingest(rows, columns={"said": "raw", "text": "metadata_note", "who": None}, model="m", protocol="hermes")
+    run = lab.ingest(
+        rows,
+        columns={"said": "raw", "text": "metadata_note", "who": None},
+        model="m",
+        protocol="hermes",
+    )
     trial = run.trials()[0]
     assert (trial.case_id, trial.model, trial.case.metadata) == ("7", "m", {"note": "a note"})
     assert trial.completion is not None
@@ -254,13 +297,17 @@ def test_a_name_of_ours_goes_before_one_that_is_like_it(lab: tp.Lab) -> None:
 
 
 def test_the_text_of_a_column_goes_before_that_of_the_response(lab: tp.Lab) -> None:
-    trial = lab.ingest([{"raw": RIGHT, "response": response("what a client made of it")}]).trials()[0]
+    trial = lab.ingest([{"raw": RIGHT, "response": response("what a client made of it")}]).trials()[
+        0
+    ]
     assert trial.completion is not None
     assert (trial.completion.raw, trial.completion.prompt_tokens) == (RIGHT, 7)
 
 
 def test_rows_without_an_id_share_a_case_by_their_input(lab: tp.Lab) -> None:
-    rows = [{"prompt": p, "output": o, "model": m} for p in "xy" for m, o in (("a", "1"), ("b", "2"))]
+    rows = [
+        {"prompt": p, "output": o, "model": m} for p in "xy" for m, o in (("a", "1"), ("b", "2"))
+    ]
     run = lab.ingest(rows)
     assert len(run.plan.cases) == 2
     assert len(run.plan.items) == 4
@@ -282,12 +329,19 @@ BAD_ARGUMENTS: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (3, {}, BadCase, "neither a path nor a list of rows"),
     ("nowhere.jsonl", {}, UnreadableInput, "no such file"),
     ("nowhere.sse", {}, UnreadableInput, "no such file"),
-    ([{"format": "toolparse-recording", "version": 1}], {}, UnreadableInput, "recording of this package"),
+    (
+        [{"format": "toolparse-recording", "version": 1}],
+        {},
+        UnreadableInput,
+        "recording of this package",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("source", "how", "error", "message"), BAD_ARGUMENTS)
-def test_bad_arguments(source: Any, how: dict[str, Any], error: type[Exception], message: str, lab: tp.Lab) -> None:
+def test_bad_arguments(
+    source: Any, how: dict[str, Any], error: type[Exception], message: str, lab: tp.Lab
+) -> None:
     with pytest.raises(error, match=message):
         lab.ingest(source, **how)
     assert lab.runs() == []
@@ -303,7 +357,7 @@ RESPONSES: list[tuple[str, Any]] = [
     ("rows with one", [{"response": response()}]),
     ("rows with its JSON", [{"response": json.dumps(response())}]),
     ("objects in a frame", pd.DataFrame({"response": [response()]})),
-    ("a line of a batch", [{"id": "b1", "custom_id": "q", "response": {"status_code": 200, "body": response()}, "error": None}]),  # noqa: E501
+    ("a line of a batch", [{"id": "b1", "custom_id": "q", "response": {"status_code": 200, "body": response()}, "error": None}]),
     ("a line of another's batch", [{"custom_id": "q", "result": {"type": "succeeded", "message": {
         "type": "message", "role": "assistant", "content": [{"type": "text", "text": RIGHT}],
         "stop_reason": "end_turn"}}}]),
@@ -317,7 +371,8 @@ RESPONSES: list[tuple[str, Any]] = [
     ("chunks", [json.loads(line[6:]) for line in sse(RIGHT[:9], RIGHT[9:]).split("\n") if line.startswith("data: {")]),
     ("a text", [RIGHT]),
     ("an exported trace", [{"input": "Weather?", "output": message(RIGHT)}]),
-    ("an exported trace as text", pd.DataFrame({"input": ["Weather?"], "output": [json.dumps(message(RIGHT))]})),
+    ("an exported trace as "
+        "text", pd.DataFrame({"input": ["Weather?"], "output": [json.dumps(message(RIGHT))]})),
     ("data for training", [{"messages": [{"role": "user", "content": "Weather?"}, message(RIGHT)]}]),
     ("litellm's log", [{"id": "x", "model": "m", "messages": [{"role": "user", "content": "?"}], "status": "success",
                         "response": response(), "model_parameters": {"temperature": 0}, "error_str": None}]),
@@ -347,7 +402,10 @@ def test_a_response_says_who_and_how_much(lab: tp.Lab) -> None:
 
 
 def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
-    rows = [{"case_id": f"{n}", "response": native(a)} for n, a in enumerate(['{"city": "Oslo"}', '{"city": "Oslo'])]
+    rows = [
+        {"case_id": f"{n}", "response": native(a)}
+        for n, a in enumerate(['{"city": "Oslo"}', '{"city": "Oslo'])
+    ]
     run = lab.ingest(rows, tools=[TOOL], protocol="hermes")
     assert {t.parse_protocol for t in run.trials()} == {"openai_json"}
     assert list(run.calls_df()["valid"]) == [True, False]
@@ -357,19 +415,35 @@ def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
     with tp.Lab(":memory:") as other:
         again = other.ingest(frame)
         assert again.run_id == run.run_id
-        same = ["case_id", "raw", "endpoint_kind", "prompt_protocol", "parse_protocol", "outcome", "prompt_tokens"]
+        same = [
+            "case_id",
+            "raw",
+            "endpoint_kind",
+            "prompt_protocol",
+            "parse_protocol",
+            "outcome",
+            "prompt_tokens",
+        ]
         pd.testing.assert_frame_equal(again.frame()[same], frame[same])
 
 
 def test_a_text_that_looks_like_an_object_is_a_text(lab: tp.Lab) -> None:
-    texts = ["Completion(id=3)", "ModelResponse(of='the town')", '{"choices": ["a"]}', '{"error": "none"}', "data: x"]
+    texts = [
+        "Completion(id=3)",
+        "ModelResponse(of='the town')",
+        '{"choices": ["a"]}',
+        '{"error": "none"}',
+        "data: x",
+    ]
     run = lab.ingest([{"case_id": t, "raw": t} for t in texts])
     assert {t.completion.raw for t in run.trials() if t.completion} == set(texts)
 
 
 def test_a_table_of_messages(lab: tp.Lab) -> None:
     calls = native('{"city": "Oslo"}')["choices"][0]["message"]["tool_calls"]
-    frame = pd.DataFrame({"content": [None, RIGHT], "tool_calls": [json.dumps(calls), None], "case_id": ["a", "b"]})
+    frame = pd.DataFrame(
+        {"content": [None, RIGHT], "tool_calls": [json.dumps(calls), None], "case_id": ["a", "b"]}
+    )
     run = lab.ingest(frame, tools=[TOOL], protocol="hermes")
     assert [t.parse_protocol for t in run.trials()] == ["openai_json", "hermes"]
     assert list(run.calls_df()["arguments_json"]) == ['{"city":"Oslo"}', '{"city":"Oslo","days":3}']
@@ -377,9 +451,15 @@ def test_a_table_of_messages(lab: tp.Lab) -> None:
 
 def test_every_choice_is_a_trial(lab: tp.Lab) -> None:
     several = response()
-    several["choices"] = [{"index": n, "message": message(t), "finish_reason": "stop"} for n, t in enumerate("abc")]
+    several["choices"] = [
+        {"index": n, "message": message(t), "finish_reason": "stop"} for n, t in enumerate("abc")
+    ]
     run = lab.ingest([{"case_id": "c", "trial": 0, "response": several}])
-    assert [(t.trial, t.completion.raw) for t in run.trials() if t.completion] == [(0, "a"), (1, "b"), (2, "c")]
+    assert [(t.trial, t.completion.raw) for t in run.trials() if t.completion] == [
+        (0, "a"),
+        (1, "b"),
+        (2, "c"),
+    ]
 
 
 def test_models_that_the_lab_knows_are_those_of_the_rows(lab: tp.Lab) -> None:
@@ -391,7 +471,8 @@ def test_models_that_the_lab_knows_are_those_of_the_rows(lab: tp.Lab) -> None:
 def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
     request = {
         "model": "gpt-x", "messages": [{"role": "user", "content": "Weather?"}], "temperature": 0.5,
-        "tools": [{"type": "function", "function": TOOL}], "headers": {"Authorization": "Bearer sk-planted-1234567"},
+        "tools": [{"type": "function", "function": TOOL}],
+        "headers": {"Authorization": "Bearer sk-planted-1234567"},
     }  # fmt: skip
     rows = [
         {"request": request, "response": native('{"city": "Oslo"}')},
@@ -401,7 +482,9 @@ def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
     assert len(run.plan.cases) == 1
     assert run.plan.cases[0].input == request["messages"]
     assert [t.trial for t in run.trials()] == [0, 1]
-    assert {t.parse_protocol for t in run.trials()} == {"openai_json"}, "tools were offered, so that text is no call"
+    assert {t.parse_protocol for t in run.trials()} == {"openai_json"}, (
+        "tools were offered, so that text is no call"
+    )
     sent = run.trials()[0].request
     assert sent["params"]["temperature"] == 0.5
     assert "planted" not in json.dumps(sent)
@@ -430,14 +513,22 @@ FAILURES: list[tuple[dict[str, Any], tuple[str, str]]] = [
     ({"error": {"code": "server_error", "message": "500"}}, ("server_error", "500")),
     ({"error": '{"message": "500"}'}, ("other", "500")),
     ({"status": "error", "error_message": "gone"}, ("other", "gone")),
-    ({"result": {"type": "errored", "error": {"type": "overloaded", "message": "later"}}}, ("other", "later")),
-    ({"response": {"error": {"message": "no quota", "type": "insufficient_quota"}}}, ("other", "no quota")),
+    (
+        {"result": {"type": "errored", "error": {"type": "overloaded", "message": "later"}}},
+        ("other", "later"),
+    ),
+    (
+        {"response": {"error": {"message": "no quota", "type": "insufficient_quota"}}},
+        ("other", "no quota"),
+    ),
     ({"error": "key sk-abcdefghijkl is wrong"}, ("other", "key [redacted] is wrong")),
 ]
 
 
 @pytest.mark.parametrize(("row", "error"), FAILURES)
-def test_failed_calls_are_failures_of_the_provider(row: dict[str, Any], error: tuple[str, str], lab: tp.Lab) -> None:
+def test_failed_calls_are_failures_of_the_provider(
+    row: dict[str, Any], error: tuple[str, str], lab: tp.Lab
+) -> None:
     run = lab.ingest([{"case_id": "c", **row}])
     trial = run.trials()[0]
     assert trial.completion is not None
@@ -493,7 +584,9 @@ BAD_ROWS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("row", "message"), BAD_ROWS)
-def test_bad_rows_name_their_place_and_are_skipped_when_asked(row: Any, message: str, lab: tp.Lab) -> None:
+def test_bad_rows_name_their_place_and_are_skipped_when_asked(
+    row: Any, message: str, lab: tp.Lab
+) -> None:
     with pytest.raises(BadCase) as e:
         lab.ingest([*ROWS, row])
     assert message in e.value.message
@@ -525,7 +618,11 @@ def test_the_same_rows_again_add_nothing(lab: tp.Lab) -> None:
     assert first.summary is not None
     assert second.summary is not None
     assert grown.summary is not None
-    assert [(r.summary.done, r.summary.cached) for r in (first, second, grown) if r.summary] == [(2, 0), (0, 2), (1, 2)]
+    assert [(r.summary.done, r.summary.cached) for r in (first, second, grown) if r.summary] == [
+        (2, 0),
+        (0, 2),
+        (1, 2),
+    ]
     assert {len(lab.store.history(i.key)) for i in grown.plan.items} == {1}
     assert len(lab.runs()) == 2
 
@@ -547,16 +644,25 @@ def test_repetitions_are_numbered_and_copies_are_left_out(lab: tp.Lab) -> None:
 
 
 def test_a_row_without_a_number_comes_behind_those_that_have_one(lab: tp.Lab) -> None:
-    rows = [{"case_id": "c", "output": "x", "trial": 3}, {"case_id": "c", "output": "y", "trial": 0}]
+    rows = [
+        {"case_id": "c", "output": "x", "trial": 3},
+        {"case_id": "c", "output": "y", "trial": 0},
+    ]
     run = lab.ingest([*rows, {"case_id": "c", "output": "z"}])
-    assert {t.trial: t.completion.raw for t in run.trials() if t.completion} == {3: "x", 0: "y", 4: "z"}
+    assert {t.trial: t.completion.raw for t in run.trials() if t.completion} == {
+        3: "x",
+        0: "y",
+        4: "z",
+    }
 
 
 # cases
 
 
 def test_cases_that_are_given_say_tools_and_targets(lab: tp.Lab) -> None:
-    cases = tp.load_cases([{"id": r["case_id"], **{k: r[k] for k in ("input", "tools", "target")}} for r in ROWS[1:]])
+    cases = tp.load_cases(
+        [{"id": r["case_id"], **{k: r[k] for k in ("input", "tools", "target")}} for r in ROWS[1:]]
+    )
     rows = [{"case_id": "c1", "output": RIGHT}, {"prompt": "Hello!", "output": "Hi"}]
     assert outcomes(lab.ingest(rows, cases=cases, protocol="hermes", model="m")) == [
         ("c1", "m", "correct"), ("c2", "m", "abstained_correctly"),
@@ -577,7 +683,10 @@ def test_what_later_rows_say_of_a_case_is_added(lab: tp.Lab) -> None:
 
 
 def test_arms_of_one_protocol_stay_apart(lab: tp.Lab) -> None:
-    rows = [{"case_id": "c", "arm": arm, "prompt_protocol": "hermes", "output": RIGHT} for arm in ("short", "long")]
+    rows = [
+        {"case_id": "c", "arm": arm, "prompt_protocol": "hermes", "output": RIGHT}
+        for arm in ("short", "long")
+    ]
     run = lab.ingest(rows, tools=[TOOL])
     assert [t.arm for t in run.trials()] == ["short", "long"]
     assert set(run.report().frame["arm"]) == {"short", "long"}

@@ -1,4 +1,5 @@
-"""The lab: plan, run, frames, failures, questions; on a scripted model, and on the shipped recording."""
+"""The lab: plan, run, frames, failures, questions; on a scripted model, and on the shipped
+recording."""
 
 from __future__ import annotations
 
@@ -13,10 +14,13 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.flow import read_answer
-from toolparse_lab.runner.types import Completion, Request
 
-TOOL = {"name": "set_timer", "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}}}
+TOOL = {
+    "name": "set_timer",
+    "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
+}
 CASES = [
     {
         "id": f"timer-{i}",
@@ -41,15 +45,22 @@ class Scripted:
         n = int("".join(c for c in str(request.messages[-1]["content"]) if c.isdigit()) or 0)
         xml = any("<set_timer>" in str(m["content"]) for m in request.messages[:-1])
         base = Completion(
-            key=request.key, raw="", request=request.to_dict(), finish_reason="stop", created="2026-01-01"
+            key=request.key,
+            raw="",
+            request=request.to_dict(),
+            finish_reason="stop",
+            created="2026-01-01",
         )
         if self.dead:
-            return replace(base, status="error", error_kind="connection", error_message="nobody is there")
+            return replace(
+                base, status="error", error_kind="connection", error_message="nobody is there"
+            )
         if xml:
             return replace(base, raw=f"<set_timer><minutes>{n}</minutes></set_timer>")
         bodies = {
             1: f'<tool_call>{{"name": "set_timer", "arguments": {{"minutes": {n}}}}}</tool_call>',
-            2: f'<tool_call>{{"name": "set_timer", "arguments": {{"minutes": "{n}",}}}}</tool_call>',
+            2: f'<tool_call>{{"name": "set_timer", "arguments": {{"minutes": '
+            f'"{n}",}}}}</tool_call>',
             3: '<tool_call>{"name": "set_timer", "arguments": {"minutes": </tool_call>',
             4: "I cannot do that.",
             5: '<tool_call>{"name": "set_alarm", "arguments": {"minutes": 5}}</tool_call>',
@@ -77,7 +88,9 @@ def test_one_trip_from_plan_to_report(lab: tp.Lab, scripted: Scripted, tmp_path:
     frame = run.frame()
     assert isinstance(frame, pd.DataFrame)
     assert len(frame) == 12
-    assert dict(frame[frame["prompt_protocol"] == "hermes"].set_index("case_id")["outcome"].astype(str)) == {
+    assert dict(
+        frame[frame["prompt_protocol"] == "hermes"].set_index("case_id")["outcome"].astype(str)
+    ) == {
         "timer-1": "correct",
         "timer-2": "correct",
         "timer-3": "attempted_unparseable",
@@ -129,7 +142,11 @@ def test_failures_are_one_index_away_from_their_text(lab: tp.Lab) -> None:
     run = lab.run(lab.plan(CASES, MODELS, ["hermes", "morph_xml"]), progress=False)
     failures = run.failures()
     assert [t.case_id for t in failures] != []
-    assert {t.outcome for t in failures} == {"attempted_unparseable", "abstained_wrongly", "wrong_call"}
+    assert {t.outcome for t in failures} == {
+        "attempted_unparseable",
+        "abstained_wrongly",
+        "wrong_call",
+    }
     (broken,) = run.failures(code="attempted_unparseable")
     assert broken.result is not None
     assert broken.result.calls[0].status == "undecodable"
@@ -173,11 +190,15 @@ def test_arms_are_compared_on_the_same_cases(lab: tp.Lab) -> None:
 
 def test_ask_answers_one_question_and_records_it(lab: tp.Lab, scripted: Scripted) -> None:
     lab.plan(CASES, MODELS, ["hermes"])
-    result = lab.ask("Set a timer for 2 minutes.", tools=[TOOL], model="scripted", protocol="hermes")
+    result = lab.ask(
+        "Set a timer for 2 minutes.", tools=[TOOL], model="scripted", protocol="hermes"
+    )
     assert result.calls[0].arguments == {"minutes": 2}
     lab.ask("Set a timer for 2 minutes.", tools=[TOOL], model="scripted", protocol="hermes")
     assert scripted.asked == 1
-    lab.ask("Set a timer for 2 minutes.", tools=[TOOL], model="scripted", protocol="hermes", fresh=True)
+    lab.ask(
+        "Set a timer for 2 minutes.", tools=[TOOL], model="scripted", protocol="hermes", fresh=True
+    )
     assert scripted.asked == 2
 
 
@@ -199,7 +220,8 @@ def test_a_dead_provider_leaves_what_was_recorded(lab: tp.Lab, scripted: Scripte
 
 
 @pytest.mark.parametrize(
-    ("model", "says"), [("scriptd", "did you mean scripted"), ("zzz", "no model of this name"), (3, "no model")]
+    ("model", "says"),
+    [("scriptd", "did you mean scripted"), ("zzz", "no model of this name"), (3, "no model")],
 )
 def test_an_unknown_model_is_named(lab: tp.Lab, model: Any, says: str) -> None:
     lab.plan(CASES, MODELS, ["hermes"])
@@ -215,12 +237,15 @@ def test_a_run_inside_a_running_loop(lab: tp.Lab) -> None:
         other = await lab.arun(lab.plan(CASES, MODELS, ["morph_xml"]), progress=False)
         return len(run.frame()) + len(other.frame())
 
-    # In a thread of its own: a browser test in this process may hold a loop of the main thread open.
+    # In a thread of its own: a browser test in this process may hold a loop of the main thread
+    # open.
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(asyncio.run, cell()).result() == 12
 
 
-def test_a_run_is_opened_from_the_store_alone(lab: tp.Lab, scripted: Scripted, tmp_path: Path) -> None:
+def test_a_run_is_opened_from_the_store_alone(
+    lab: tp.Lab, scripted: Scripted, tmp_path: Path
+) -> None:
     plan = lab.plan(
         CASES,
         MODELS,
@@ -243,11 +268,16 @@ def test_a_run_is_opened_from_the_store_alone(lab: tp.Lab, scripted: Scripted, t
         again = other.run(opened.plan, progress=False)
         assert scripted.asked == asked
         pd.testing.assert_frame_equal(
-            again.frame().drop(columns=["run_id", "trial_id"]), run.frame().drop(columns=["run_id", "trial_id"])
+            again.frame().drop(columns=["run_id", "trial_id"]),
+            run.frame().drop(columns=["run_id", "trial_id"]),
         )
-        (broken, *_) = opened.failures(code="attempted_unparseable", arm="hermes few_shot=1 tool_choice=auto")
+        (broken, *_) = opened.failures(
+            code="attempted_unparseable", arm="hermes few_shot=1 tool_choice=auto"
+        )
         assert broken.retry(protocol="morph_xml").outcome == "correct"
-        assert scripted.asked == asked  # the plan of the run asked just this: its seed and its settings hold
+        assert (
+            scripted.asked == asked
+        )  # the plan of the run asked just this: its seed and its settings hold
 
 
 def test_a_run_is_found_by_its_beginning(lab: tp.Lab) -> None:
@@ -263,14 +293,20 @@ def test_a_run_is_found_by_its_beginning(lab: tp.Lab) -> None:
     assert ids[0] in str(several.value)
     with pytest.raises(tp.errors.BadOptions, match="no run of this id"):
         lab.open("x")
-    with tp.Lab(":memory:") as empty, pytest.raises(tp.errors.BadOptions, match="there are no runs"):
+    with (
+        tp.Lab(":memory:") as empty,
+        pytest.raises(tp.errors.BadOptions, match="there are no runs"),
+    ):
         empty.open()
 
 
 def test_an_opened_run_takes_only_its_own_models(lab: tp.Lab) -> None:
     run = lab.run(lab.plan(CASES[:1], MODELS, ["hermes"]), progress=False)
     with_key = tp.Model("openai/scripted", price=(1, 2), api_key="sk-not-recorded", timeout=3)
-    assert lab.open(run.run_id, models={"scripted": with_key}).plan.models["scripted"].api_key == "sk-not-recorded"
+    assert (
+        lab.open(run.run_id, models={"scripted": with_key}).plan.models["scripted"].api_key
+        == "sk-not-recorded"
+    )
     with pytest.raises(tp.errors.BadPlan, match="is not the one that the run asked"):
         lab.open(run.run_id, models={"scripted": tp.Model("openai/other")})
     lab.models["scripted"] = tp.Model("openai/other")
@@ -290,7 +326,13 @@ def test_what_failed_is_asked_again(lab: tp.Lab, scripted: Scripted) -> None:
 
 
 def test_a_question_is_a_run_like_any_other(lab: tp.Lab) -> None:
-    lab.ask("Set a timer for 2 minutes.", tools=[TOOL], model=MODELS["scripted"], protocol="hermes", seed=5)
+    lab.ask(
+        "Set a timer for 2 minutes.",
+        tools=[TOOL],
+        model=MODELS["scripted"],
+        protocol="hermes",
+        seed=5,
+    )
     run = lab.open()
     assert [t.outcome for t in run.trials()] == ["ungraded"]
     assert run.trials()[0].request["params"]["seed"] == 5
@@ -298,12 +340,19 @@ def test_a_question_is_a_run_like_any_other(lab: tp.Lab) -> None:
 
 def test_runs_are_a_frame(lab: tp.Lab, scripted: Scripted) -> None:
     assert lab.runs_df().empty
-    lab.run(lab.plan(CASES, MODELS, ["hermes", "morph_xml"]), progress=False, max_calls=4, max_cost=1)
+    lab.run(
+        lab.plan(CASES, MODELS, ["hermes", "morph_xml"]), progress=False, max_calls=4, max_cost=1
+    )
     lab.ask("Set a timer for 1 minute.", tools=[TOOL], model=MODELS["scripted"])
     frame = lab.runs_df()
     assert list(frame["run_id"]) == [r.run_id for r in lab.runs()]
     row = frame[frame["n_cases"] == 6].iloc[0].to_dict()
-    assert (row["status"], row["stop_reason"], row["planned"], row["recorded"]) == ("incomplete", "max_calls", 12, 4)
+    assert (row["status"], row["stop_reason"], row["planned"], row["recorded"]) == (
+        "incomplete",
+        "max_calls",
+        12,
+        4,
+    )
     assert (row["n_models"], row["n_arms"], row["n_trials"], row["max_cost"]) == (1, 2, 1, 1.0)
     assert row["version"] == tp.__version__
     assert "set_timer" in row["plan_json"]
@@ -314,7 +363,14 @@ def test_recorded_answers_are_read_again(lab: tp.Lab, tmp_path: Path) -> None:
     expected = run.frame(policies=("none",))
     path = tmp_path / "trials.parquet"
     run.frame().to_parquet(path)
-    for source in (run, run.run_id, run.run_id[:-1], run.frame(policies=("safe", "middleware")), path, str(path)):
+    for source in (
+        run,
+        run.run_id,
+        run.run_id[:-1],
+        run.frame(policies=("safe", "middleware")),
+        path,
+        str(path),
+    ):
         pd.testing.assert_frame_equal(lab.reparse(source, policies="none"), expected)
     again = lab.reparse(run, ["hermes", "auto"], ["safe", "none"], to=tmp_path / "again")
     assert again == tmp_path / "again"
@@ -331,8 +387,12 @@ def test_a_run_is_gone_through_in_batches(lab: tp.Lab) -> None:
     parts = list(run.batches(7, policies=("safe", "none")))
     assert [len(p) for p in parts] == [7] * 6 + [6]
     assert len({tuple(p.columns) for p in parts}) == 1
-    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True).astype(whole.dtypes.to_dict()), whole)
-    some = run.frame(case_id=["timer-1", "timer-3"], model="scripted", prompt_protocol="hermes", trial=1)
+    pd.testing.assert_frame_equal(
+        pd.concat(parts, ignore_index=True).astype(whole.dtypes.to_dict()), whole
+    )
+    some = run.frame(
+        case_id=["timer-1", "timer-3"], model="scripted", prompt_protocol="hermes", trial=1
+    )
     assert some["case_id"].tolist() == ["timer-1", "timer-3"]
     assert set(run.trials_df(where=lambda t: t.outcome == "correct")["outcome"]) == {"correct"}
     assert set(run.calls_df(case_id="timer-2")["case_id"]) == {"timer-2"}
@@ -342,7 +402,7 @@ def test_a_run_is_gone_through_in_batches(lab: tp.Lab) -> None:
 
 
 def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolparse_lab import run_reading
+    from toolparse_lab.experiment import run_reader as run_reading
 
     read: list[str] = []
 

@@ -1,4 +1,5 @@
-"""`check_protocol` and `check_stream`: good protocols pass, and each planted defect breaks the law it breaks."""
+"""`check_protocol` and `check_stream`: good protocols pass, and each planted defect breaks the law
+it breaks."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.law_report import LAWS, shrink
-from toolparse_lab.law_texts import TOOLS as SHIPPED_TOOLS
 from toolparse_lab.laws import LawBroken, check_all
+from toolparse_lab.laws.check_protocol import LAWS, shrink
+from toolparse_lab.laws.texts import TOOLS as SHIPPED_TOOLS
 from toolparse_lab.protocols.base import NeedMore, Opening, Protocol, Reading, Tools
-from toolparse_lab.protocols.json_call import JsonCall
+from toolparse_lab.protocols.json.call import JsonCall
 from toolparse_lab.protocols.tags import JsonTags
 from toolparse_lab.rjson.damage import Refusal
 
 from .test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
+
+pytestmark = pytest.mark.slow
 
 OURS = [*tp.protocols(), "auto"]
 
@@ -28,18 +31,25 @@ def test_our_protocols_keep_the_laws(id: str) -> None:
     report = tp.check_protocol(id, examples=10)
     assert report.ok, str(report)
     assert {f.law for f in report.findings} == set(LAWS)
-    not_ours = {"surface", "stream agrees", "repeatable"} | ({"round trip"} if id == "auto" else set())
+    not_ours = {"surface", "stream agrees", "repeatable"} | (
+        {"round trip"} if id == "auto" else set()
+    )
     assert {f.law for f in report.findings if f.verdict == "not applicable"} == not_ours
 
 
 def test_protocols_of_one_s_own_keep_the_laws() -> None:
-    for protocol in (tp.json_mix_protocol("[[C]]", "[[/C]]"), tp.Protocol.from_spec(id="x", body="tags")):
+    for protocol in (
+        tp.json_mix_protocol("[[C]]", "[[/C]]"),
+        tp.Protocol.from_spec(id="x", body="tags"),
+    ):
         report = tp.check_protocol(protocol, TOOLS, examples=10, seed=3)
         assert report.ok, str(report)
 
 
 def test_the_same_seed_finds_the_same() -> None:
-    assert tp.check_protocol(Losing(), seed=4, examples=10) == tp.check_protocol(Losing(), seed=4, examples=10)
+    assert tp.check_protocol(Losing(), seed=4, examples=10) == tp.check_protocol(
+        Losing(), seed=4, examples=10
+    )
 
 
 # planted defects of protocols of ours
@@ -145,13 +155,17 @@ def test_the_counterexample_is_the_smallest_there_is() -> None:
 class Losing(Snake):
     """Drops the text behind the last call."""
 
-    def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[dict[str, Any]]:
+    def parse_generated_text(
+        self, text: str, tools: Any, options: Any = None
+    ) -> list[dict[str, Any]]:
         parts = super().parse_generated_text(text, tools, options)
         return parts[:-1] if len(parts) > 1 and parts[-1]["type"] == "text" else parts
 
 
 class Failing(Snake):
-    def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[dict[str, Any]]:
+    def parse_generated_text(
+        self, text: str, tools: Any, options: Any = None
+    ) -> list[dict[str, Any]]:
         if "{" in text and "}" not in text:
             raise KeyError("brace")
         return super().parse_generated_text(text, tools, options)
@@ -161,7 +175,9 @@ class Chunky(Snake):
     """Its stream parser reads each chunk for itself."""
 
     def create_stream_parser(self, tools: Any, options: Any = None) -> Any:
-        return lambda chunks: [p for chunk in chunks for p in self.parse_generated_text(chunk, tools, options)]
+        return lambda chunks: [
+            p for chunk in chunks for p in self.parse_generated_text(chunk, tools, options)
+        ]
 
 
 class Deaf(Snake):
@@ -181,13 +197,17 @@ class Counting(Snake):
 
     count = 0
 
-    def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[dict[str, Any]]:
+    def parse_generated_text(
+        self, text: str, tools: Any, options: Any = None
+    ) -> list[dict[str, Any]]:
         self.count += 1
         return [{"type": "tool-call", "toolName": "f", "input": {"a": self.count}}]
 
 
 class Quadratic(Snake):
-    def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[dict[str, Any]]:
+    def parse_generated_text(
+        self, text: str, tools: Any, options: Any = None
+    ) -> list[dict[str, Any]]:
         end = time.process_time() + len(text) ** 2 / 4e8
         while time.process_time() < end:
             pass
@@ -263,13 +283,22 @@ class Naive:
 
 @pytest.mark.parametrize(
     "parser",
-    ["hermes", tp.protocols()["hermes"], tp.stream("hermes"), lambda: tp.stream("hermes"), Snake(), tp.stream(Snake())],
+    [
+        "hermes",
+        tp.protocols()["hermes"],
+        tp.stream("hermes"),
+        lambda: tp.stream("hermes"),
+        Snake(),
+        tp.stream(Snake()),
+    ],
 )
 def test_sound_parsers_do_not_mind_the_chunks(parser: Any) -> None:
     report = tp.check_stream(RAW, parser)
     assert report.ok
     assert report.tried == len(RAW) + 8
-    assert str(report) == f"the same result for all {report.tried} chunkings of {len(RAW)} characters"
+    assert (
+        str(report) == f"the same result for all {report.tried} chunkings of {len(RAW)} characters"
+    )
 
 
 def test_a_parser_that_minds_the_chunks_is_shown_where() -> None:
@@ -287,7 +316,9 @@ def test_a_parser_that_raises_has_that_as_its_result() -> None:
             return [1 // (len(chunk) - 3)]
 
     report = tp.check_stream("abcdef", Breaks)
-    assert next(d.cuts for d in report.differences if d.got.startswith("ZeroDivisionError: ")) == (3,)
+    assert next(d.cuts for d in report.differences if d.got.startswith("ZeroDivisionError: ")) == (
+        3,
+    )
     assert tp.check_stream("abc", lambda: Collecting(Snake(), TOOLS, None)).ok
     assert tp.check_stream(a_call("{}"), Camel()).ok
 

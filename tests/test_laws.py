@@ -12,43 +12,50 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.law_texts import TOOLS
+from toolparse_lab.laws.texts import TOOLS
 
 from .laws import check_all
 
 CASES = Path(__file__).parent / "cases"
 # Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
 PIECES = [
-    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "```", "`", "```json\n",
-    "<f>", "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<tags>", "</tags>", "<item>",
-    "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>", "<!--", "-->",
-    "<think>", "</think>", "<|channel|>analysis<|message|>", "<|start|>assistant", "<|message|>", "<|end|>",
-    "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
-    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
-    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
-    "<function=f>", "<function=put>\n", '<invoke name="f">', "<function>f</function>", "<parameter=a>",
-    "<parameter=s>\n",
-    "<param name='path'>", "</parameter>", "\n</parameter>\n", "</param>", "</function>", "</function>\n</tool_call>",
-    "</invoke>", "<parameter=", "</par", "\r\n", "&amp;",
-    "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n", "tags:\n  - a\n", "tags: [a, b]\n",
+    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "```", "`",
+    "```json\n", "<f>", "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>",
+    "<tags>", "</tags>", "<item>", "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>",
+    "<!--", "-->", "<think>", "</think>", "<|channel|>analysis<|message|>", "<|start|>assistant",
+    "<|message|>", "<|end|>", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
+    "<|call|>", "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>", "<|tool_call_end|>",
+    "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1", "<function=f>",
+    "<function=put>\n", '<invoke name="f">', "<function>f</function>", "<parameter=a>",
+    "<parameter=s>\n", "<param name='path'>", "</parameter>", "\n</parameter>\n", "</param>",
+    "</function>", "</function>\n</tool_call>", "</invoke>", "<parameter=", "</par", "\r\n",
+    "&amp;",
+    "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  "
+        "l2\n", 's: "', "s: x\n", "tags:\n  - a\n", "tags: [a, b]\n",
     "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a", "---\n", "|-\n", "007", "~", "\x85", "\u2028",
     "```yaml\n",
-    '{"content":null,"tool_calls":[', '{"content":"', '","tool_calls":[', '"}}', "]}", '{\\"a\\":1}',
-    "{'tool_calls': [", '{"id":"c","type":"function","function":{"name":"f","arguments":"',
-    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
-    '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":", "1", "true", "None",
-    " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&", "<", ">", "</", "\x00", "“", "”",
+    '{"content":null,"tool_calls":[', '{"content":"', '","tool_calls":[', '"}}', "]}",
+    '{\\"a\\":1}', "{'tool_calls': [",
+    '{"id":"c","type":"function","function":{"name":"f","arguments":"',
+    '{"name": "f", "arguments": {"a": '
+    '1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
+    '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":",
+    "1", "true", "None", " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&",
+    "<", ">", "</", "\x00", "“", "”",
 ]  # fmt: skip
 PROTOCOLS = [*tp.protocols(), "auto"]
-EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))  # a protocol; `make nightly` asks for many more
+EXAMPLES = int(
+    os.environ.get("TOOLPARSE_EXAMPLES", "150")
+)  # a protocol; `make nightly` asks for many more
 
 
 def raw_texts() -> list[tuple[str, str, str, Any]]:
     """(id, protocol, raw, tools) of every case whose format is here."""
     known = tp.protocols()
     spelt = {
-        "morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma", "qwen3coder": "qwen3_coder_xml",
-        "yaml-xml": "yaml_xml",
+        "morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma",
+        "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml",
     }  # fmt: skip
     out: list[tuple[str, str, str, Any]] = []
     for file in ("formats.jsonl", "damaged_calls.jsonl"):
@@ -60,7 +67,13 @@ def raw_texts() -> list[tuple[str, str, str, Any]]:
     for line in (CASES / "middleware.jsonl").read_text("utf-8").splitlines():
         case = json.loads(line)
         protocol = spelt.get(str(case.get("protocol")))
-        if protocol is None or case["op"] not in ("parse", "stream", "splits", "segments", "generate"):
+        if protocol is None or case["op"] not in (
+            "parse",
+            "stream",
+            "splits",
+            "segments",
+            "generate",
+        ):
             continue
         text = case.get("text")
         if text is None:
@@ -72,7 +85,8 @@ def raw_texts() -> list[tuple[str, str, str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "raw", "tools"), [pytest.param(p, r, t, id=f"{i}-{p}") for i, p, r, t in raw_texts()]
+    ("protocol", "raw", "tools"),
+    [pytest.param(p, r, t, id=f"{i}-{p}") for i, p, r, t in raw_texts()],
 )
 def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
     check_all(raw, protocol, tools)
@@ -81,7 +95,10 @@ def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_laws_hold_for_random_text(protocol: str) -> None:
     @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-    @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.sampled_from(["safe", "middleware", "none"]))
+    @given(
+        st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+        st.sampled_from(["safe", "middleware", "none"]),
+    )
     def laws(raw: str, policy: str) -> None:
         check_all(raw, protocol, TOOLS, {"coerce": policy})
 
@@ -89,15 +106,23 @@ def test_laws_hold_for_random_text(protocol: str) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @pytest.mark.parametrize("protocol", list(tp.protocols()))
 def test_what_is_written_reads_back(protocol: str) -> None:
-    """Law 7: parse(write_call(c)) has the same name and arguments, or write_call raises UnwritableCall."""
+    """Law 7: parse(write_call(c)) has the same name and arguments, or write_call raises
+    UnwritableCall."""
     writer = tp.protocols()[protocol]
 
     @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
@@ -108,7 +133,10 @@ def test_what_is_written_reads_back(protocol: str) -> None:
                 "path": st.text() | st.sampled_from(PIECES),
                 "tags": st.lists(st.text() | st.sampled_from(PIECES), max_size=3),
                 "o": st.fixed_dictionaries(
-                    {}, optional={"k": st.integers() | st.floats(allow_nan=False, allow_infinity=False)}
+                    {},
+                    optional={
+                        "k": st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+                    },
                 ),
                 "extra": JSON,
             },

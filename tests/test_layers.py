@@ -1,7 +1,8 @@
-"""Imports go downward only. Two tables say so; a walk over every module's syntax tree holds the code to them.
+"""Imports go downward only. Two tables say so; a walk over every module's syntax tree holds the
+code to them.
 
-Imports inside functions and under TYPE_CHECKING count like all others. `hooks.py` is the one door upward, and what it
-names is a table as well.
+Imports inside functions and under TYPE_CHECKING count like all others. `hooks.py` is the one door
+upward, and what it names is a table as well.
 """
 
 from __future__ import annotations
@@ -21,46 +22,55 @@ from toolparse_lab import hooks
 ROOT = Path(toolparse_lab.__file__).parent
 NAME = "toolparse_lab"
 
-# A module (file or folder directly inside the package) -> its layer. One that is not here fails the test.
+# Folder -> its layer, one line a folder; a file in the root folder is named, so that the root stays small.
 LAYER_OF = {
-    **dict.fromkeys(("deep", "errors", "explain", "hooks", "numerals", "rules", "toolspec", "types", "values"), "L0"),
-    **dict.fromkeys(("prompt", "rjson", "rxml", "scan", "schema"), "L1"),
+    "errors.py": "L0",
+    "hooks.py": "L0",
+    "rules.py": "L0",
+    "toolspec.py": "L0",
+    "values": "L0",
+    "types": "L0",
+    "rjson": "L1",
+    "rxml": "L1",
+    "schema": "L1",
+    "prompt": "L1",
     "protocols": "L2",
-    **dict.fromkeys(
-        ("api", "auto", "detection", "engine", "foreign", "foreign_parse", "law_report", "law_texts", "laws", "parts"),
-        "L3",
-    ),
+    "protocols/json": "L2",
+    "protocols/xml": "L2",
+    "protocols/parameters": "L2",
+    "protocols/yaml": "L2",
+    "protocols/python": "L2",
+    "engine": "L3",
+    "engine/foreign": "L3",
     "capture": "L3",
-    **dict.fromkeys(("placing", "provenance", "quoting", "recovery", "registry", "resolve", "stream_report"), "L3"),
+    "laws": "L3",
+    "exchange": "RUN",
     "runner": "RUN",
+    "runner/local": "RUN",
+    "store": "RUN",
     "render": "VIEW",
-    **dict.fromkeys(("flow", "middleware"), "L4"),
-    **dict.fromkeys(("evals", "litellm_bridge", "reparse", "telemetry"), "L5"),
-    **dict.fromkeys(
-        (
-            "arms",
-            "asking",
-            "canary",
-            "check",
-            "checking",
-            "cli",
-            "demo",
-            "lab",
-            "notebook",
-            "opening",
-            "plan",
-            "plan_file",
-            "pytest_plugin",
-            "record",
-            "rounds",
-            "run",
-            "run_reading",
-            "settings",
-            "testing",
-        ),
-        "L6",
-    ),
-    **dict.fromkeys(("ingest", "widgets"), "L6"),
+    "middleware": "L4",
+    "flow": "L4",
+    "litellm_bridge": "L5",
+    "evals": "L5",
+    "evals/cases": "L5",
+    "evals/scoring": "L5",
+    "evals/frames": "L5",
+    "evals/readings": "L5",
+    "evals/reports": "L5",
+    "evals/reports/figures": "L5",
+    "evals/reports/pages": "L5",
+    "reparse": "L5",
+    "settings.py": "L6",
+    "experiment": "L6",
+    "ingest": "L6",
+    "endpoint_check": "L6",
+    "widgets": "L6",
+    "testing": "L6",
+    "cli": "L6",
+    "cli/verbs": "L6",
+    "lab.py": "L6",
+    "notebook.py": "L6",
 }
 PARSING = ("L0", "L1", "L2", "L3")
 # Layer -> what it may import, its own layer included.
@@ -75,50 +85,63 @@ ALLOWED = {
     "L5": (*PARSING, "RUN", "VIEW", "L4", "L5"),
     "L6": (*PARSING, "RUN", "VIEW", "L4", "L5", "L6"),
 }
-# Package from elsewhere -> the modules that may import it.
+# Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
-    "IPython": ("notebook", "widgets"),
     "anywidget": ("widgets",),
     "distributed": ("reparse",),
-    "ipywidgets": ("widgets",),
+    "jinja2": ("render",),
     "jsonschema": ("schema",),
-    "regex": ("schema",),
-    "rfc3987_syntax": ("schema",),
     "litellm": ("litellm_bridge", "runner"),
     "lxml": ("rxml",),
+    "markupsafe": ("render",),
     "numpy": ("evals",),
     "pandas": ("evals",),
-    "platformdirs": ("runner",),
-    "pytest": ("pytest_plugin",),
     "pyarrow": ("evals",),
+    "pytest": ("testing",),
     "referencing": ("schema",),
-    "rich": ("cli", "demo"),
+    "regex": ("schema",),
+    "rfc3987_syntax": ("schema",),
     "scipy": ("evals",),
-    "sqlalchemy": ("runner",),
+    "sqlalchemy": ("store",),
     "tqdm": ("runner",),
     "traitlets": ("widgets",),
-    "xllamacpp": ("runner",),
-    "yaml": ("protocols",),
+    "xllamacpp": ("runner/local",),
+    "yaml": ("protocols/yaml",),
 }
 # The late names of hooks.py: what low layers may reach upward for, and nothing else.
 UPWARD = {
     "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
     "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
-    "create_stream_parser": ("toolparse_lab.parts", "create_stream_parser"),
+    "create_stream_parser": ("toolparse_lab.engine.content_parts", "create_stream_parser"),
     "debug": ("toolparse_lab.notebook", "debug"),
-    "extract_tool_call_segments": ("toolparse_lab.parts", "extract_tool_call_segments"),
+    "extract_tool_call_segments": (
+        "toolparse_lab.engine.content_parts",
+        "extract_tool_call_segments",
+    ),
+    "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
+    "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
+    "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
+    "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
+    "format_tool_call": ("toolparse_lab.protocols.surface", "format_tool_call"),
+    "format_tool_response": ("toolparse_lab.protocols.surface", "format_tool_response"),
+    "format_tools": ("toolparse_lab.protocols.surface", "format_tools"),
     "frame": ("toolparse_lab.notebook", "frame"),
+    "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
+    "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
     "html": ("toolparse_lab.notebook", "html"),
-    "parse_generated_text": ("toolparse_lab.parts", "parse_generated_text"),
+    "parse_generated_text": ("toolparse_lab.engine.content_parts", "parse_generated_text"),
+    "protocol_from_spec": ("toolparse_lab.protocols.spec", "from_spec"),
+    "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
     "text": ("toolparse_lab.notebook", "text"),
 }
 # These import by a name they compute; their tables are checked instead.
-BY_NAME = ("__init__", "hooks", "registry")
+BY_NAME = ("__init__.py", "cli/parser.py", "hooks.py", "protocols/registry.py")
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import: the dotted name of what is imported, the line, and whether only type checkers run it."""
+    """One import: the dotted name of what is imported, the line, and whether only type checkers run
+    it."""
 
     target: str
     line: int
@@ -128,8 +151,9 @@ class Import:
 class Walker(ast.NodeVisitor):
     """Collects the imports of one module, those by importlib and `__import__` included."""
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: str, root: Path) -> None:
         self.package = package
+        self.root = root
         self.found: list[Import] = []
         self._typing_only = False
 
@@ -153,8 +177,11 @@ class Walker(ast.NodeVisitor):
             parts = parts[: len(parts) - node.level + 1]
             base = ".".join([*parts, base] if base else parts)
         for alias in node.names:
-            # A name taken from the package itself may be a module or something the package re-exports.
-            self._add(f"{base}.{alias.name}" if base == self.package.partition(".")[0] else base, node)
+            # A name taken from a folder may be a module of it, or something it re-exports.
+            folder = self.root.parent.joinpath(*base.split("."))
+            front = base == self.package.partition(".")[0]
+            module = (folder / f"{alias.name}.py").is_file() or (folder / alias.name).is_dir()
+            self._add(f"{base}.{alias.name}" if front or module else base, node)
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
@@ -171,7 +198,7 @@ class Walker(ast.NodeVisitor):
 
 
 def imports_of(path: Path, root: Path) -> list[Import]:
-    walker = Walker(".".join((root.name, *path.relative_to(root).parts[:-1])))
+    walker = Walker(".".join((root.name, *path.relative_to(root).parts[:-1])), root)
     walker.visit(ast.parse(path.read_text("utf-8")))
     return walker.found
 
@@ -187,38 +214,121 @@ def exports(root: Path) -> dict[str, str]:
     return out
 
 
+def room_of(module: Path) -> str:
+    """The key in `LAYER_OF` of a file, given relative to the package: its folder, or its own name in the root."""
+    folder = module.parent.as_posix()
+    return module.name if folder == "." else folder
+
+
+def room_of_target(dotted: str, root: Path) -> str | None:
+    """The room of an imported name, given without the package's own name; None for what is no module of a room."""
+    parts = dotted.split(".")
+    for size in range(len(parts), 0, -1):
+        path = Path(*parts[:size])
+        if (root / path).is_dir() or path.as_posix() in LAYER_OF:
+            return path.as_posix()
+        if (root / path.with_suffix(".py")).is_file() or f"{path}.py" in LAYER_OF:
+            return room_of(path.with_suffix(".py"))
+    return None
+
+
+def may_import(room: str, package: str) -> bool:
+    """Whether a room, or a folder it lies in, stands in the package's row of `THIRD_PARTY`."""
+    return any(room == r or room.startswith(f"{r}/") for r in THIRD_PARTY.get(package, ()))
+
+
 def violations(root: Path) -> Iterator[str]:
     """One line for every import that the tables forbid."""
     exported = exports(root)
     for path in sorted(root.rglob("*.py")):
         where = path.relative_to(root)
-        unit = where.parts[0].removesuffix(".py")
-        layer = "FRONT" if unit == "__init__" else LAYER_OF.get(unit, "")
+        room = room_of(where)
+        front = room == "__init__.py"
+        layer = "FRONT" if front else LAYER_OF.get(room, "")
         if not layer:
-            yield f"{where}: {unit!r} has no layer"
+            yield f"{where}: {room!r} has no layer"
             continue
-        allowed = PARSING if layer == "FRONT" else ALLOWED[layer]
+        allowed = PARSING if front else ALLOWED[layer]
         for found in imports_of(path, root):
             place = f"{where}:{found.line}"
             top, _, rest = found.target.partition(".")
             if found.target == "?":
-                if unit not in BY_NAME:
+                if where.as_posix() not in BY_NAME:
                     yield f"{place}: imports a module whose name it computes"
                 continue
             if top != NAME:
-                if top not in sys.stdlib_module_names and unit not in THIRD_PARTY.get(top, ()):
-                    yield f"{place}: {unit} may not import {top}"
+                if top not in sys.stdlib_module_names and not may_import(room, top):
+                    yield f"{place}: {room} may not import {top}"
                 continue
-            if layer == "FRONT" and found.typing_only:
+            if front and found.typing_only:
                 continue  # the late names, which have a test of their own
-            target = rest.partition(".")[0]
-            if target not in LAYER_OF:
-                target = exported.get(target, target).partition(".")[0]
-            if target not in LAYER_OF:
+            target = room_of_target(exported.get(rest, rest), root) if rest else None
+            if target is None:
                 if layer != "L6":
-                    yield f"{place}: {unit} imports the whole package ({found.target})"
-            elif LAYER_OF[target] not in allowed:
-                yield f"{place}: {unit} ({layer}) may not import {target} ({LAYER_OF[target]})"
+                    yield f"{place}: {room} imports the whole package ({found.target})"
+            elif LAYER_OF.get(target, layer) not in allowed:
+                yield f"{place}: {room} ({layer}) may not import {target} ({LAYER_OF[target]})"
+
+
+def files_in_circles(root: Path) -> list[list[str]]:
+    """Groups of files that import one another, directly or by way of others; imports inside functions and for type
+    checkers count: what cannot be read apart is one thing.
+    """
+    names = {p: ".".join(p.relative_to(root).with_suffix("").parts) for p in root.rglob("*.py")}
+    modules = {n.removesuffix(".__init__"): n for n in names.values()}
+    arrows: dict[str, set[str]] = {}
+    for path, name in names.items():
+        arrows[name] = set()
+        if name == "__init__":
+            continue
+        for found in imports_of(path, root):
+            top, _, rest = found.target.partition(".")
+            if top == NAME and rest:
+                target = modules.get(rest) or modules.get(rest.rpartition(".")[0])
+                if target and target != name:
+                    arrows[name].add(target)
+    return [sorted(group) for group in strongly_connected(arrows) if len(group) > 1]
+
+
+def strongly_connected(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """Kosaraju's two walks: in the order in which nodes are left, then against the arrows."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def walk(start: str, edges: dict[str, set[str]], out: list[str]) -> None:
+        stack = [(start, iter(sorted(edges.get(start, ()))))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            step = next((n for n in rest if n not in seen), None)
+            if step is None:
+                stack.pop()
+                out.append(node)
+            else:
+                seen.add(step)
+                stack.append((step, iter(sorted(edges.get(step, ())))))
+
+    for node in sorted(arrows):
+        if node not in seen:
+            walk(node, arrows, order)
+    back: dict[str, set[str]] = {}
+    for node, targets in arrows.items():
+        for target in targets:
+            back.setdefault(target, set()).add(node)
+    seen.clear()
+    groups: list[list[str]] = []
+    for node in reversed(order):
+        if node not in seen:
+            groups.append([])
+            walk(node, back, groups[-1])
+    return groups
+
+
+def test_circles_stay_within_a_room_and_small() -> None:
+    for group in files_in_circles(ROOT):
+        rooms = {name.rpartition(".")[0] for name in group}
+        assert len(rooms) == 1, f"files of several rooms import one another: {group}"
+        assert len(group) <= 3, f"more than three files import one another: {group}"
 
 
 def test_the_code_keeps_to_the_tables() -> None:
@@ -228,8 +338,12 @@ def test_the_code_keeps_to_the_tables() -> None:
 def test_the_one_door_upward_leads_where_its_table_says() -> None:
     assert hooks._PROVIDERS == UPWARD
     for module, function in UPWARD.values():
-        assert LAYER_OF[module.split(".")[1]] in ("L6", "L5", "L3")
-        assert f"def {function}(" in ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text("utf-8")
+        room = room_of_target(module.partition(".")[2], ROOT)
+        assert room is not None
+        assert LAYER_OF[room] in ("L6", "L5", "L3", "L2")
+        assert f"def {function}(" in ROOT.joinpath(*module.split(".")[1:]).with_suffix(
+            ".py"
+        ).read_text("utf-8")
 
 
 def test_late_names_are_the_ones_type_checkers_see() -> None:
@@ -238,7 +352,9 @@ def test_late_names_are_the_ones_type_checkers_see() -> None:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for child in node.body:
                 assert isinstance(child, ast.ImportFrom)
-                seen |= {alias.asname or alias.name: f"{NAME}.{child.module}" for alias in child.names}
+                seen |= {
+                    alias.asname or alias.name: f"{NAME}.{child.module}" for alias in child.names
+                }
     assert seen == toolparse_lab._LATE
     assert seen.keys() <= set(toolparse_lab.__all__)
 
@@ -251,42 +367,82 @@ def test_every_late_name_is_there() -> None:
 
 
 PLANTED = {
-    "upward": ("rjson/a.py", "from ..engine import StreamParser\n", "rjson (L1) may not import engine (L3)"),
-    "lazily upward": ("types.py", "def f():\n    from .lab import Lab\n", "types (L0) may not import lab (L6)"),
+    "upward": (
+        "rjson/a.py",
+        "from ..engine.feed import StreamParser\n",
+        "rjson (L1) may not import engine (L3)",
+    ),
+    "lazily upward": (
+        "types/a.py",
+        "def f():\n    from ..lab import Lab\n",
+        "types (L0) may not import lab.py (L6)",
+    ),
     "for type checkers only": (
         "render/a.py",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..runner.types import Model\n",
-        "render (VIEW) may not import runner (RUN)",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..exchange.types import Model\n",
+        "render (VIEW) may not import exchange (RUN)",
     ),
-    "by its full name": ("scan.py", "import toolparse_lab.protocols.base\n", "scan (L1) may not import protocols (L2)"),
+    "by its full name": (
+        "rxml/a.py",
+        "import toolparse_lab.protocols.base\n",
+        "rxml (L1) may not import protocols (L2)",
+    ),
     "by importlib": (
-        "values.py",
+        "values/a.py",
         "import importlib\nimportlib.import_module('toolparse_lab.cli')\n",
         "values (L0) may not import cli (L6)",
     ),
-    "by a computed name": ("scan.py", "def f(x):\n    __import__(x)\n", "imports a module whose name it computes"),
-    "a name of the front": ("evals/a.py", "from .. import Lab\n", "evals (L5) may not import lab (L6)"),
-    "the whole front": ("engine.py", "import toolparse_lab as tp\n", "engine imports the whole package"),
+    "by a computed name": (
+        "rxml/a.py",
+        "def f(x):\n    __import__(x)\n",
+        "imports a module whose name it computes",
+    ),
+    "a name of the front": (
+        "evals/a.py",
+        "from .. import Lab\n",
+        "evals (L5) may not import lab.py (L6)",
+    ),
+    "the whole front": (
+        "engine/a.py",
+        "import toolparse_lab as tp\n",
+        "engine imports the whole package",
+    ),
     "the front upward": (
         "__init__.py",
         "from .evals.cases import Case\n",
-        "__init__ (FRONT) may not import evals",
+        "__init__.py (FRONT) may not import evals/cases",
     ),
-    "the runner parses": ("runner/a.py", "from .. import engine\n", "runner (RUN) may not import engine (L3)"),
-    "from elsewhere": ("evals/a.py", "def f():\n    import litellm.utils\n", "evals may not import litellm"),
-    "from elsewhere, unknown": ("cli.py", "from requests import get\n", "cli may not import requests"),
-    "without a layer": ("extra.py", "", "'extra' has no layer"),
+    "the runner parses": (
+        "runner/a.py",
+        "from .. import engine\n",
+        "runner (RUN) may not import engine (L3)",
+    ),
+    "from elsewhere": (
+        "evals/a.py",
+        "def f():\n    import litellm.utils\n",
+        "evals may not import litellm",
+    ),
+    "from elsewhere, unknown": (
+        "cli/a.py",
+        "from requests import get\n",
+        "cli may not import requests",
+    ),
+    "a new room": ("extra/a.py", "", "'extra' has no layer"),
+    "a new file in the root": ("extra.py", "", "'extra.py' has no layer"),
 }
 
 
 @pytest.mark.parametrize(("file", "source", "complaint"), PLANTED.values(), ids=PLANTED)
-def test_planted_violations_are_found(tmp_path: Path, file: str, source: str, complaint: str) -> None:
+def test_planted_violations_are_found(
+    tmp_path: Path, file: str, source: str, complaint: str
+) -> None:
     root = tmp_path / NAME
     front = root / "__init__.py"
     planted = root / file
     planted.parent.mkdir(parents=True)
     front.write_text(
-        "from .api import parse\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .lab import Lab\n"
+        "from .engine.parse import parse\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from "
+        ".lab import Lab\n"
     )
     planted.write_text(source)
     found = list(violations(root))
@@ -298,9 +454,11 @@ def test_planted_violations_are_found(tmp_path: Path, file: str, source: str, co
 def test_what_is_allowed_is_not_complained_about(tmp_path: Path) -> None:
     root = tmp_path / NAME
     (root / "evals").mkdir(parents=True)
-    (root / "__init__.py").write_text("from .api import parse\n")
+    (root / "__init__.py").write_text("from .engine.parse import parse\n")
     (root / "evals" / "a.py").write_text(
-        "import json\nimport pandas as pd\nfrom .. import parse\nfrom ..runner.types import Model\nfrom .b import c\n"
+        "import json\nimport pandas as pd\nfrom .. import parse\nfrom ..exchange.types import "
+        "Model\nfrom .b import c\n"
     )
-    (root / "cli.py").write_text("import toolparse_lab as tp\nimport rich.console\n")
+    (root / "cli").mkdir()
+    (root / "cli" / "a.py").write_text("import toolparse_lab as tp\nimport json\n")
     assert list(violations(root)) == []

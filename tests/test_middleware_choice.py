@@ -24,13 +24,19 @@ def transform(choice: Any, tools: Any = TOOLS, **options: Any) -> Any:
 @pytest.mark.parametrize(
     "choice",
     [
-        {"type": "function", "function": {"name": "get_weather"}}, {"type": "function", "name": "get_weather"},
-        {"type": "tool", "toolName": "get_weather"}, {"type": "tool", "name": "get_weather"},
+        {"type": "function", "function": {"name": "get_weather"}},
+        {"type": "function", "name": "get_weather"}, {"type": "tool", "toolName": "get_weather"},
+        {"type": "tool", "name": "get_weather"},
     ],
 )  # fmt: skip
 def test_a_named_tool(choice: Any) -> None:
     turn = transform(choice)
-    assert (turn.choice, turn.tool_name, turn.forced, turn.active) == ("tool", "get_weather", True, True)
+    assert (turn.choice, turn.tool_name, turn.forced, turn.active) == (
+        "tool",
+        "get_weather",
+        True,
+        True,
+    )
     assert turn.params["response_format"] == {
         "type": "json_schema",
         "json_schema": {
@@ -91,17 +97,22 @@ def test_none_as_the_seed_has_it() -> None:
 @pytest.mark.parametrize(
     ("choice", "tools", "kind", "message"),
     [
-        ({"type": "tool", "toolName": "nope"}, TOOLS, ToolNotFound, "Tool with name 'nope' not found in params.tools."),
-        ({"type": "tool", "toolName": "nope"}, [], ToolNotFound, "Tool with name 'nope' not found in params.tools."),
+        ({"type": "tool", "toolName": "nope"}, TOOLS, ToolNotFound, "Tool with name 'nope' not "
+            "found in params.tools."),
+        ({"type": "tool", "toolName": "nope"}, [], ToolNotFound, "Tool with name 'nope' not found "
+            "in params.tools."),
         *(
             ({"type": "tool", "toolName": name}, [*TOOLS, SEARCH], ProviderTool,
-             "Provider-defined tools are not supported by this middleware. Please use custom tools.")
+             "Provider-defined tools are not supported by this middleware. Please use custom "
+             "tools.")
             for name in ("search", "x.search")
         ),
         ({"type": "web_search"}, [{"type": "web_search"}], ProviderTool,
          "Provider-defined tools are not supported by this middleware. Please use custom tools."),
-        ("required", [], NoTools, "Tool choice type 'required' is set, but no tools are provided in params.tools."),
-        ("required", None, NoTools, "Tool choice type 'required' is set, but no tools are provided in params.tools."),
+        ("required", [], NoTools, "Tool choice type 'required' is set, but no tools are provided "
+            "in params.tools."),
+        ("required", None, NoTools, "Tool choice type 'required' is set, but no tools are "
+            "provided in params.tools."),
         ("required", [SEARCH], NoTools,
          "Tool choice type 'required' is set, but no function tools are provided. "
          "Provider-defined tools are not supported by this middleware."),
@@ -146,7 +157,9 @@ CALL = '{"name":"get_weather","arguments":{"city":"A","days":"2"}}'
 )  # fmt: skip
 def test_a_forced_answer_is_one_call(text: str, content: str | None) -> None:
     answer = HERMES.wrap_generate(transform("required"), text)
-    assert [c["function"] for c in answer.tool_calls] == [{"name": "get_weather", "arguments": '{"city":"A","days":2}'}]
+    assert [c["function"] for c in answer.tool_calls] == [
+        {"name": "get_weather", "arguments": '{"city":"A","days":2}'}
+    ]
     assert (answer.message["content"], answer.finish_reason) == (content, "tool_calls")
     assert answer.result is not None
     assert answer.result.calls[0].origin("/city").span.of(answer.result.raw) == "A"
@@ -155,8 +168,10 @@ def test_a_forced_answer_is_one_call(text: str, content: str | None) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I think so", "", "null", "[]", "{}", '{"arguments":{"city":"A"}}', '{"name":"nope","arguments":{}}',
-        f"{CALL} {CALL}", f"[{CALL},{CALL}]", f"I would send {CALL} there.", CALL[:-12], "[" * 100_000,
+        "I think so", "", "null", "[]", "{}", '{"arguments":{"city":"A"}}',
+        '{"name":"nope","arguments":{}}',
+        f"{CALL} {CALL}", f"[{CALL},{CALL}]", f"I would send {CALL} "
+            "there.", CALL[:-12], "[" * 100_000,
         '{"name":"get_loc","arguments":[1]}', '{"name":"get_loc","name":"get_weather"}',
         f"<tool_call>{CALL}</tool_call><tool_call>{CALL}</tool_call>",
     ],
@@ -188,19 +203,23 @@ def test_only_the_named_tool_may_be_called() -> None:
 
 
 def test_arguments_that_break_the_schema_are_still_the_call_and_a_problem() -> None:
-    answer = HERMES.wrap_generate(transform("required"), '{"name":"get_weather","arguments":{"days":"x"}}')
+    answer = HERMES.wrap_generate(
+        transform("required"), '{"name":"get_weather","arguments":{"days":"x"}}'
+    )
     assert len(answer.tool_calls) == 1
     assert {p.stage for p in answer.problems} == {"validate"}
 
 
 def test_reasoning_of_a_forced_answer_is_kept() -> None:
-    answer = HERMES.wrap_generate(transform("required"), f"<think>hm</think>{CALL}", reasoning="before")
+    answer = HERMES.wrap_generate(
+        transform("required"), f"<think>hm</think>{CALL}", reasoning="before"
+    )
     assert answer.message["reasoning_content"] == "before\nhm"
     harmony = tp.create_tool_middleware("harmony_channel")
     raw = f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{CALL}"
-    assert [c["function"]["name"] for c in harmony.wrap_generate(transform("required"), raw).tool_calls] == [
-        "get_weather"
-    ]
+    assert [
+        c["function"]["name"] for c in harmony.wrap_generate(transform("required"), raw).tool_calls
+    ] == ["get_weather"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +244,11 @@ def test_reasoning_and_markup_around_a_call_that_breaks_its_schema(protocol: str
 
 
 def test_calls_of_the_provider_answer_a_forced_choice_too() -> None:
-    native = {"id": "n", "type": "function", "function": {"name": "get_weather", "arguments": '{"days": "2"}'}}
+    native = {
+        "id": "n",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"days": "2"}'},
+    }
     answer = HERMES.wrap_generate(transform("required"), None, tool_calls=[native])
     assert answer.problems == ()
     assert answer.finish_reason == "tool_calls"
@@ -236,9 +259,10 @@ def test_calls_of_the_provider_answer_a_forced_choice_too() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "arguments"),
     [
-        (CALL, "get_weather", '{"city":"A","days":"2"}'), ("I think so", "unknown", "{}"), ("[1]", "unknown", "{}"),
-        ('{"arguments":{"city":"A"}}', "unknown", '{"city":"A"}'), ('{"name":"nope"}', "nope", "{}"),
-        (f"```json\n{CALL}\n```", "unknown", "{}"), ("", "unknown", "{}"),
+        (CALL, "get_weather", '{"city":"A","days":"2"}'), ("I think so", "unknown", "{}"),
+        ("[1]", "unknown", "{}"), ('{"arguments":{"city":"A"}}', "unknown", '{"city":"A"}'),
+        ('{"name":"nope"}', "nope", "{}"), (f"```json\n{CALL}\n```", "unknown", "{}"),
+        ("", "unknown", "{}"),
     ],
 )  # fmt: skip
 def test_a_forced_answer_as_the_seed_has_it(text: str, name: str, arguments: str) -> None:

@@ -25,7 +25,23 @@ SUMMARY = {
 @pytest.mark.parametrize(
     ("value", "level"),
     [
-        *((v, "off") for v in (None, "", "off", "OFF", "0", "false", "no", "3", "on", " parse ", " 2", "streams")),
+        *(
+            (v, "off")
+            for v in (
+                None,
+                "",
+                "off",
+                "OFF",
+                "0",
+                "false",
+                "no",
+                "3",
+                "on",
+                " parse ",
+                " 2",
+                "streams",
+            )
+        ),
         *((v, "stream") for v in ("stream", "STREAM", "1", "true", "True", "yes", " yes ")),
         *((v, "parse") for v in ("parse", "Parse", "2")),
     ],
@@ -47,11 +63,18 @@ def test_styles(value: str | None, style: str) -> None:
     assert debug.style_of(value) == style
 
 
-@pytest.mark.parametrize(("style", "code"), [("bg", 42), ("inverse", 7), ("underline", 4), ("bold", 1)])
+@pytest.mark.parametrize(
+    ("style", "code"), [("bg", 42), ("inverse", 7), ("underline", 4), ("bold", 1)]
+)
 def test_each_line_is_highlighted(style: Any, code: int) -> None:
     origin, summary = debug.render_summary("a\r\n\nb", [1], style)
-    assert origin == f"\x1b[90m[debug:mw:origin]\x1b[0m \n\x1b[{code}ma\x1b[0m\n\n\x1b[{code}mb\x1b[0m"
-    assert summary == "\x1b[90m[debug:mw:summary]\x1b[0m \n\x1b[44m[\x1b[0m\n\x1b[44m  1\x1b[0m\n\x1b[44m]\x1b[0m"
+    assert (
+        origin == f"\x1b[90m[debug:mw:origin]\x1b[0m \n\x1b[{code}ma\x1b[0m\n\n\x1b[{code}mb\x1b[0m"
+    )
+    assert (
+        summary == "\x1b[90m[debug:mw:summary]\x1b[0m \n\x1b[44m[\x1b[0m\n\x1b[44m  "
+        "1\x1b[0m\n\x1b[44m]\x1b[0m"
+    )
     assert debug.render_summary("", []) == []
 
 
@@ -96,7 +119,9 @@ def test_what_is_logged(
     assert tags(said(caplog)) == expected
 
 
-def test_raw_and_out_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_raw_and_out_lines(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("DEBUG_PARSER_MW", "1")
     HERMES.wrap_generate(TURN, "hi")
     raw, out = said(caplog)
@@ -104,7 +129,9 @@ def test_raw_and_out_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCa
     assert out.startswith('\x1b[90m[debug:mw:out]\x1b[0m \x1b[36m\n{\n  "role": "assistant",')
 
 
-def test_model_text_sends_no_escape_sequence(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_model_text_sends_no_escape_sequence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     evil = "\x1b[2J\x07"
     for level in ("stream", "parse"):
         monkeypatch.setenv("DEBUG_PARSER_MW", level)
@@ -125,7 +152,9 @@ def test_the_style_comes_from_the_environment(
     assert f"\x1b[4m{CALL}\x1b[0m" in said(caplog)[0]
 
 
-def test_the_summary_is_handed_over_instead(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_summary_is_handed_over_instead(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("DEBUG_PARSER_MW", "parse")
     text = f"{CALL} and {CALL}"
     whole: dict[str, str] = {}
@@ -138,7 +167,10 @@ def test_the_summary_is_handed_over_instead(monkeypatch: pytest.MonkeyPatch, cap
     assert json.loads(whole["tool_calls"])[0]["toolName"] == "get_loc"
     forced: dict[str, str] = {}
     HERMES.wrap_generate(FORCED, CALL[11:-12], debug_summary=forced)
-    assert forced == {"original_text": CALL[11:-12], "tool_calls": '[{"toolName":"get_loc","input":"{}"}]'}
+    assert forced == {
+        "original_text": CALL[11:-12],
+        "tool_calls": '[{"toolName":"get_loc","input":"{}"}]',
+    }
     assert said(caplog) == []
 
 

@@ -1,4 +1,5 @@
-"""One answer, whole or in pieces: the same message for every chunking, and deltas that add up to it."""
+"""One answer, whole or in pieces: the same message for every chunking, and deltas that add up to
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.law_texts import TOOLS
+from toolparse_lab.laws.texts import TOOLS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
 
 from .test_laws import PIECES
@@ -32,7 +33,12 @@ def plain(answer: Answer) -> dict[str, Any]:
     """An answer without its ids, which are new each time."""
     calls = [{**c, "id": bool(c["id"])} for c in answer.tool_calls]
     message = {**answer.message, **({"tool_calls": calls} if calls else {})}
-    return {"message": message, "finish": answer.finish_reason, "result": answer.result, "problems": answer.problems}
+    return {
+        "message": message,
+        "finish": answer.finish_reason,
+        "result": answer.result,
+        "problems": answer.problems,
+    }
 
 
 def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "stop") -> Answer:
@@ -50,7 +56,9 @@ def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "
             calls.append({k: v for k, v in call.items() if k != "index"})
     raw = "".join(said.values())
     assert pairs(said["content"]) == pairs(answer.message["content"] or ""), raw
-    assert pairs(said["reasoning_content"]) == pairs(answer.message.get("reasoning_content", "")), raw
+    assert pairs(said["reasoning_content"]) == pairs(answer.message.get("reasoning_content", "")), (
+        raw
+    )
     assert calls == list(answer.tool_calls)
     assert answer is stream.close(None)[1]
     return answer
@@ -61,7 +69,9 @@ def pairs(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def check(raw: str, middleware: ToolCallMiddleware, turn: Turn, plans: Iterable[Iterable[str]]) -> Answer:
+def check(
+    raw: str, middleware: ToolCallMiddleware, turn: Turn, plans: Iterable[Iterable[str]]
+) -> Answer:
     whole = middleware.wrap_generate(turn, raw)
     for plan in plans:
         got = streamed(middleware.wrap_stream(turn), plan)
@@ -70,7 +80,8 @@ def check(raw: str, middleware: ToolCallMiddleware, turn: Turn, plans: Iterable[
 
 
 def account(answer: Answer, unknown_tools: Any = "text") -> None:
-    """Every character is content, reasoning, markup, white space alone, or belongs to a call that was made."""
+    """Every character is content, reasoning, markup, white space alone, or belongs to a call that
+    was made."""
     result = answer.result
     assert result is not None
     made = ("ok",) if unknown_tools == "text" else ("ok", "unknown_tool")
@@ -94,7 +105,11 @@ def load() -> list[Any]:
     for line in (CASES / "parse.jsonl").read_text("utf-8").splitlines():
         case = json.loads(line)
         if case["protocol"] in PROTOCOLS:
-            out.append(pytest.param(case["protocol"], case["raw"], case.get("tools", tools), id=case["title"]))
+            out.append(
+                pytest.param(
+                    case["protocol"], case["raw"], case.get("tools", tools), id=case["title"]
+                )
+            )
     return out
 
 
@@ -110,7 +125,9 @@ def test_every_chunking_of_a_case(protocol: str, raw: str, tools: Any) -> None:
 @pytest.mark.parametrize("reasoning", ["auto", "prefilled", "none"])
 def test_every_chunking_of_random_text(protocol: str, reasoning: str) -> None:
     unknown: Any = "text" if reasoning == "auto" else "call"
-    middleware = tp.create_tool_middleware(protocol, options={"reasoning": reasoning}, unknown_tools=unknown)
+    middleware = tp.create_tool_middleware(
+        protocol, options={"reasoning": reasoning}, unknown_tools=unknown
+    )
     turn = turn_of(middleware, TOOLS)
 
     @settings(deadline=None, max_examples=EXAMPLES // 3, suppress_health_check=list(HealthCheck))
@@ -125,10 +142,12 @@ def test_every_chunking_of_random_text(protocol: str, reasoning: str) -> None:
 
 
 FORCED = [
-    '{"name": "f", "arguments": ', '{"a": 1}', '{"s": "<tool_call>"}', "}", '{"name":"put","arguments":{"path":"x"}}',
-    "<think>", "</think>", "```json\n", "\n```", " ", "\n", "Sure: ", "{'name': 'f',", "\ud83d", "\udc00", ",",
-    '<tool_call>{"name":"f","arguments":{}}</tool_call>', '{"name":"nope","arguments":{}}', "[", "]", "\x00",
-    "<|channel|>analysis<|message|>", "<|end|>", "<|return|>", "<|channel|>final<|message|>",
+    '{"name": "f", "arguments": '
+    '', '{"a": 1}', '{"s": "<tool_call>"}', "}", '{"name":"put","arguments":{"path":"x"}}',
+    "<think>", "</think>", "```json\n", "\n```", " ", "\n", "Sure: ", "{'name': 'f',", "\ud83d",
+    "\udc00", ",", '<tool_call>{"name":"f","arguments":{}}</tool_call>',
+    '{"name":"nope","arguments":{}}', "[", "]", "\x00", "<|channel|>analysis<|message|>", "<|end|>",
+    "<|return|>", "<|channel|>final<|message|>",
 ]  # fmt: skip
 
 
@@ -145,7 +164,10 @@ def test_every_chunking_of_a_forced_answer(protocol: str, compat: Any) -> None:
         answer = check(raw, middleware, turn, [pieces, list(raw)])
         assert len(answer.tool_calls) <= 1
         assert answer.result is not None
-        assert "".join(s.span.of(answer.result.raw) for s in answer.result.segments) == answer.result.raw
+        assert (
+            "".join(s.span.of(answer.result.raw) for s in answer.result.segments)
+            == answer.result.raw
+        )
         if compat is None:
             account(answer)
 

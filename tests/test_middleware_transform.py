@@ -1,4 +1,5 @@
-"""What is sent instead of a request with tools: the prompt, the history as text, nothing of the caller's changed."""
+"""What is sent instead of a request with tools: the prompt, the history as text, nothing of the
+caller's changed."""
 
 from __future__ import annotations
 
@@ -24,16 +25,25 @@ WEATHER = {
         },
     },
 }
-LOC = {"type": "function", "function": {"name": "get_loc", "parameters": {"type": "object", "properties": {}}}}
+LOC = {
+    "type": "function",
+    "function": {"name": "get_loc", "parameters": {"type": "object", "properties": {}}},
+}
 TOOLS = [WEATHER, LOC]
 HERMES = tp.create_tool_middleware("hermes")
 
 
 def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return {
+        "id": id,
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
 
 
-def sent(messages: Any, middleware: ToolCallMiddleware = HERMES, **more: Any) -> list[dict[str, Any]]:
+def sent(
+    messages: Any, middleware: ToolCallMiddleware = HERMES, **more: Any
+) -> list[dict[str, Any]]:
     """The rewritten messages behind the system prompt."""
     params = middleware.transform_params({"messages": messages, "tools": TOOLS, **more}).params
     rewritten: list[dict[str, Any]] = params["messages"]
@@ -42,8 +52,9 @@ def sent(messages: Any, middleware: ToolCallMiddleware = HERMES, **more: Any) ->
 
 def test_tools_go_into_a_system_prompt_and_everything_else_is_kept() -> None:
     given = {
-        "model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "hi"}], "tools": TOOLS,
-        "tool_choice": "auto", "parallel_tool_calls": False, "response_format": {"type": "text"}, "stream": True,
+        "model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "hi"}],
+        "tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False,
+        "response_format": {"type": "text"}, "stream": True,
     }  # fmt: skip
     before = copy.deepcopy(given)
     turn = HERMES.transform_params(given)
@@ -92,12 +103,15 @@ def test_parts_of_a_system_message_with_marks_are_kept() -> None:
 
 
 def test_an_empty_conversation_and_one_without_tools() -> None:
-    assert [m["role"] for m in HERMES.transform_params({"messages": [], "tools": TOOLS}).params["messages"]] == [
-        "system"
-    ]
+    assert [
+        m["role"]
+        for m in HERMES.transform_params({"messages": [], "tools": TOOLS}).params["messages"]
+    ] == ["system"]
     none: list[Any] = []
     for tools in (None, none):
-        turn = HERMES.transform_params({"messages": [{"role": "user", "content": "hi"}], "tools": tools})
+        turn = HERMES.transform_params(
+            {"messages": [{"role": "user", "content": "hi"}], "tools": tools}
+        )
         assert turn.params == {"messages": [{"role": "user", "content": "hi"}]}
         assert not turn.active
     assert HERMES.transform_params({}).params == {"messages": []}
@@ -123,12 +137,22 @@ def test_calls_of_the_history_become_text_behind_what_was_said() -> None:
 
 def test_the_call_form_before_tool_calls_is_read_too() -> None:
     old = [
-        {"role": "assistant", "content": None, "function_call": {"name": "get_loc", "arguments": "{}"}},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "get_loc", "arguments": "{}"},
+        },
         {"role": "function", "name": "get_loc", "content": "here"},
     ]
     assert sent(old) == [
-        {"role": "assistant", "content": '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'},
-        {"role": "user", "content": '<tool_response>{"name":"get_loc","content":"here"}</tool_response>'},
+        {
+            "role": "assistant",
+            "content": '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>',
+        },
+        {
+            "role": "user",
+            "content": '<tool_response>{"name":"get_loc","content":"here"}</tool_response>',
+        },
     ]
 
 
@@ -147,7 +171,9 @@ def test_parts_of_an_ai_sdk_are_read() -> None:
         "toolName": "get_weather",
         "output": {"type": "json", "value": 3},
     }
-    got = sent([{"role": "assistant", "content": parts}, {"role": "tool", "content": [result]}], middleware)
+    got = sent(
+        [{"role": "assistant", "content": parts}, {"role": "tool", "content": [result]}], middleware
+    )
     assert got == [
         {
             "role": "assistant",
@@ -160,7 +186,10 @@ def test_parts_of_an_ai_sdk_are_read() -> None:
                 },
             ],
         },
-        {"role": "user", "content": '<tool_response>{"name":"get_weather","content":3}</tool_response>'},
+        {
+            "role": "user",
+            "content": '<tool_response>{"name":"get_weather","content":3}</tool_response>',
+        },
     ]
     assert [m for m, _ in errors] == [
         "tool-call-middleware: unknown assistant content; stringifying for provider compatibility"
@@ -178,7 +207,9 @@ class Dumped:
 
 
 def test_messages_of_clients_are_read() -> None:
-    said = Dumped(role="assistant", content=None, tool_calls=[call("1", "get_loc")], function_call=None)
+    said = Dumped(
+        role="assistant", content=None, tool_calls=[call("1", "get_loc")], function_call=None
+    )
     assert sent([said]) == [
         {"role": "assistant", "content": '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'}
     ]
@@ -196,7 +227,9 @@ def test_what_an_answer_said_is_read_the_same_from_the_history(protocol: str) ->
     (again,) = sent([first.message], middleware)
     second = middleware.wrap_generate(turn, again["content"])
     assert [c["function"] for c in second.tool_calls] == [c["function"] for c in first.tool_calls]
-    results = [{"role": "tool", "tool_call_id": c["id"], "content": "rain"} for c in first.tool_calls]
+    results = [
+        {"role": "tool", "tool_call_id": c["id"], "content": "rain"} for c in first.tool_calls
+    ]
     (_, result) = sent([first.message, *results], middleware)
     assert "rain" in result["content"]
     assert not middleware.wrap_generate(turn, result["content"]).tool_calls
@@ -204,7 +237,11 @@ def test_what_an_answer_said_is_read_the_same_from_the_history(protocol: str) ->
 
 def test_results_of_parallel_calls_stand_in_the_calls_order() -> None:
     messages = [
-        {"role": "assistant", "content": "", "tool_calls": [call("a", "get_weather", city="A"), call("b", "get_loc")]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [call("a", "get_weather", city="A"), call("b", "get_loc")],
+        },
         {"role": "tool", "tool_call_id": "b", "content": "here"},
         {"role": "tool", "tool_call_id": "a", "content": "rain"},
         {"role": "user", "content": "so?"},
@@ -233,7 +270,9 @@ def test_a_result_of_no_call_is_an_error_unless_it_names_its_tool() -> None:
     stray = {"role": "tool", "tool_call_id": "zz", "content": "x"}
     with pytest.raises(UnknownToolCallId, match="zz"):
         sent([stray])
-    assert sent([{**stray, "name": "get_loc"}])[0]["content"].startswith('<tool_response>{"name":"get_loc"')
+    assert sent([{**stray, "name": "get_loc"}])[0]["content"].startswith(
+        '<tool_response>{"name":"get_loc"'
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,7 +289,10 @@ def test_a_result_of_no_call_is_an_error_unless_it_names_its_tool() -> None:
 )
 def test_what_a_result_may_be(result: dict[str, Any], content: str) -> None:
     (message,) = sent([{"role": "tool", "name": "get_loc", **result}])
-    assert message["content"] == f'<tool_response>{{"name":"get_loc","content":{content}}}</tool_response>'
+    assert (
+        message["content"]
+        == f'<tool_response>{{"name":"get_loc","content":{content}}}</tool_response>'
+    )
 
 
 def test_images_of_results_and_users_are_kept_when_messages_merge() -> None:
@@ -274,7 +316,10 @@ def test_images_of_results_and_users_are_kept_when_messages_merge() -> None:
 
 
 def test_users_of_different_names_are_not_merged() -> None:
-    messages = [{"role": "user", "name": "x", "content": "a"}, {"role": "user", "name": "y", "content": "b"}]
+    messages = [
+        {"role": "user", "name": "x", "content": "a"},
+        {"role": "user", "name": "y", "content": "b"},
+    ]
     assert sent(messages) == messages
 
 
@@ -300,7 +345,10 @@ def test_arguments_that_do_not_fit_or_are_no_json_are_written_as_they_were() -> 
 def test_a_call_that_the_format_cannot_write_is_shown_as_json() -> None:
     errors: list[Any] = []
     middleware = tp.create_tool_middleware("morph_xml", on_error=lambda *a: errors.append(a))
-    (message,) = sent([{"role": "assistant", "content": None, "tool_calls": [call("1", "no name", a=1)]}], middleware)
+    (message,) = sent(
+        [{"role": "assistant", "content": None, "tool_calls": [call("1", "no name", a=1)]}],
+        middleware,
+    )
     assert json.loads(message["content"]) == {"name": "no name", "arguments": '{"a": 1}'}
     assert len(errors) == 1
     assert errors[0][1]["toolName"] == "no name"
@@ -322,10 +370,14 @@ def test_original_schemas_read_the_arguments_and_are_not_shown() -> None:
     stripped = {"name": "get_weather", "parameters": {"type": "object", "properties": {"days": {}}}}
     turn = HERMES.transform_params(
         {"messages": [], "tools": [stripped]},
-        original_tool_schemas={"get_weather": {"type": "object", "properties": {"days": {"type": "integer"}}}},
+        original_tool_schemas={
+            "get_weather": {"type": "object", "properties": {"days": {"type": "integer"}}}
+        },
     )
     assert "integer" not in turn.params["messages"][0]["content"]
-    answer = HERMES.wrap_generate(turn, '<tool_call>{"name":"get_weather","arguments":{"days":"3"}}</tool_call>')
+    answer = HERMES.wrap_generate(
+        turn, '<tool_call>{"name":"get_weather","arguments":{"days":"3"}}</tool_call>'
+    )
     assert answer.tool_calls[0]["function"]["arguments"] == '{"days":3}'
 
 
@@ -335,16 +387,28 @@ def test_provider_tools_are_left_out_and_said_to_be() -> None:
     turn = middleware.transform_params({"messages": [], "tools": [{"type": "web_search"}, LOC]})
     assert [t.name for t in turn.tools] == ["get_loc"]
     assert [m["tool"] for _, m in errors] == [{"type": "web_search"}]
-    assert not middleware.transform_params({"messages": [], "tools": [{"type": "web_search"}]}).active
+    assert not middleware.transform_params(
+        {"messages": [], "tools": [{"type": "web_search"}]}
+    ).active
 
 
 def test_a_template_of_ones_own() -> None:
     by_function = tp.create_tool_middleware(
         "hermes", tool_system_prompt_template=lambda tools: f"T{len(json.loads(tools))}"
     )
-    assert by_function.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0]["content"] == "T2"
+    assert (
+        by_function.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0][
+            "content"
+        ]
+        == "T2"
+    )
     by_text = tp.create_tool_middleware("hermes", tool_system_prompt_template="Use {{tools_json}}")
-    assert "get_loc" in by_text.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0]["content"]
+    assert (
+        "get_loc"
+        in by_text.transform_params({"messages": [], "tools": TOOLS}).params["messages"][0][
+            "content"
+        ]
+    )
 
 
 @pytest.mark.parametrize("messages", ["hi", [{"content": "x"}], [1], {"role": "user"}])
@@ -356,9 +420,9 @@ def test_what_is_no_conversation(messages: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"placement": "middle"}, {"tool_choice_by": "magic"}, {"compat": "old"}, {"result_format": "x"},
-        {"unknown_tools": "drop"},
-        {"on_error": 1}, {"options": {"coerce": "x"}}, {"options": 1},
+        {"placement": "middle"}, {"tool_choice_by": "magic"}, {"compat": "old"},
+        {"result_format": "x"}, {"unknown_tools": "drop"}, {"on_error": 1},
+        {"options": {"coerce": "x"}}, {"options": 1},
     ],
 )  # fmt: skip
 def test_bad_options(options: dict[str, Any]) -> None:
@@ -379,7 +443,10 @@ def test_an_on_error_that_raises_breaks_nothing() -> None:
         raise RuntimeError(message)
 
     middleware = tp.create_tool_middleware("hermes", on_error=fail)
-    assert sent([{"role": "assistant", "content": [{"type": "weird"}]}], middleware)[0]["content"] == '{"type":"weird"}'
+    assert (
+        sent([{"role": "assistant", "content": [{"type": "weird"}]}], middleware)[0]["content"]
+        == '{"type":"weird"}'
+    )
 
 
 def test_presets() -> None:
@@ -394,10 +461,20 @@ def test_presets() -> None:
 @pytest.mark.parametrize("protocol", list(tp.protocols()))
 def test_parallel_calls_of_the_history_read_back_together(protocol: str) -> None:
     calls = [
-        {"id": str(i), "type": "function", "function": {"name": "f", "arguments": f'{{"a":{i}}}'}} for i in range(3)
+        {"id": str(i), "type": "function", "function": {"name": "f", "arguments": f'{{"a":{i}}}'}}
+        for i in range(3)
     ]
-    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Now:", "tool_calls": calls}]
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "Now:", "tool_calls": calls},
+    ]
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
-    made = tp.create_tool_middleware(protocol).transform_params({"messages": messages, "tools": [tool]})
+    made = tp.create_tool_middleware(protocol).transform_params(
+        {"messages": messages, "tools": [tool]}
+    )
     said = made.params["messages"][-1]["content"].removeprefix("Now:\n")
-    assert [c.arguments for c in tp.parse(said, protocol, [tool]).calls] == [{"a": 0}, {"a": 1}, {"a": 2}]
+    assert [c.arguments for c in tp.parse(said, protocol, [tool]).calls] == [
+        {"a": 0},
+        {"a": 1},
+        {"a": 2},
+    ]

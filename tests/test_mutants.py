@@ -1,4 +1,5 @@
-"""The planted bugs: each line that one changes is still there, once, so that none rots unseen until the night."""
+"""The planted bugs: each line that one changes is still there, once, so that none rots unseen until
+the night."""
 
 from __future__ import annotations
 

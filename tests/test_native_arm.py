@@ -1,4 +1,5 @@
-"""The arm `native`: tools are the provider's business, its own calls are read, and everything else is as for others."""
+"""The arm `native`: tools are the provider's business, its own calls are read, and everything else
+is as for others."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.arms import FACTORS, arm_of, arms_of
-from toolparse_lab.runner.recording import export_recording
+from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of
+from toolparse_lab.store.recording import export_recording
 
 from .mock_openai import MockOpenAI
 
@@ -42,11 +43,15 @@ CASES = [
 
 
 def models(mock: MockOpenAI) -> dict[str, tp.Model]:
-    return {"m": tp.Model("openai/mock", api_base=mock.url, api_key="sk-not-a-real-key", price=(0, 0))}
+    return {
+        "m": tp.Model("openai/mock", api_base=mock.url, api_key="sk-not-a-real-key", price=(0, 0))
+    }
 
 
 def test_factors_that_mean_nothing_to_it_collapse() -> None:
-    arms = arms_of(["native", "hermes"], {"wording": ["plain", "strict"], "temperature": [0, 1], "few_shot": 3})
+    arms = arms_of(
+        ["native", "hermes"], {"wording": ["plain", "strict"], "temperature": [0, 1], "few_shot": 3}
+    )
     assert [a.name for a in arms] == [
         "native temperature=0", "native temperature=1",
         "hermes temperature=0 plain", "hermes temperature=0 strict",
@@ -55,7 +60,11 @@ def test_factors_that_mean_nothing_to_it_collapse() -> None:
     native = arms[0]
     assert native.native
     assert set(native.levels) == set(FACTORS)
-    assert {f for f, v in native.levels.items() if v is not None} == {"max_turns", "temperature", "tool_choice"}
+    assert {f for f, v in native.levels.items() if v is not None} == {
+        "max_turns",
+        "temperature",
+        "tool_choice",
+    }
     assert arm_of("hermes", native.levels).levels["few_shot"] == 2
     assert arm_of("openai_json", {}).native is False
     assert arm_of("native", {"temperature": None}).levels["temperature"] is None  # it is not sent
@@ -95,11 +104,17 @@ def test_a_run_with_the_native_arm(tmp_path: Path, stream: bool) -> None:
         assert "native" in str(report)
         assert len(run.compare("hermes", "native", within="model").frame) >= 1
         calls = mock.calls
-        assert [t.result for t in lab.run(plan, progress=False).trials()] == [t.result for t in run.trials()]
+        assert [t.result for t in lab.run(plan, progress=False).trials()] == [
+            t.result for t in run.trials()
+        ]
         opened = lab.open(run.run_id)
         assert [t.outcome for t in opened.trials()] == [t.outcome for t in run.trials()]
         other = repaired.retry(protocol="hermes", fresh=True)
-        assert (other.prompt_protocol, other.parse_protocol, mock.calls) == ("hermes", "hermes", calls + 1)
+        assert (other.prompt_protocol, other.parse_protocol, mock.calls) == (
+            "hermes",
+            "hermes",
+            calls + 1,
+        )
         again = trials["good"].retry(fresh=True)
         assert (again.outcome, again.parse_protocol) == ("correct", "openai_json")
         pinned = trials["broken"].as_pytest(tmp_path / "test_pinned.py").read_text()
@@ -120,7 +135,9 @@ def test_a_run_with_the_native_arm(tmp_path: Path, stream: bool) -> None:
 )
 def test_a_tool_choice_is_the_provider_s(tmp_path: Path, choice: Any, sent: Any) -> None:
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
-        run = lab.run(lab.plan(CASES[:1], models(mock), "native", tool_choice=choice), progress=False)
+        run = lab.run(
+            lab.plan(CASES[:1], models(mock), "native", tool_choice=choice), progress=False
+        )
         assert [b.get("tool_choice") for b in mock.bodies] == [sent]
         assert "response_format" not in mock.bodies[0]
         assert run.trials()[0].outcome == ("wrong_call" if choice == "none" else "correct")
@@ -128,7 +145,9 @@ def test_a_tool_choice_is_the_provider_s(tmp_path: Path, choice: Any, sent: Any)
 
 def test_a_tool_that_is_not_there_cannot_be_chosen() -> None:
     with pytest.raises(tp.errors.BadPlan, match="good"):
-        tp.Lab(":memory:").plan(CASES[:1], tp.Model("openai/m"), "native", tool_choice={"name": "nope"})
+        tp.Lab(":memory:").plan(
+            CASES[:1], tp.Model("openai/m"), "native", tool_choice={"name": "nope"}
+        )
 
 
 def test_a_case_without_tools_is_a_plain_question(tmp_path: Path) -> None:
@@ -144,11 +163,16 @@ class AllZero(MockOpenAI):
     """An endpoint that gives all parallel calls the index 0, as some do."""
 
     def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        pieces = [("a", "get_weather", '{"city"'), (None, None, ': "Paris"}'), ("b", "get_weather", '{"city": "Rome"}')]
+        pieces = [
+            ("a", "get_weather", '{"city"'),
+            (None, None, ': "Paris"}'),
+            ("b", "get_weather", '{"city": "Rome"}'),
+        ]
         if not body.get("stream"):
             pieces = [("a", "get_weather", '{"city": "Paris"}'), pieces[2]]
         calls = [
-            {"index": 0, "id": i, "type": "function", "function": {"name": n, "arguments": a}} for i, n, a in pieces
+            {"index": 0, "id": i, "type": "function", "function": {"name": n, "arguments": a}}
+            for i, n, a in pieces
         ]
         head = {"id": "x", "created": 1, "model": "m"}
         if not body.get("stream"):
@@ -161,7 +185,11 @@ class AllZero(MockOpenAI):
         http.end_headers()
         http.close_connection = True
         for delta in [*({"tool_calls": [c]} for c in calls), None]:
-            choice = {"index": 0, "delta": delta or {}, "finish_reason": None if delta else "tool_calls"}
+            choice = {
+                "index": 0,
+                "delta": delta or {},
+                "finish_reason": None if delta else "tool_calls",
+            }
             event = {**head, "object": "chat.completion.chunk", "choices": [choice]}
             http.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
         http.wfile.write(b"data: [DONE]\n\n")
@@ -173,7 +201,10 @@ def test_parallel_calls_that_all_have_the_index_0(tmp_path: Path, stream: bool) 
         run = lab.run(lab.plan(CASES[:1], models(mock), "native", stream=stream), progress=False)
         result = run.trials()[0].result
         assert result is not None
-        assert [(c.wire_id, c.arguments["city"]) for c in result.calls] == [("a", "Paris"), ("b", "Rome")]
+        assert [(c.wire_id, c.arguments["city"]) for c in result.calls] == [
+            ("a", "Paris"),
+            ("b", "Rome"),
+        ]
 
 
 @pytest.mark.parametrize("protocol", ["native", "hermes"])
@@ -195,14 +226,23 @@ def test_a_conversation(tmp_path: Path) -> None:
 
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
         cases = [case("a", 'tool say={"city": "Paris"}|{"days": 1}', answer="sunny")]
-        plan = lab.plan(cases, models(mock), "native", max_turns=3, runnable={"get_weather": get_weather})
+        plan = lab.plan(
+            cases, models(mock), "native", max_turns=3, runnable={"get_weather": get_weather}
+        )
         (trial,) = lab.run(plan, progress=False).trials()
         assert trial.conversation is not None
         assert asked == [{"city": "Paris"}]
         _, assistant, one, two = mock.bodies[1]["messages"]
         assert [c["id"] for c in assistant["tool_calls"]] == ["call_0", "call_1"]
-        assert assistant["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city":"Paris"}'}
-        assert (one["role"], one["tool_call_id"], one["content"]) == ("tool", "call_0", "say=It is sunny.")
+        assert assistant["tool_calls"][0]["function"] == {
+            "name": "get_weather",
+            "arguments": '{"city":"Paris"}',
+        }
+        assert (one["role"], one["tool_call_id"], one["content"]) == (
+            "tool",
+            "call_0",
+            "say=It is sunny.",
+        )
         assert two["tool_call_id"] == "call_1"
         assert "do not fit" in two["content"]
         assert mock.bodies[1]["tools"]
@@ -216,7 +256,9 @@ def test_a_conversation(tmp_path: Path) -> None:
 
 def test_ask_and_what_a_plan_shows(tmp_path: Path) -> None:
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
-        result = lab.ask('tool say={"city": "Rome"}', [WEATHER], model=models(mock)["m"], protocol="native")
+        result = lab.ask(
+            'tool say={"city": "Rome"}', [WEATHER], model=models(mock)["m"], protocol="native"
+        )
         assert (result.protocol, result.calls[0].arguments) == ("openai_json", {"city": "Rome"})
         plan = lab.plan(CASES, models(mock), ["native"], wording=["plain", "strict"])
         assert (plan.calls, plan.varied) == (5, ())

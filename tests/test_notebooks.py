@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.runner.recording import import_recording
-from toolparse_lab.runner.setup import local_model_ready
+from toolparse_lab.runner.local.setup import local_model_ready
+from toolparse_lab.store.recording import import_recording
+
+pytestmark = pytest.mark.slow
 
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
@@ -21,7 +23,11 @@ HOSTILE = ("<script", "onerror=", "http://", "javascript:")
 def _marked(path: Path) -> Any:
     missing = not local_model_ready()
     reason = "the embedded model is not installed: toolparse setup-local"
-    marks = [pytest.mark.local_model, pytest.mark.skipif(missing, reason=reason)] if path.name in ASKS_LIVE else []
+    marks = (
+        [pytest.mark.local_model, pytest.mark.skipif(missing, reason=reason)]
+        if path.name in ASKS_LIVE
+        else []
+    )
     return pytest.param(path, marks=marks)
 
 
@@ -52,14 +58,18 @@ def test_stored_output_reads_without_a_kernel(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [_marked(p) for p in NOTEBOOKS], ids=lambda p: p.name)
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
-    """From an empty folder but for the recording, so that only the question of its own is asked live."""
+    """From an empty folder but for the recording, so that only the question of its own is asked
+    live."""
     nbclient = pytest.importorskip("nbclient")
     shutil.copy(path, tmp_path / path.name)
     with tp.Lab(tmp_path / "runs.db") as lab:
         import_recording(tp.example_recording(), lab.store)
     notebook = nbformat.read(tmp_path / path.name, as_version=4)
     client = nbclient.NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook,
+        timeout=240,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
     )
     client.execute()
     assert len(_html(notebook)) >= 8

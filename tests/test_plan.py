@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.arms import FACTORS
-from toolparse_lab.plan import make_plan
+from toolparse_lab.experiment.arms import FACTORS
+from toolparse_lab.experiment.plan import make_plan
 
 CASES = [
     {
         "id": f"c{i}",
         "input": f"Set a timer for {i} minutes.",
         "tools": [
-            {"name": "set_timer", "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}}}
+            {
+                "name": "set_timer",
+                "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
+            }
         ],
         "target": [{"name": "set_timer", "arguments": {"minutes": i}}],
     }
@@ -27,7 +30,9 @@ MODELS = {"a": tp.Model("openai/x", price=(1, 2)), "b": tp.Model("openai/y", pri
 
 
 def test_a_plan_is_the_product_of_everything_it_varies() -> None:
-    plan = make_plan(CASES, MODELS, ["hermes", "morph_xml"], trials=3, few_shot=[0, 2], max_tokens=50)
+    plan = make_plan(
+        CASES, MODELS, ["hermes", "morph_xml"], trials=3, few_shot=[0, 2], max_tokens=50
+    )
     assert len(plan.items) == plan.calls == 4 * 2 * 2 * 2 * 3
     assert [a.name for a in plan.arms] == [
         "hermes few_shot=0",
@@ -55,7 +60,9 @@ def test_the_same_plan_asks_the_same_questions() -> None:
 
 
 def test_the_prompt_never_shows_the_answer() -> None:
-    plan = make_plan(CASES, MODELS, ["hermes", "morph_xml", "gemma"], wording=["brief", "plain", "strict"])
+    plan = make_plan(
+        CASES, MODELS, ["hermes", "morph_xml", "gemma"], wording=["brief", "plain", "strict"]
+    )
     for item in plan.items:
         messages = json.dumps(list(plan.requests[item.key].messages[:-1]))
         minutes = item.case_id[1:]
@@ -65,10 +72,18 @@ def test_the_prompt_never_shows_the_answer() -> None:
 
 def test_a_grammar_goes_with_its_request() -> None:
     plan = make_plan(CASES[:1], {"a": MODELS["a"]}, ["hermes"], decoding=["free", "grammar"])
-    grammars = [plan.requests[i.key].params.get("grammar") for i in plan.items if i.arm["decoding"] == "grammar"]
+    grammars = [
+        plan.requests[i.key].params.get("grammar")
+        for i in plan.items
+        if i.arm["decoding"] == "grammar"
+    ]
     assert len(grammars) == 1
     assert "set_timer" in str(grammars[0])
-    assert all("grammar" not in plan.requests[i.key].params for i in plan.items if i.arm["decoding"] == "free")
+    assert all(
+        "grammar" not in plan.requests[i.key].params
+        for i in plan.items
+        if i.arm["decoding"] == "free"
+    )
 
 
 def test_a_plan_shows_calls_tokens_and_cost_before_anything_is_sent() -> None:
@@ -87,7 +102,9 @@ def test_a_plan_shows_calls_tokens_and_cost_before_anything_is_sent() -> None:
 
 
 def test_keys_of_a_plan_hold_no_secret() -> None:
-    plan = make_plan(CASES, {"a": tp.Model("openai/x", api_key="sk-planted-secret-1", price=(0, 0))}, "hermes")
+    plan = make_plan(
+        CASES, {"a": tp.Model("openai/x", api_key="sk-planted-secret-1", price=(0, 0))}, "hermes"
+    )
     assert "sk-planted-secret-1" not in json.dumps(plan.to_dict())
     assert "sk-planted-secret-1" not in repr(plan)
 
@@ -105,7 +122,9 @@ def test_keys_of_a_plan_hold_no_secret() -> None:
         (([{"id": "x"}], MODELS, "hermes"), tp.errors.BadCase, "input"),
     ],
 )
-def test_what_cannot_be_planned_says_why(arguments: tuple[Any, ...], error: type[Exception], says: str) -> None:
+def test_what_cannot_be_planned_says_why(
+    arguments: tuple[Any, ...], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         make_plan(*arguments)
 
@@ -154,7 +173,14 @@ async def _later() -> None:
 
 
 def test_the_flow_of_an_item_begins_with_its_request() -> None:
-    plan = make_plan(CASES, MODELS, ["hermes", "morph_xml"], max_turns=[1, 3], wording=["plain", "strict"], trials=2)
+    plan = make_plan(
+        CASES,
+        MODELS,
+        ["hermes", "morph_xml"],
+        max_turns=[1, 3],
+        wording=["plain", "strict"],
+        trials=2,
+    )
     for item in plan.items:
         assert next(plan.flow(item)).key == item.key
 

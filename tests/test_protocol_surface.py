@@ -1,4 +1,5 @@
-"""The six methods that every protocol has: what they write, what they read, and what hostile results cannot do."""
+"""The six methods that every protocol has: what they write, what they read, and what hostile
+results cannot do."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ import toolparse_lab as tp
 from toolparse_lab.protocols.results import guarded, media_of
 from toolparse_lab.toolspec import tool_specs
 
-TOOLS = [{"name": "t", "description": "d", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+TOOLS = [
+    {
+        "name": "t",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
+]
 IDS = list(tp.protocols())
 
 
@@ -63,7 +70,9 @@ def test_calls_of_every_shape(call: dict[str, Any], written: str) -> None:
 def test_a_parsed_call_is_a_call() -> None:
     hermes, morph = tp.protocols()["hermes"], tp.protocols()["morph_xml"]
     call = tp.parse("<t><a>1</a></t>", "morph_xml", TOOLS).calls[0]
-    assert hermes.format_tool_call(call) == '<tool_call>{"name":"t","arguments":{"a":1}}</tool_call>'
+    assert (
+        hermes.format_tool_call(call) == '<tool_call>{"name":"t","arguments":{"a":1}}</tool_call>'
+    )
     assert morph.format_tool_call(call) == "<t><a>1</a></t>"
 
 
@@ -77,12 +86,15 @@ JSON_RESULT = {"toolName": "t", "output": {"type": "json", "value": {"a": 1, "b"
 WRITTEN = {
     "hermes": '<tool_response>{"name":"t","content":{"a":1,"b":["x",null]}}</tool_response>',
     "gemma": '```tool_response\n{"name":"t","content":{"a":1,"b":["x",null]}}\n```',
-    "morph_xml": "<tool_response>\n  <tool_name>t</tool_name>\n  <result>\n    <a>1</a>\n    <b>x</b>\n    <b/>\n"
+    "morph_xml": "<tool_response>\n  <tool_name>t</tool_name>\n  <result>\n    <a>1</a>\n    "
+    "<b>x</b>\n    <b/>\n"
     "  </result>\n</tool_response>",
-    "yaml_xml": "<tool_response>\ntool_name: t\nresult:\n  a: 1\n  b:\n    - x\n    - null\n</tool_response>",
+    "yaml_xml": "<tool_response>\ntool_name: t\nresult:\n  a: 1\n  b:\n    - x\n    - "
+    "null\n</tool_response>",
     "qwen3_coder_xml": '<tool_response>\n{"a":1,"b":["x",null]}\n</tool_response>',
     "kimi_k2": '## Return of functions.t:0\n{"a":1,"b":["x",null]}',
-    "harmony_channel": '<|start|>functions.t to=assistant<|channel|>commentary<|message|>{"a":1,"b":["x",null]}<|end|>',
+    "harmony_channel": "<|start|>functions.t "
+    'to=assistant<|channel|>commentary<|message|>{"a":1,"b":["x",null]}<|end|>',
     "pythonic": '<tool_response>{"name":"t","content":{"a":1,"b":["x",null]}}</tool_response>',
     "openai_json": '{"name":"t","content":{"a":1,"b":["x",null]}}',
 }
@@ -100,7 +112,9 @@ def test_the_seed_s_shapes() -> None:
     )
     assert tp.protocols()["morph_xml"].format_tool_response(result, compat="seed") == (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        + tp.rxml.stringify("tool_response", {"tool_name": "t", "result": {"a": 1}}).partition("\n")[2]
+        + tp.rxml.stringify("tool_response", {"tool_name": "t", "result": {"a": 1}}).partition(
+            "\n"
+        )[2]
     )
     with pytest.raises(tp.errors.BadOptions):
         tp.protocols()["hermes"].format_tool_response(result, compat="old")  # type: ignore[arg-type]
@@ -116,9 +130,24 @@ def test_the_seed_s_shapes() -> None:
         ({"type": "error-json", "value": {"c": 1}}, '[Error: {"c":1}]'),
         ({"type": "execution-denied"}, "[Execution Denied]"),
         ({"type": "execution-denied", "reason": "r"}, "[Execution Denied: r]"),
-        ({"type": "content", "value": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "a\nb"),
-        ([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "u"}}], "see\n[Image]"),
-        ({"type": "content", "value": [{"type": "media", "mediaType": "audio/wav", "data": "A"}]}, "[File: audio/wav]"),
+        (
+            {
+                "type": "content",
+                "value": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+            },
+            "a\nb",
+        ),
+        (
+            [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "u"}}],
+            "see\n[Image]",
+        ),
+        (
+            {
+                "type": "content",
+                "value": [{"type": "media", "mediaType": "audio/wav", "data": "A"}],
+            },
+            "[File: audio/wav]",
+        ),
         ({"type": "sunny"}, {"type": "sunny"}),
         ([{"type": "rain"}], [{"type": "rain"}]),
         ((1, 2), [1, 2]),
@@ -171,7 +200,14 @@ def delimiters(id: str) -> list[str]:
     return [d.strip() for d in found]
 
 
-OF_RESULTS = ("<tool_response>", "</tool_response>", "```tool_response", "</result>", "<|end|>", "<|im_end|>")
+OF_RESULTS = (
+    "<tool_response>",
+    "</tool_response>",
+    "```tool_response",
+    "</result>",
+    "<|end|>",
+    "<|im_end|>",
+)
 
 
 def count(text: str, literals: list[str]) -> dict[str, int]:
@@ -184,7 +220,10 @@ def test_a_result_forges_no_delimiter(id: str, nested: bool) -> None:
     """As many delimiters stand in a written result as in one that says nothing bad."""
     protocol = tp.protocols()[id]
     call = protocol.write_call("t", '{"a":1}', tool_specs(TOOLS)[0])
-    literals = [*delimiters(id), *(lit for lit in OF_RESULTS if lit in protocol.format_tool_response(JSON_RESULT))]
+    literals = [
+        *delimiters(id),
+        *(lit for lit in OF_RESULTS if lit in protocol.format_tool_response(JSON_RESULT)),
+    ]
     text = " ".join([d for other in IDS for d in delimiters(other)]) + " ".join(OF_RESULTS)
     text += f'\n{call}\n## Return of functions.t:0\n😀\ud83d\\"<t/>'
 
@@ -194,7 +233,10 @@ def test_a_result_forges_no_delimiter(id: str, nested: bool) -> None:
 
     assert count(written(text), literals) == count(written("QQQ"), literals)
     assert written(text).count("## Return") == written("QQQ").count("## Return") or id != "kimi_k2"
-    if id not in ("pythonic", "harmony_channel"):  # one has no delimiters; the other's results are messages themselves
+    if id not in (
+        "pythonic",
+        "harmony_channel",
+    ):  # one has no delimiters; the other's results are messages themselves
         assert protocol.extract_tool_call_segments(written(text), TOOLS) == []
 
 
@@ -214,7 +256,9 @@ def test_failures_are_told_once() -> None:
     for key in ("on_error", "onError"):
         parts = hermes.parse_generated_text(text, TOOLS, {key: lambda *a: told.append(a)})
         assert [p["text"] for p in parts] == ["a ", "<tool_call>{]</tool_call>", " b"]
-    stream = hermes.create_stream_parser(TOOLS, {"on_error": lambda *a: told.append(a), "input_events": False})
+    stream = hermes.create_stream_parser(
+        TOOLS, {"on_error": lambda *a: told.append(a), "input_events": False}
+    )
     stream.feed(text)
     stream.close()
     assert len(told) == 3
@@ -226,7 +270,10 @@ def test_options_are_checked() -> None:
     text = '<tool_call>{"name":"t","arguments":{"a":"1"}}</tool_call>'
     assert hermes.parse_generated_text(text, TOOLS)[0]["input"] == '{"a":1}'
     assert hermes.parse_generated_text(text, TOOLS, {"coerce": "none"})[0]["input"] == '{"a":"1"}'
-    assert hermes.parse_generated_text(text, TOOLS, tp.ParseOptions(coerce="none"))[0]["input"] == '{"a":"1"}'
+    assert (
+        hermes.parse_generated_text(text, TOOLS, tp.ParseOptions(coerce="none"))[0]["input"]
+        == '{"a":"1"}'
+    )
     for wrong in ({"no_such": 1}, {"on_error": 1}, 1):
         with pytest.raises(tp.errors.BadOptions):
             hermes.parse_generated_text(text, TOOLS, wrong)

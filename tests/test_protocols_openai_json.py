@@ -1,4 +1,5 @@
-"""`openai_json`: a provider's own calls as canonical JSON, and the same JSON as a model writes it, under the laws."""
+"""`openai_json`: a provider's own calls as canonical JSON, and the same JSON as a model writes it,
+under the laws."""
 
 from __future__ import annotations
 
@@ -28,12 +29,18 @@ CASES = load("openai_json.jsonl")
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
 def test_messages(case: dict[str, Any], protocol: str) -> None:
     result = check_all(case["raw"], protocol, TOOLS)
-    found = [[c.name, c.status, c.arguments_json, [p.code for p in c.problems]] for c in result.calls]
+    found = [
+        [c.name, c.status, c.arguments_json, [p.code for p in c.problems]] for c in result.calls
+    ]
     assert found == case["calls"]
     assert result.text == case["text"]
     assert result.reasoning == case.get("reasoning", "")
-    assert [[e.rule for e in c.edits] for c in result.calls] == case.get("edits", [[] for _ in found])
-    assert [[s.rule for s in c.steps] for c in result.calls] == case.get("steps", [[] for _ in found])
+    assert [[e.rule for e in c.edits] for c in result.calls] == case.get(
+        "edits", [[] for _ in found]
+    )
+    assert [[s.rule for s in c.steps] for c in result.calls] == case.get(
+        "steps", [[] for _ in found]
+    )
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "origins" in c], ids=lambda c: c["id"])
@@ -46,7 +53,9 @@ def test_origins_are_the_raw_characters(case: dict[str, Any]) -> None:
 
 
 def test_what_is_wrong_is_shown_where_it_stands() -> None:
-    raw = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": 1 oops}"}}]}'
+    raw = (
+        '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": 1 oops}"}}]}'
+    )
     call = tp.parse(raw, "openai_json", TOOLS).calls[0]
     span = call.problems[0].span
     assert span is not None
@@ -72,7 +81,9 @@ def test_repair_off_and_depth() -> None:
     call = tp.parse(raw, "openai_json", TOOLS, {"repair": False}).calls[0]
     assert (call.status, call.problems[0].code) == ("undecodable", "decode.json")
     deep = json.dumps({"a": json.loads("[" * 60 + "]" * 60)})
-    raw = json.dumps({"content": None, "tool_calls": [{"function": {"name": "f", "arguments": deep}}]})
+    raw = json.dumps(
+        {"content": None, "tool_calls": [{"function": {"name": "f", "arguments": deep}}]}
+    )
     call = tp.parse(raw, "openai_json", TOOLS, {"max_depth": 30}).calls[0]
     assert call.status == "undecodable"
     assert call.problems[0].code == "decode.too-deep"
@@ -90,7 +101,10 @@ def test_calls_are_joined_in_one_message() -> None:
     protocol = tp.protocols()["openai_json"]
     one, two = protocol.write_call("f", '{"a":1}'), protocol.write_call("f", '{"s":"\\"]}"}')
     result = check_all(protocol.join_calls([one, two]), "openai_json", TOOLS)
-    assert [(c.wire_id, c.arguments) for c in result.calls] == [("call_0", {"a": 1}), ("call_1", {"s": '"]}'})]
+    assert [(c.wire_id, c.arguments) for c in result.calls] == [
+        ("call_0", {"a": 1}),
+        ("call_1", {"s": '"]}'}),
+    ]
 
 
 def test_a_message_in_auto_is_no_obstacle_to_other_formats() -> None:
@@ -102,7 +116,9 @@ def test_a_message_in_auto_is_no_obstacle_to_other_formats() -> None:
 
 def test_a_stream_through_the_middleware_says_what_the_whole_says() -> None:
     middleware = tp.create_tool_middleware("openai_json")
-    turn = middleware.transform_params({"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS})
+    turn = middleware.transform_params(
+        {"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
+    )
     raw = '{"content":"say \\"a\\"\\n","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}'
     stream = middleware.wrap_stream(turn)
     deltas = [d for ch in raw for d in stream.feed(ch)] + list(stream.close()[0])

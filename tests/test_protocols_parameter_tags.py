@@ -1,11 +1,11 @@
-"""Parameters as tags around raw text: a table of texts, what is written, and other formats as constants."""
+"""Parameters as tags around raw text: a table of texts, what is written, and other formats as
+constants."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,17 +13,19 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.protocols import parameter_scan, parameter_tags
 from toolparse_lab.protocols.base import Opening, Protocol, Reading
-from toolparse_lab.protocols.parameter_form import TagForm
-from toolparse_lab.protocols.parameter_scan import ParameterScan
-from toolparse_lab.protocols.parameter_strict import StrictForm, read_functions
-from toolparse_lab.protocols.parameter_tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
+from toolparse_lab.protocols.parameters import scan as parameter_scan
+from toolparse_lab.protocols.parameters import tags as parameter_tags
+from toolparse_lab.protocols.parameters.form import TagForm
+from toolparse_lab.protocols.parameters.scan import ParameterScan
+from toolparse_lab.protocols.parameters.strict import StrictForm, read_functions
+from toolparse_lab.protocols.parameters.tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
+from toolparse_lab.protocols.scan import Close
 from toolparse_lab.rjson.damage import Refusal
-from toolparse_lab.scan import Close
 from toolparse_lab.toolspec import ToolSpec, tool_specs
 
 from .core_cases import CORE, SHIPPED, load, rows
+from .growth import grows_linearly
 from .laws import check_all
 
 TOOLS = json.loads((CORE / "tag_tools.json").read_text("utf-8"))
@@ -63,7 +65,9 @@ def test_auto_reads_the_same_calls(row: dict[str, Any]) -> None:
 def test_without_repair_nothing_is_edited(row: dict[str, Any]) -> None:
     result = check_all(row["raw"], "qwen3_coder_xml", TOOLS, {"repair": False}, every_split=False)
     assert not any(c.edits for c in result.calls)
-    whole = [c["arguments_json"] for c in row["calls"] if "arguments_json" in c and "edits" not in c]
+    whole = [
+        c["arguments_json"] for c in row["calls"] if "arguments_json" in c and "edits" not in c
+    ]
     assert [c.arguments_json for c in result.calls if c.readable] == whole
 
 
@@ -77,7 +81,9 @@ def test_every_value_has_its_place() -> None:
     assert places == {"/tags/0": "a &lt; b", "/tags/1": "c", "/limit": " 3"}
 
 
-@pytest.mark.parametrize("row", [r for r in load("parameter_tags.jsonl") if "edits" in str(r["calls"])])
+@pytest.mark.parametrize(
+    "row", [r for r in load("parameter_tags.jsonl") if "edits" in str(r["calls"])]
+)
 def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
     for call in tp.parse(row["raw"], "qwen3_coder_xml", TOOLS).calls:
         if not call.readable or call.segment.body is None:
@@ -91,13 +97,17 @@ def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
 
 WRITTEN = [
     {"city": "Bergen", "days": 3, "lat": 59.9, "on": True},
-    {"body": "two\nlines\n"}, {"body": "\n"}, {"body": "\r\n"}, {"body": ""}, {"body": "  x  "}, {"body": "\n\nx\n\n"},
+    {"body": "two\nlines\n"}, {"body": "\n"}, {"body": "\r\n"}, {"body": ""}, {"body": "  x  "},
+    {"body": "\n\nx\n\n"},
     {"body": "a &lt; b & c &amp;lt; &#65;"}, {"body": "</parameter>"}, {"body": "a </parameter> b"},
-    {"body": "x\n</parameter>\n</function>\n</tool_call>"}, {"body": "<parameter=city>\nq\n</parameter>"},
+    {"body": "x\n</parameter>\n</function>\n</tool_call>"},
+    {"body": "<parameter=city>\nq\n</parameter>"},
     {"city": "<value>a</value>", "body": "<value>b</value>"}, {"city": "<value>a</value>"},
-    {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"}, {"body": "<tool_call>\n<function=ping>"},
-    {"body": "\n</function>\n</tool_call>\n"}, {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
-    {"body": "</par"}, {"body": '[<function=ping>{"s": "x'}, {"body": "<tool_call>\n<function=nope><parameter=a>"},
+    {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"},
+    {"body": "<tool_call>\n<function=ping>"}, {"body": "\n</function>\n</tool_call>\n"},
+    {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
+    {"body": "</par"}, {"body": '[<function=ping>{"s": '
+        '"x'}, {"body": "<tool_call>\n<function=nope><parameter=a>"},
 ]  # fmt: skip
 
 
@@ -114,7 +124,10 @@ def test_the_written_form() -> None:
         '<tool_call>\n<function=tag>\n<parameter=tags>\n["a"]\n</parameter>\n'
         "<parameter=limit>\n3\n</parameter>\n</function>\n</tool_call>"
     )
-    assert QWEN3_CODER_XML.write_call("ping", "{}") == "<tool_call>\n<function=ping>\n</function>\n</tool_call>"
+    assert (
+        QWEN3_CODER_XML.write_call("ping", "{}")
+        == "<tool_call>\n<function=ping>\n</function>\n</tool_call>"
+    )
     # Only what would not read back is escaped.
     assert "<p> & </p>" in QWEN3_CODER_XML.write_call("w", '{"body":"<p> & </p>"}', SPECS["w"])
 
@@ -132,8 +145,12 @@ def test_what_would_not_read_back_is_refused(name: str, arguments_json: str) -> 
 KIN = {
     "mimo_compact": TagForm(trim=False, lines=False),
     "seed_oss": TagForm("<seed:tool_call>", "</seed:tool_call>"),
-    "anthropic_legacy": TagForm("<function_calls>", "</function_calls>", "invoke", "parameter", True, False),
-    "minimax_m2": TagForm("<minimax:tool_call>", "</minimax:tool_call>", "invoke", "parameter", True, False),
+    "anthropic_legacy": TagForm(
+        "<function_calls>", "</function_calls>", "invoke", "parameter", True, False
+    ),
+    "minimax_m2": TagForm(
+        "<minimax:tool_call>", "</minimax:tool_call>", "invoke", "parameter", True, False
+    ),
     "minicpm5": TagForm("", "", "function", "param", True, False, False),
     "llama31_function_tag": TagForm("", ""),
 }
@@ -142,19 +159,25 @@ KIN = {
 def kin(format_id: str) -> Protocol:
     form = KIN[format_id]
     tags = frozenset(("schema-typed",))
-    return Protocol(id=format_id, envelope=ParameterTags(form), codec=ParameterCall(form), tags=tags)
+    return Protocol(
+        id=format_id, envelope=ParameterTags(form), codec=ParameterCall(form), tags=tags
+    )
 
 
 @pytest.mark.parametrize("format_id", KIN)
 def test_other_formats_of_the_family_are_constants(format_id: str) -> None:
     case = next(c for c in load("formats.jsonl", SHIPPED) if c["format"] == format_id)
     result = check_all(case["raw"], kin(format_id), case["tools"])
-    assert [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok] == case["calls"]
+    assert [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok] == case[
+        "calls"
+    ]
     assert not any(c.edits or c.problems for c in result.calls)
 
 
 @pytest.mark.parametrize("format_id", KIN)
-@pytest.mark.parametrize("arguments", [{"city": "A", "days": 3}, {"body": "x\n</param>\n</parameter> </invoke>"}, {}])
+@pytest.mark.parametrize(
+    "arguments", [{"city": "A", "days": 3}, {"body": "x\n</param>\n</parameter> </invoke>"}, {}]
+)
 def test_other_formats_write_what_they_read(format_id: str, arguments: dict[str, Any]) -> None:
     text = kin(format_id).write_call("w", json.dumps(arguments), SPECS["w"])
     result = check_all(text, kin(format_id), TOOLS)
@@ -181,24 +204,10 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
-def grows_linearly(work: Callable[[int], Any]) -> bool:
-    """Whether four times as much takes at most six times the CPU time; the best of three runs."""
-
-    def seconds(n: int) -> float:
-        best = float("inf")
-        for _ in range(3):
-            start = time.process_time()
-            work(n)
-            best = min(best, time.process_time() - start)
-        return best
-
-    return seconds(4000) <= 10 * max(seconds(1000), 0.02)  # a square takes 16 times; a loaded machine may take 6
-
-
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("protocol", ["qwen3_coder_xml", "auto"])
 def test_hostile_text_takes_linear_time(kind: str, protocol: str) -> None:
-    assert grows_linearly(lambda n: tp.parse(HOSTILE[kind](n), protocol, TOOLS))
+    assert grows_linearly(lambda n: tp.parse(HOSTILE[kind](n), protocol, TOOLS), 500)
 
 
 def test_a_repeated_text_keeps_the_first_place() -> None:
@@ -231,7 +240,9 @@ def pieces_of(form: TagForm, r: random.Random) -> str:
     tags += [form.opener, form.closer + form.opener, "</call>"]
 
     def value() -> str:
-        inner = r.choices(["x", "a\nb", "&lt;", "<b>", "</p>", "<", "\r", "", "\n"], k=r.randrange(4))
+        inner = r.choices(
+            ["x", "a\nb", "&lt;", "<b>", "</p>", "<", "\r", "", "\n"], k=r.randrange(4)
+        )
         return "".join([r.choice(SPACES[:3]), *inner, odd("", *tags), r.choice(SPACES[:3])])
 
     def one() -> str:
@@ -241,16 +252,31 @@ def pieces_of(form: TagForm, r: random.Random) -> str:
             odd("", "x"),
         ]
         for _ in range(r.randrange(4)):
-            out += [odd(r.choice(SPACES[:5]), *SPACES), odd(form.tag(form.parameter, name()), f"<arg={name()}>")]
-            out += [value(), odd(f"</{form.parameter}>", "", "</arg>", f"</{form.parameter.upper()}>")]
-        return "".join([*out, odd(r.choice(SPACES[:5]), *SPACES), odd(f"</{form.function}>", "", "</invoke>")])
+            out += [
+                odd(r.choice(SPACES[:5]), *SPACES),
+                odd(form.tag(form.parameter, name()), f"<arg={name()}>"),
+            ]
+            out += [
+                value(),
+                odd(f"</{form.parameter}>", "", "</arg>", f"</{form.parameter.upper()}>"),
+            ]
+        return "".join(
+            [*out, odd(r.choice(SPACES[:5]), *SPACES), odd(f"</{form.function}>", "", "</invoke>")]
+        )
 
     body = "".join(one() for _ in range(r.choice((1, 1, 1, 2))))
-    return body + r.choice(SPACES[:3]) + odd(form.closer, "") + r.choice(["", "\n", "end", form.opener, "</tool_call>"])
+    return (
+        body
+        + r.choice(SPACES[:3])
+        + odd(form.closer, "")
+        + r.choice(["", "\n", "end", form.opener, "</tool_call>"])
+    )
 
 
 @pytest.mark.parametrize("format_id", ["qwen3_coder_xml", *KIN])
-def test_the_short_way_finds_and_reads_what_the_long_way_does(format_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_way_finds_and_reads_what_the_long_way_does(
+    format_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     form = KIN.get(format_id, TagForm())
     r = random.Random(format_id)
     texts = [pieces_of(form, r) for _ in range(1500)]

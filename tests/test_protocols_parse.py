@@ -1,4 +1,5 @@
-"""What each format makes of whole, broken and hostile answers, under its own protocol and under `auto`."""
+"""What each format makes of whole, broken and hostile answers, under its own protocol and under
+`auto`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.json_mix import json_mix_protocol
+from toolparse_lab.protocols.json.mix import json_mix_protocol
 
 from .cases.check import decode, eq
 from .core_cases import CORE, SHIPPED, load, rows
@@ -22,7 +23,8 @@ def test_parse(case: dict[str, Any]) -> None:
     result = check_all(case["raw"], case["protocol"], TOOLS, case.get("options"), every_split=False)
     assert [[s.kind, s.span.of(result.raw)] for s in result.segments] == case["segments"]
     found = [
-        [c.name, c.status, c.arguments if c.readable else None, [p.code for p in c.problems]] for c in result.calls
+        [c.name, c.status, c.arguments if c.readable else None, [p.code for p in c.problems]]
+        for c in result.calls
     ]
     assert found == case["calls"]
     assert [c.wire_id for c in result.calls] == case.get("ids", [None] * len(result.calls))
@@ -35,7 +37,9 @@ def shipped() -> list[Any]:
     for name in ("formats.jsonl", "damaged_calls.jsonl"):
         for case in load(name, SHIPPED):
             if case["format"] in tp.protocols():
-                out.extend(pytest.param(case, p, id=f"{case['id']}-{p}") for p in (case["format"], "auto"))
+                out.extend(
+                    pytest.param(case, p, id=f"{case['id']}-{p}") for p in (case["format"], "auto")
+                )
     return out
 
 
@@ -77,7 +81,9 @@ def test_written_calls_read_back(protocol: str) -> None:
         ("hermes", "", {}),
     ],
 )
-def test_what_cannot_be_written_is_refused(protocol: str, name: str, arguments: dict[str, Any]) -> None:
+def test_what_cannot_be_written_is_refused(
+    protocol: str, name: str, arguments: dict[str, Any]
+) -> None:
     with pytest.raises(tp.errors.UnwritableCall):
         tp.protocols()[protocol].write_call(name, json.dumps(arguments), tp.ToolSpec.of(TOOLS[2]))
 

@@ -1,4 +1,5 @@
-"""Calls written as Python: strings that Python's own parser refuses, and what stands behind the list."""
+"""Calls written as Python: strings that Python's own parser refuses, and what stands behind the
+list."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import warnings
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.python_string import unescape_python
+from toolparse_lab.protocols.python.strings import unescape_python
 
 from .laws import check_all
 
@@ -40,7 +41,9 @@ def test_strings_and_numbers_that_python_refuses(raw: str, value: object, edits:
         assert call.origin("/a").span.of(raw) == value
 
 
-@pytest.mark.parametrize("raw", [r'[f(a="\x4")]', r'[f(a="\N{NO SUCH}")]', r'[f(a="\U00110000")]', '[f(a="x'])
+@pytest.mark.parametrize(
+    "raw", [r'[f(a="\x4")]', r'[f(a="\N{NO SUCH}")]', r'[f(a="\U00110000")]', '[f(a="x']
+)
 def test_broken_strings_are_text(raw: str) -> None:
     result = check_all(raw, "pythonic", TOOLS)
     assert (result.calls, result.text) == ((), raw)

@@ -1,4 +1,5 @@
-"""Where each argument came from: after repairs, escapes, entities, CDATA, JSON in strings, every rule that moves."""
+"""Where each argument came from: after repairs, escapes, entities, CDATA, JSON in strings, every
+rule that moves."""
 
 from __future__ import annotations
 
@@ -43,9 +44,13 @@ TOOL = {
 
 @pytest.mark.parametrize("case", rows("origins.jsonl"))
 def test_origins(case: dict[str, Any]) -> None:
-    (call,) = tp.parse(case["raw"], case["protocol"], [TOOL], {"coerce": case.get("policy", "safe")}).calls
+    (call,) = tp.parse(
+        case["raw"], case["protocol"], [TOOL], {"coerce": case.get("policy", "safe")}
+    ).calls
     assert call.arguments == case["arguments"]
-    assert {p: o.span.of(case["raw"]) for p, o in call.origins.get().items() if p} == case["origins"]
+    assert {p: o.span.of(case["raw"]) for p, o in call.origins.get().items() if p} == case[
+        "origins"
+    ]
     inexact = [p for p, o in call.origins.get().items() if not o.exact]
     assert inexact == case.get("inexact", [])
 
@@ -73,11 +78,12 @@ def meanings(written: str, edits: tuple[Edit, ...], start: int) -> set[str]:
 
 
 class Writer:
-    """Random arguments, written the ways models write them. Numbers never repeat, so that a wrong place shows."""
+    """Random arguments, written the ways models write them. Numbers never repeat, so that a wrong
+    place shows."""
 
     WORDS = (
-        "ab", "é", "😀", "it's", 'q"q', "x<y", "&amp;", "a&b", "\n", "\t", "\\", "//", "}", "]", "“c”", ",", ":",
-        "</f>", "\x01",
+        "ab", "é", "😀", "it's", 'q"q', "x<y", "&amp;", "a&b", "\n", "\t", "\\", "//", "}", "]",
+        "“c”", ",", ":", "</f>", "\x01",
     )  # fmt: skip
     PLAIN = ("ab", "é", "😀", "z", "x<y", "a&b", "it's")
 
@@ -100,7 +106,10 @@ class Writer:
             "tags": [self.words(self.PLAIN, 1, 3) for _ in range(r.randint(1, 3))],
             "nums": [self.number() for _ in range(r.randint(1, 3))],
             "o": {"k": self.words(self.WORDS, 0, 3), "n": self.number()},
-            "objs": [{"k": self.words(self.PLAIN, 1, 2), "n": self.number()} for _ in range(r.randint(1, 2))],
+            "objs": [
+                {"k": self.words(self.PLAIN, 1, 2), "n": self.number()}
+                for _ in range(r.randint(1, 2))
+            ],
             "t": self.words(self.WORDS, 0, 4),
         }
         return {k: v for k, v in some.items() if r.random() < 0.6}
@@ -124,7 +133,10 @@ class Writer:
         comma = "," if style != "json" and self.r.random() < 0.3 and v else ""
         space = self.r.choice(["", " "])
         if isinstance(v, dict):
-            members = (f"{self.text(k, style)}:{space}{self.json(x, style, inner + 1)}" for k, x in v.items())
+            members = (
+                f"{self.text(k, style)}:{space}{self.json(x, style, inner + 1)}"
+                for k, x in v.items()
+            )
             return "{" + f",{space}".join(members) + comma + "}"
         return "[" + f",{space}".join(self.json(x, style, inner + 1) for x in v) + comma + "]"
 
@@ -132,7 +144,11 @@ class Writer:
         if isinstance(v, int):
             inner = self.r.choice(["", "\n "]) + str(v)
         elif isinstance(v, str):
-            inner = f"<![CDATA[{v}]]>" if self.r.random() < 0.3 else v.replace("&", "&amp;").replace("<", "&lt;")
+            inner = (
+                f"<![CDATA[{v}]]>"
+                if self.r.random() < 0.3
+                else v.replace("&", "&amp;").replace("<", "&lt;")
+            )
         elif self.r.random() < 0.3:
             inner = json.dumps(v).replace("&", "&amp;").replace("<", "&lt;")
         elif isinstance(v, list):
@@ -147,12 +163,20 @@ class Writer:
         kind = self.r.choice(["json", "python", "smart", "raw", "double", "xml", "pythonic"])
         a = self.arguments()
         if kind == "xml":
-            return "morph_xml", "é😀 " + "<f>" + "".join(self.element(k, v) for k, v in a.items()) + "</f>"
+            return "morph_xml", "é😀 " + "<f>" + "".join(
+                self.element(k, v) for k, v in a.items()
+            ) + "</f>"
         if kind == "pythonic":
             return "pythonic", "[f(" + ", ".join(f"{k}={v!r}" for k, v in a.items()) + ")]"
-        inner = self.json(a, kind) if kind != "double" else json.dumps(self.json(a, self.r.choice(["json", "python"])))
+        inner = (
+            self.json(a, kind)
+            if kind != "double"
+            else json.dumps(self.json(a, self.r.choice(["json", "python"])))
+        )
         style = "json" if kind == "double" else kind
-        head = f"{self.text('name', style)}: {self.text('f', style)}, {self.text('arguments', style)}"
+        head = (
+            f"{self.text('name', style)}: {self.text('f', style)}, {self.text('arguments', style)}"
+        )
         return "hermes", f"é😀 <tool_call>{{{head}: {inner}}}</tool_call>"
 
 
@@ -175,7 +199,9 @@ def test_every_leaf_stands_where_its_origin_says(seed: int, policy: str) -> None
                     exact += origin.exact
                     written = origin.span.of(raw)
                     if isinstance(leaf, str):
-                        assert not origin.exact or leaf in meanings(written, call.edits, origin.start), (path, raw)
+                        assert not origin.exact or leaf in meanings(
+                            written, call.edits, origin.start
+                        ), (path, raw)
                     elif isinstance(leaf, int):
                         assert not origin.exact or written == str(leaf), (path, raw)
                 for path, origin in table.items():
@@ -215,7 +241,12 @@ def test_problems_say_where() -> None:
 
 
 def test_a_trimmed_value_has_the_place_of_what_is_left() -> None:
-    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"u": {"enum": ["celsius", "kelvin"]}}}}]
+    tools = [
+        {
+            "name": "f",
+            "parameters": {"type": "object", "properties": {"u": {"enum": ["celsius", "kelvin"]}}},
+        }
+    ]
     raw = '<tool_call>{"name": "f", "arguments": {"u": "  celsius "}}</tool_call>'
     (call,) = tp.parse(raw, "hermes", tools).calls
     assert [s.rule for s in call.steps] == ["coerce.trim"]

@@ -1,4 +1,5 @@
-"""`assert_parses` as a function and as a fixture, and trials written as tests, run by a pytest of their own."""
+"""`assert_parses` as a function and as a fixture, and trials written as tests, run by a pytest of
+their own."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from tests.test_evals_frames import RAW, UNRECORDED, make
 from toolparse_lab.errors import BadOptions, StoreError
 from toolparse_lab.evals.scoring.pinning import write_tests
 from toolparse_lab.testing import assert_parses
+
+pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
@@ -32,7 +35,10 @@ ARGUMENTS = {"a": 1, "b": [1, {"c": "x"}]}
     ],
 )
 def test_what_is_read_as_wanted_gives_the_result(calls: Any) -> None:
-    assert assert_parses(TEXT, "hermes", TOOLS, calls=calls, text="hi ").calls[0].arguments == ARGUMENTS
+    assert (
+        assert_parses(TEXT, "hermes", TOOLS, calls=calls, text="hi ").calls[0].arguments
+        == ARGUMENTS
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,10 @@ def test_what_is_read_as_wanted_gives_the_result(calls: Any) -> None:
         ({"calls": [("f", {**ARGUMENTS, "a": True})]}, "call 0 /a: wanted true, read 1"),
         ({"calls": [("f", {"a": 1})]}, "call 0 /b: read [1"),
         ({"calls": [("f", {**ARGUMENTS, "d": 1})]}, "call 0 /d: wanted 1, read nothing"),
-        ({"calls": [("f", {"a": 1, "b": [1, {"c": "y"}]})]}, 'call 0 /b/1/c: wanted "y", read "x" at '),
+        (
+            {"calls": [("f", {"a": 1, "b": [1, {"c": "y"}]})]},
+            'call 0 /b/1/c: wanted "y", read "x" at ',
+        ),
         ({"calls": [("f", {"a": 1, "b": [1]})]}, "call 0 /b: wanted [1], read [1,"),
         ({"calls": [("f", "truncated", "{}")]}, "call 0: wanted the status truncated, read ok"),
         ({"calls": [("f", "ok", '{"a":1.0,"b":[1,{"c":"x"}]}')]}, "call 0: wanted the arguments"),
@@ -85,7 +94,9 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     name, _, module = ENTRY_POINT.partition(" = ")
     info = pytester.mkdir("site") / "toolparse_of_this_test-1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toolparse-of-this-test\nVersion: 1\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: toolparse-of-this-test\nVersion: 1\n"
+    )
     (info / "entry_points.txt").write_text(f"[pytest11]\n{name} = {module}\n")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{info.parent}")
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", raising=False)
@@ -93,7 +104,7 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     return pytester
 
 
-ENTRY_POINT = "toolparse = toolparse_lab.pytest_plugin"
+ENTRY_POINT = "toolparse = toolparse_lab.testing.pytest_plugin"
 STRICT = ("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error")
 
 
@@ -119,7 +130,9 @@ def test_the_fixture_is_there_where_the_package_is_installed(installed: pytest.P
     )
     done = installed.runpytest_subprocess(*STRICT)
     done.assert_outcomes(passed=1, failed=1)
-    done.stdout.fnmatch_lines(["*the text reads otherwise (1 difference):", "*wanted the name 'g', read 'f'*"])
+    done.stdout.fnmatch_lines(
+        ["*the text reads otherwise (1 difference):", "*wanted the name 'g', read 'f'*"]
+    )
     assert "testing.py" not in done.stdout.str()  # the failure is shown where the test asserts
     colored = installed.runpytest_subprocess(*STRICT, "--color=yes", "-k", "bad")
     assert "48;5;" in colored.stdout.str()
@@ -131,8 +144,8 @@ def test_the_plugin_loads_nothing_until_it_is_asked(installed: pytest.Pytester) 
         import sys
 
         def test_light():
-            assert "toolparse_lab.pytest_plugin" in sys.modules
-            assert not {"toolparse_lab.testing", "toolparse_lab.flow", "pandas", "litellm"} & set(sys.modules)
+            assert "toolparse_lab.testing.pytest_plugin" in sys.modules
+            assert not {"toolparse_lab.testing.assertions", "toolparse_lab.flow", "pandas", "litellm"} & set(sys.modules)
         """
     )
     installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=1)
@@ -156,7 +169,8 @@ def test_a_trial_is_pinned_by_a_test_that_passes_and_can_fail(installed: pytest.
 def test_tests_are_added_and_written_once(installed: pytest.Pytester) -> None:
     path = installed.path / "test_mine.py"
     path.write_text(
-        '"""Mine."""\n\nfrom __future__ import annotations\n\nimport sys\n\n\ndef test_mine():\n    assert sys'
+        '"""Mine."""\n\nfrom __future__ import annotations\n\nimport sys\n\n\ndef test_mine():\n  '
+        "  assert sys"
     )
     one, other = make(raw=RAW), make(raw="nothing")
     one.as_pytest(path)
@@ -166,7 +180,12 @@ def test_tests_are_added_and_written_once(installed: pytest.Pytester) -> None:
     assert both.startswith(first)
     assert both.count("import assert_parses") == 1
     assert write_tests([one, other, one], path).read_text("utf-8") == both
-    assert write_tests([other, one], installed.path / "test_other.py").read_text("utf-8").count("def test_") == 2
+    assert (
+        write_tests([other, one], installed.path / "test_other.py")
+        .read_text("utf-8")
+        .count("def test_")
+        == 2
+    )
     installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=5)
 
 
@@ -182,7 +201,9 @@ def test_what_reads_otherwise_now_replaces_what_was_pinned(tmp_path: Path) -> No
     path = make(raw=RAW).as_pytest(tmp_path / "test_it.py")
     now = path.read_text("utf-8")
     now = now.replace("import assert_parses", "import assert_parses  # \x0c \u2028 \x85")
-    path.write_text(now.replace("'ok'", "'truncated'") + "\n\ndef test_behind():\n    pass\n", "utf-8")
+    path.write_text(
+        now.replace("'ok'", "'truncated'") + "\n\ndef test_behind():\n    pass\n", "utf-8"
+    )
     make(raw=RAW).as_pytest(path)
     assert path.read_text("utf-8") == now + "\n\ndef test_behind():\n    pass\n"
 
@@ -190,12 +211,14 @@ def test_what_reads_otherwise_now_replaces_what_was_pinned(tmp_path: Path) -> No
 def test_trials_of_a_run_are_written_together(installed: pytest.Pytester) -> None:
     with tp.Lab(":memory:").replaying(tp.example_recording()) as lab:
         plan = lab.plan(
-            tp.example_cases(demo=True)[:8], {"m": tp.Model("toolparse-local/smollm2-135m")}, ["hermes", "morph_xml"],
-            decoding=["free", "grammar"], wording="brief", max_tokens=128,
+            tp.example_cases(demo=True)[:8], {"m": tp.Model("toolparse-local/smollm2-135m")},
+            ["hermes", "morph_xml"], decoding=["free", "grammar"], wording="brief", max_tokens=128,
         )  # fmt: skip
         trials = lab.run(plan, progress=False).trials()
         trials.as_pytest(installed.path / "test_run.py")
-    installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=len({t.result for t in trials}) or len(trials))
+    installed.runpytest_subprocess(*STRICT).assert_outcomes(
+        passed=len({t.result for t in trials}) or len(trials)
+    )
 
 
 @pytest.mark.parametrize(

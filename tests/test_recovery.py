@@ -1,4 +1,5 @@
-"""Calls outside their format: recovered only where nothing is guessed, and the same in every chunking."""
+"""Calls outside their format: recovered only where nothing is guessed, and the same in every
+chunking."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from .laws import check_all
 TOOLS = [
     {
         "name": "f",
-        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+        },
     },
     {"name": "g", "parameters": {"type": "object", "properties": {}}},
 ]

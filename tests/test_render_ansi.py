@@ -21,7 +21,8 @@ OURS = re.compile(r"\x1b\[[\d;]*m")
 def test_without_colour_the_marks_are_brackets() -> None:
     assert render_ansi(example(), color=False) == (
         "✓ ok  hermes  1 call  62 characters  policy safe\n\n"
-        '[opener|<tool_call>]{"name": "[name|f]", "arguments": {"a": "[coerced|1]"[edit|,]}}[closer|</tool_call>]\n\n'
+        '[opener|<tool_call>]{"name": "[name|f]", "arguments": {"a": '
+        '"[coerced|1]"[edit|,]}}[closer|</tool_call>]\n\n'
         "call 0  f  ✓ ok, valid  characters 0 to 62\n"
         "  a: 1  45–46\n"
         "  repair characters 47 to 48: , dropped  rjson.trailing-comma\n"

@@ -1,4 +1,5 @@
-"""Every recorded format and damage case through every view: nothing fails, nothing of the text is lost."""
+"""Every recorded format and damage case through every view: nothing fails, nothing of the text is
+lost."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def test_every_view_of_every_case(case: dict[str, Any]) -> None:
     page = Reader(render_result(result))
     assert "".join(page.raw) == visible(result.raw)
     Reader(render_diff(result))
-    assert visible(result.raw) in re.sub(r"\x1b\[[\d;]*m|‸", "", render_ansi(result)).replace("‸", "")
+    assert visible(result.raw) in re.sub(r"\x1b\[[\d;]*m|‸", "", render_ansi(result)).replace(
+        "‸", ""
+    )
     marks = marks_of(result)
     assert all(Span(0, len(result.raw)).covers(m.span) for m in marks)
     runs = runs_of([m.span for m in marks], len(result.raw))
@@ -50,7 +53,9 @@ def test_the_widget_links_every_leaf_that_has_a_place(case: dict[str, Any]) -> N
 
     known = tp.protocols()
     protocol = case.get("format", "auto")
-    payload = payload_of(tp.parse(case["raw"], protocol if protocol in known else "auto", case.get("tools")))
+    payload = payload_of(
+        tp.parse(case["raw"], protocol if protocol in known else "auto", case.get("tools"))
+    )
     linked = {t for mark in payload["stages"][0]["marks"] for t in mark[2:]}
     for i, node in enumerate(payload["nodes"]):
         if node["leaf"] and node["start"] >= 0:

@@ -1,4 +1,5 @@
-"""Static HTML: snapshots, an allow-list of tags and attributes, and model text that survives as text and only that."""
+"""Static HTML: snapshots, an allow-list of tags and attributes, and model text that survives as
+text and only that."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ import pytest
 
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from toolparse_lab.render import render_diff, render_page, render_result
+from toolparse_lab.render.cells import MAX_STEPS, steps_cell
+from toolparse_lab.render.changes import Change
 from toolparse_lab.render.html import MAX_TEXT
 from toolparse_lab.render.show import visible
 from toolparse_lab.types import Edit, ParseResult, Segment, Span
@@ -33,7 +36,8 @@ ALLOWED = {
 
 
 class Reader(HTMLParser):
-    """Collects every tag, attribute and style, checks nesting, and keeps the text of the raw box apart."""
+    """Collects every tag, attribute and style, checks nesting, and keeps the text of the raw box
+    apart."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -50,7 +54,9 @@ class Reader(HTMLParser):
         names = [name for name, _ in attrs]
         assert set(names) <= ALLOWED[tag], f"attributes of {tag}: {names}"
         values = {name: value or "" for name, value in attrs}
-        assert not re.search(r"url|expression|import|javascript|[<>\\]", values.get("style", "")), values["style"]
+        assert not re.search(r"url|expression|import|javascript|[<>\\]", values.get("style", "")), (
+            values["style"]
+        )
         self.titles.append(values.get("title", ""))
         self.open.append((tag, values.get("class", "")))
 
@@ -84,7 +90,9 @@ RESULTS = {"example": example(), "several": several(), "plain": plain()}
 def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """UPDATE_SNAPSHOTS=1 writes them anew; then look at what changed."""
     monkeypatch.setattr(ParseResult, "why", lambda self: "What happened & why.")
-    html = re.sub(r"(?<=>)(?=<(?:div|tr|table|td|span)\b)", "\n", render_result(RESULTS[name])) + "\n"
+    html = (
+        re.sub(r"(?<=>)(?=<(?:div|tr|table|td|span)\b)", "\n", render_result(RESULTS[name])) + "\n"
+    )
     path = SNAPSHOTS / f"{name}.html"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOTS.mkdir(exist_ok=True)
@@ -112,7 +120,13 @@ def test_raw_text_is_shown_whole(result: ParseResult) -> None:
 def test_the_example_says_what_was_done() -> None:
     page = Reader(render_result(example()))
     text = " ".join(page.text)
-    for word in ("hermes", "rjson.trailing-comma", "A comma before a closing bracket is dropped.", "45–46", "lossless"):
+    for word in (
+        "hermes",
+        "rjson.trailing-comma",
+        "A comma before a closing bracket is dropped.",
+        "45–46",
+        "lossless",
+    ):
         assert word in text
     assert "1 call" in text
     assert "1 repair · 1 coercion" in text
@@ -149,7 +163,9 @@ def test_200_kb_of_markup_is_shown_whole() -> None:
 
 def test_too_many_marks_end_with_a_note_and_all_the_text() -> None:
     raw = "ab" * 9_000
-    segments = tuple(Segment("markup" if i % 2 else "text", Span(i, i + 1)) for i in range(len(raw)))
+    segments = tuple(
+        Segment("markup" if i % 2 else "text", Span(i, i + 1)) for i in range(len(raw))
+    )
     result = dataclasses.replace(plain(raw), segments=segments)
     page = Reader(render_result(result))
     assert "".join(page.raw) == raw
@@ -195,3 +211,10 @@ def test_page_refuses_sources_that_end_their_element() -> None:
         render_page("x", "", module="'</script>'")
     with pytest.raises(ValueError, match="css"):
         render_page("x", "", css="a::after{content:'</style>'}")
+
+
+def test_many_coercions_of_one_argument_are_counted_and_stay_markup() -> None:
+    change = Change("coerce", 0, "/a", "coerce.number-from-string", "1", "2", None)
+    cell = str(steps_cell([change] * (MAX_STEPS + 3)))
+    assert "3 more changes" in cell
+    assert "&lt;div" not in cell

@@ -1,4 +1,5 @@
-"""Marks and runs: what is highlighted, and that overlapping marks become runs that partition the text."""
+"""Marks and runs: what is highlighted, and that overlapping marks become runs that partition the
+text."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_leaves_of_a_coerced_value_carry_its_rule() -> None:
     assert rules["/city"] == ()
 
 
-@pytest.mark.parametrize("result", [example(), several(), plain(), plain("")], ids=["one", "several", "text", "empty"])
+@pytest.mark.parametrize(
+    "result", [example(), several(), plain(), plain("")], ids=["one", "several", "text", "empty"]
+)
 def test_runs_partition_the_text(result: ParseResult) -> None:
     runs = runs_of([m.span for m in marks_of(result)], len(result.raw))
     assert "".join(result.raw[r.start : r.end] for r in runs) == result.raw
@@ -73,7 +76,11 @@ def test_runs_know_exactly_the_marks_around_them() -> None:
         solid = [r for r in runs if r.end > r.start]
         assert [i for r in solid for i in range(r.start, r.end)] == list(range(length))
         for run in solid:
-            around = [i for i, s in enumerate(spans) if s.start <= run.start and run.end <= s.end and len(s)]
+            around = [
+                i
+                for i, s in enumerate(spans)
+                if s.start <= run.start and run.end <= s.end and len(s)
+            ]
             assert list(run.marks) == around
         empty = {i for r in runs if r.start == r.end for i in r.marks if not len(spans[i])}
         assert empty == {i for i, s in enumerate(spans) if not len(s)}

@@ -28,11 +28,15 @@ def utf16(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-@pytest.mark.parametrize("text", ["", "a😀b", "😀😀\x1b\x1b😀", "a\ud83db\U000e0041c", *HOSTILE.values()])
+@pytest.mark.parametrize(
+    "text", ["", "a😀b", "😀😀\x1b\x1b😀", "a\ud83db\U000e0041c", *HOSTILE.values()]
+)
 def test_offsets_are_utf16_units_of_the_shown_text(text: str) -> None:
     shown = Shown.of(text)
     assert shown.text == visible(text)
-    assert [shown.at(i) for i in range(len(text) + 1)] == [utf16(visible(text[:i])) for i in range(len(text) + 1)]
+    assert [shown.at(i) for i in range(len(text) + 1)] == [
+        utf16(visible(text[:i])) for i in range(len(text) + 1)
+    ]
     units = shown.text.encode("utf-16-le")
     pairs = list(zip(shown.hidden[::2], shown.hidden[1::2], strict=True))
     signs = "".join(units[2 * a : 2 * b].decode("utf-16-le") for a, b in pairs)
@@ -50,3 +54,10 @@ def test_shortened_text_says_how_much_is_left_out() -> None:
     assert shorten("a" * 1000 + "z", 60).startswith("a" * 40 + "… 941 more …")
     assert shorten("a" * 1000 + "z", 60).endswith("z")
     assert one_line("a\nb\tc") == "a⏎b⇥c"
+
+
+def test_no_hidden_character_is_printable() -> None:
+    """What `visible` takes its short way by."""
+    hidden = HIDDEN.findall("".join(map(chr, range(0x110000))))
+    assert len(hidden) > 2_000
+    assert not any(char.isprintable() for char in hidden)

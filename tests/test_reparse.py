@@ -1,4 +1,5 @@
-"""Every engine gives the same rows in the same order, says what is wrong, and leaves nothing behind."""
+"""Every engine gives the same rows in the same order, says what is wrong, and leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -32,6 +33,8 @@ from toolparse_lab.protocols.base import Protocol
 from toolparse_lab.reparse import ENGINES, engines, reparse
 from toolparse_lab.types import Policy
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PROTOCOLS = ("hermes", "auto")
 POLICIES: tuple[Policy, ...] = ("none", "safe")
@@ -59,14 +62,23 @@ def files(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="needs pip install 'toolparse_lab[dask]'")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    distributed = pytest.importorskip(
+        "distributed", reason="needs pip install 'toolparse_lab[dask]'"
+    )
+    settings = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": "127.0.0.1:0",
+    }
     with distributed.LocalCluster(**settings) as made:
         yield made
 
 
 @pytest.fixture(params=[*ENGINES, "address"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def engine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
     """The arguments that choose an engine; "address" is Dask by its scheduler's."""
     monkeypatch.setattr(engines, "FEW", 0)
     if request.param == "processes":
@@ -82,10 +94,12 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
                 yield {"engine": "dask"}
 
 
-@pytest.mark.parametrize(("source", "to"), [("frame", None), ("folder", "out"), ("list", "out.parquet")])
+@pytest.mark.parametrize(
+    ("source", "to"), [("frame", None), ("folder", "out"), ("list", "out.parquet")]
+)
 def test_engines_agree(
-    engine: dict[str, Any], source: str, to: str | None, frame: pd.DataFrame, files: Path, expected: pd.DataFrame,
-    tmp_path: Path,
+    engine: dict[str, Any], source: str, to: str | None, frame: pd.DataFrame, files: Path,
+    expected: pd.DataFrame, tmp_path: Path,
 ) -> None:  # fmt: skip
     given: Any = {"frame": frame, "folder": files, "list": sorted(files.iterdir())}[source]
     target = tmp_path / to if to else None
@@ -120,13 +134,17 @@ def test_no_rows(tmp_path: Path) -> None:
         assert_frame_equal(read_frame(reparse(empty, to=to), "trials"), empty)
 
 
-def test_batches_that_are_made_on_the_way(engine: dict[str, Any], frame: pd.DataFrame, expected: pd.DataFrame) -> None:
+def test_batches_that_are_made_on_the_way(
+    engine: dict[str, Any], frame: pd.DataFrame, expected: pd.DataFrame
+) -> None:
     safe = frame[frame["policy"] == "safe"]
     answers = Answers(None, batches=(safe.iloc[at : at + 50] for at in range(0, len(safe), 50)))
     assert_frame_equal(reparse(answers, PROTOCOLS, POLICIES, progress=False, **engine), expected)
 
 
-def test_few_answers_start_no_processes(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_answers_start_no_processes(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engines, "run_pool", lambda *_: pytest.fail("a pool was started"))
     assert len(reparse(frame, progress=False)) == len(frame) / 2
 
@@ -148,7 +166,9 @@ def test_what_is_there_is_kept(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert len(read_frame(place, "trials")) == len(frame) / 2
 
 
-def test_nothing_half_written_is_left(engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_nothing_half_written_is_left(
+    engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path
+) -> None:
     bad = frame.astype({"target": object})
     bad.loc[500, "target"] = "[1"
     safe = bad.loc[bad.index.to_numpy() >= 336].astype({"target": "string"})
@@ -166,16 +186,26 @@ WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "no workers": ("FRAME", {"workers": 0}, BadOptions, "workers is a number"),
     "no rows": ("FRAME", {"batch_rows": 0}, BadOptions, "batch_rows is a number"),
     "a client for a pool": ("FRAME", {"client": "tcp://x:1"}, BadOptions, "only the engine 'dask'"),
-    "workers of a cluster": ("FRAME", {"engine": "dask", "workers": 2}, BadOptions, "only the engine 'processes'"),
-    "no protocol": ("FRAME", {"protocols": ["hermess"]}, UnknownProtocol, "no protocol of this name"),
+    "workers of a cluster": (
+        "FRAME",
+        {"engine": "dask", "workers": 2},
+        BadOptions,
+        "only the engine 'processes'",
+    ),
+    "no protocol": (
+        "FRAME",
+        {"protocols": ["hermess"]},
+        UnknownProtocol,
+        "no protocol of this name",
+    ),
     "a wrong suffix": ("FRAME", {"to": "a.csv"}, BadOptions, "frames are written as Parquet"),
 }
 
 
 @pytest.mark.parametrize(("source", "how", "error", "said"), WRONG.values(), ids=WRONG)
 def test_wrong_use(
-    source: Any, how: dict[str, Any], error: type[Exception], said: str, frame: pd.DataFrame, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    source: Any, how: dict[str, Any], error: type[Exception], said: str, frame: pd.DataFrame,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
@@ -236,10 +266,16 @@ def test_dask_that_is_not_there(
         reparse(frame, engine="dask", client="nowhere")
 
 
-def test_a_protocol_of_your_own_reaches_the_workers(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_of_your_own_reaches_the_workers(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engines, "FEW", 0)
-    own = Protocol.from_spec(id="bracketed", opener="<tool_call>", closer="</tool_call>", name_key="name")
-    assert_frame_equal(reparse(frame, [own], progress=False, workers=1), reparse(frame, [own], engine="serial"))
+    own = Protocol.from_spec(
+        id="bracketed", opener="<tool_call>", closer="</tool_call>", name_key="name"
+    )
+    assert_frame_equal(
+        reparse(frame, [own], progress=False, workers=1), reparse(frame, [own], engine="serial")
+    )
 
 
 # processes of their own: what happens to a script
@@ -262,7 +298,14 @@ def script(tmp_path: Path, frame: pd.DataFrame, body: str) -> list[str]:
 def run_script(command: list[str], cwd: Path, **more: Any) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120, **more
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **more,
     )
 
 
@@ -276,7 +319,7 @@ def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_pat
     body = """
         import dataclasses
         from toolparse_lab.errors import BadOptions
-        from toolparse_lab.registry import protocol_of
+        from toolparse_lab.protocols.registry import protocol_of
         hermes = protocol_of("hermes")
         class Codec(type(hermes.codec)):
             pass
@@ -318,7 +361,9 @@ LONG = """
 
 def test_a_worker_that_dies_is_told(frame: pd.DataFrame, tmp_path: Path) -> None:
     done = run_script([*script(tmp_path, frame, LONG), "kill"], tmp_path)
-    assert "a process ended before its answers were read\n  got: killed by signal 9" in done.stdout, done.stderr
+    assert (
+        "a process ended before its answers were read\n  got: killed by signal 9" in done.stdout
+    ), done.stderr
     assert "left 0 ['in.parquet', 'script.py']" in done.stdout
 
 
@@ -326,15 +371,17 @@ def test_ctrl_c_ends_the_workers(frame: pd.DataFrame, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = script(tmp_path, frame, LONG)
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         said = process.stdout.readline()
         while said and not said.startswith("workers"):
             said = process.stdout.readline()
         pids = [int(p) for p in said.split()[1:]]
-        time.sleep(0.3)  # in the middle of starting, where a child of its own accord would die with a traceback
+        time.sleep(
+            0.3
+        )  # in the middle of starting, where a child of its own accord would die with a traceback
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         out, err = process.communicate(timeout=60)
     assert out.splitlines()[-2:] == ["interrupted", "left 0 ['in.parquet', 'script.py']"], out + err

@@ -1,4 +1,5 @@
-"""docs/reports.md points every definition at its function: they must be there, and the benchmark must run."""
+"""docs/reports.md points every definition at its function: they must be there, and the benchmark
+must run."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ def test_every_definition_is_there() -> None:
         assert hasattr(importlib.import_module(module), attribute), name
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
     main(2_000)
     said = capsys.readouterr().out

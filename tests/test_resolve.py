@@ -1,4 +1,5 @@
-"""From a body to its calls: statuses, problems, names, and that a fault of ours becomes a problem."""
+"""From a body to its calls: statuses, problems, names, and that a fault of ours becomes a
+problem."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.base import Decoded, Reading
-from toolparse_lab.protocols.json_mix import HERMES
+from toolparse_lab.protocols.base import Codec, Decoded, Reading
+from toolparse_lab.protocols.json.mix import HERMES
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 
 
-class Faulty:
+class Faulty(Codec):
     """A codec with a fault."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
@@ -28,7 +29,9 @@ class Faulty:
 
 
 def test_a_fault_of_a_codec_becomes_a_problem() -> None:
-    (call,) = tp.parse("<tool_call>x</tool_call>", replace(HERMES, id="faulty", codec=Faulty()), TOOLS).calls
+    (call,) = tp.parse(
+        "<tool_call>x</tool_call>", replace(HERMES, id="faulty", codec=Faulty()), TOOLS
+    ).calls
     assert (call.status, [p.code for p in call.problems]) == ("undecodable", ["parser.failed"])
     assert "ZeroDivisionError" in call.problems[0].message
 
@@ -36,9 +39,16 @@ def test_a_fault_of_a_codec_becomes_a_problem() -> None:
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware"])
 def test_policies(policy: str) -> None:
     (call,) = tp.parse(
-        '<tool_call>{"name": "f", "arguments": {"a": "1", "z": "2"}}</tool_call>', "hermes", TOOLS, {"coerce": policy}
+        '<tool_call>{"name": "f", "arguments": {"a": "1", "z": "2"}}</tool_call>',
+        "hermes",
+        TOOLS,
+        {"coerce": policy},
     ).calls
-    want = {"none": {"a": "1", "z": "2"}, "safe": {"a": 1, "z": "2"}, "middleware": {"a": 1, "z": 2}}
+    want = {
+        "none": {"a": "1", "z": "2"},
+        "safe": {"a": 1, "z": "2"},
+        "middleware": {"a": 1, "z": 2},
+    }
     assert call.arguments == want[policy]
     assert call.source_json == '{"a":"1","z":"2"}'
     assert call.valid is (policy != "none")
@@ -51,12 +61,16 @@ def test_validation_off() -> None:
 
 
 def test_without_tools_every_name_is_good() -> None:
-    (call,) = tp.parse('<tool_call>{"name": "zz", "arguments": {"a": "1"}}</tool_call>', "hermes").calls
+    (call,) = tp.parse(
+        '<tool_call>{"name": "zz", "arguments": {"a": "1"}}</tool_call>', "hermes"
+    ).calls
     assert (call.status, call.arguments) == ("ok", {"a": "1"})
 
 
 def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
-    (call,) = tp.parse('<tool_call>{"name": "zz", "arguments": {"a": "1"}}</tool_call>', "hermes", TOOLS).calls
+    (call,) = tp.parse(
+        '<tool_call>{"name": "zz", "arguments": {"a": "1"}}</tool_call>', "hermes", TOOLS
+    ).calls
     assert (call.status, call.valid) == ("unknown_tool", False)
     assert "'zz'" in call.problems[0].message
     assert "f" in call.problems[0].message
@@ -83,22 +97,29 @@ def test_names_that_are_escaped_have_a_span() -> None:
     assert call.name_span.of(raw) == "\\u0066"
 
 
-@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"properties": {"a": {"$ref": "#/nope"}}}, True])
+@pytest.mark.parametrize(
+    "schema", [{"type": "nonsense"}, {"properties": {"a": {"$ref": "#/nope"}}}, True]
+)
 def test_a_strange_schema_never_breaks_a_parse(schema: Any) -> None:
     tools = [{"name": "f", "parameters": schema}]
     for policy in ("safe", "middleware"):
         (call,) = tp.parse(
-            '<tool_call>{"name": "f", "arguments": {"a": "1"}}</tool_call>', "hermes", tools, {"coerce": policy}
+            '<tool_call>{"name": "f", "arguments": {"a": "1"}}</tool_call>',
+            "hermes",
+            tools,
+            {"coerce": policy},
         ).calls
         assert call.ok
 
 
 BROKEN: list[dict[str, Any]] = [
     {"type": "object", "properties": 5}, {"$ref": "#/nope"}, {"$ref": "#"}, {"type": ["object", 3]}, {"type": {}},
-    {"properties": {"a": {"pattern": "("}}}, {"properties": {"a": {"enum": {}}}}, {"properties": {"a": {"type": "no"}}},
-    {"properties": {"a": {"anyOf": 3}}}, {"properties": {"a": {"anyOf": [3]}}}, {"required": "a"}, {"required": [1]},
-    {"properties": {"a": None}}, {"properties": {"a": {"items": 7}}}, {"properties": {"a": {"minimum": "x"}}},
-    {"properties": {"a": {"$ref": "http://x/y"}}}, {"additionalProperties": 7}, {"patternProperties": {"(": {}}},
+    {"properties": {"a": {"pattern": "("}}}, {"properties": {"a": {"enum": {}}}},
+    {"properties": {"a": {"type": "no"}}}, {"properties": {"a": {"anyOf": 3}}},
+    {"properties": {"a": {"anyOf": [3]}}}, {"required": "a"}, {"required": [1]},
+    {"properties": {"a": None}}, {"properties": {"a": {"items": 7}}},
+    {"properties": {"a": {"minimum": "x"}}}, {"properties": {"a": {"$ref": "http://x/y"}}},
+    {"additionalProperties": 7}, {"patternProperties": {"(": {}}},
     {"type": "array"}, {"allOf": [{"$ref": "#"}]}, {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {"$defs": 3},
     {"properties": {"a": {"$ref": "#/properties/a"}}}, {"properties": {"a": {"prefixItems": [3, None]}}},
     {"properties": []}, {"enum": [[1], {"a": 1}]},
@@ -115,7 +136,11 @@ ANSWERS = {
 @pytest.mark.parametrize("schema", BROKEN, ids=lambda s: str(s)[:60])
 @pytest.mark.parametrize("protocol", ANSWERS)
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware", "seed-layer2", "lossy"])
-def test_a_broken_schema_breaks_no_parse(schema: dict[str, Any], protocol: str, policy: str) -> None:
-    result = tp.parse(ANSWERS[protocol], protocol, [{"name": "f", "parameters": schema}], {"coerce": policy})
+def test_a_broken_schema_breaks_no_parse(
+    schema: dict[str, Any], protocol: str, policy: str
+) -> None:
+    result = tp.parse(
+        ANSWERS[protocol], protocol, [{"name": "f", "parameters": schema}], {"coerce": policy}
+    )
     assert not any(p.code == "parser.failed" for p in result.all_problems())
     assert all(c.readable for c in result.calls)

@@ -16,7 +16,9 @@ from toolparse_lab.values import pointer_get, read_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -24,14 +26,22 @@ JSON = st.recursive(
 def pointers(value: Any, path: str = "") -> list[str]:
     """The JSON Pointer of a value and of everything in it."""
     out = [path]
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    members = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, member in members:
         out += pointers(member, f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}")
     return out
 
 
 @given(JSON, st.sampled_from([None, 1]), st.booleans())
-def test_every_value_is_found_where_it_stands(value: Any, indent: int | None, ascii_only: bool) -> None:
+def test_every_value_is_found_where_it_stands(
+    value: Any, indent: int | None, ascii_only: bool
+) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     places = find_places(text)
     assert sorted(places.values) == sorted(pointers(value))
@@ -42,13 +52,17 @@ def test_every_value_is_found_where_it_stands(value: Any, indent: int | None, as
         assert read_plain(text[start - quoted : end + quoted]) == expected
 
 
-@pytest.mark.parametrize("text", ["[{},{}]", '{"a":{},"b":[[],{}]}', '[{"n":{}},{"n":1}]', "[]", "{}"])
+@pytest.mark.parametrize(
+    "text", ["[{},{}]", '{"a":{},"b":[[],{}]}', '[{"n":{}},{"n":1}]', "[]", "{}"]
+)
 def test_empty_containers_do_not_confuse_what_follows(text: str) -> None:
     assert sorted(find_places(text).values) == sorted(pointers(json.loads(text)))
 
 
 def test_a_list_of_calls_without_arguments() -> None:
-    calls = tp.parse('<tool_call>[{"name":"f","arguments":{}},{"name":"g","arguments":{}}]</tool_call>', "hermes").calls
+    calls = tp.parse(
+        '<tool_call>[{"name":"f","arguments":{}},{"name":"g","arguments":{}}]</tool_call>', "hermes"
+    ).calls
     assert [(c.name, c.arguments, c.ok) for c in calls] == [("f", {}, True), ("g", {}, True)]
 
 

@@ -1,4 +1,5 @@
-"""`rjson.repair`: what is mended, by which rule, and what is refused because it would have to be invented."""
+"""`rjson.repair`: what is mended, by which rule, and what is refused because it would have to be
+invented."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def test_repair(case: dict[str, Any]) -> None:
     assert all(e.rule in RULES for e in found.edits)
 
 
-@pytest.mark.parametrize("case", [c for c in rows("rjson_repair.jsonl") if "refuse" not in c.values[0]])
+@pytest.mark.parametrize(
+    "case", [c for c in rows("rjson_repair.jsonl") if "refuse" not in c.values[0]]
+)
 def test_edits_make_strict_json(case: dict[str, Any]) -> None:
     """The edited text reads strictly to the same values, and repairing it again changes nothing."""
     found = tp.rjson.repair(case["text"])
@@ -50,16 +53,20 @@ def test_edits_make_strict_json(case: dict[str, Any]) -> None:
 CONTAINERS = [
     c
     for c in rows("rjson_repair.jsonl")
-    if isinstance(c.values[0].get("values", [0])[0], (dict, list)) and "missing opener" not in c.values[0]["title"]
+    if isinstance(c.values[0].get("values", [0])[0], (dict, list))
+    and "missing opener" not in c.values[0]["title"]
 ]
 
 
 @pytest.mark.parametrize("case", CONTAINERS)
 def test_nothing_is_invented_when_the_text_is_cut(case: dict[str, Any]) -> None:
-    """Where the text may be cut off, a piece of it gives whole values or a refusal, never half a value."""
+    """Where the text may be cut off, a piece of it gives whole values or a refusal, never half a
+    value."""
     for cut in range(len(case["text"])):
         try:
-            values, _ = read_damaged(case["text"][:cut], closed=False, numbers_end=False, prose=True, max_depth=9)
+            values, _ = read_damaged(
+                case["text"][:cut], closed=False, numbers_end=False, prose=True, max_depth=9
+            )
         except Refusal:
             continue
         assert same(values, case["values"][: len(values)]), (cut, values)
@@ -93,7 +100,9 @@ def test_depth_is_a_problem_and_no_error() -> None:
     assert tp.rjson.repair("[" * 5 + "]" * 5, max_depth=5).ok
 
 
-@pytest.mark.parametrize(("text", "levels"), [("1", 0), ("[]", 1), ('{"a": [1]}', 2), ("[[], [[1]]]", 3)])
+@pytest.mark.parametrize(
+    ("text", "levels"), [("1", 0), ("[]", 1), ('{"a": [1]}', 2), ("[[], [[1]]]", 3)]
+)
 def test_depth_counts_levels(text: str, levels: int) -> None:
     values = read_if_strict(text, 1000)
     assert values is not None
@@ -117,7 +126,9 @@ def test_long_numbers_survive() -> None:
 )
 def test_what_may_be_closed(text: str, closed: bool, numbers_end: bool, code: str | None) -> None:
     if code is None:
-        values, edits = read_damaged(text, closed=closed, numbers_end=numbers_end, prose=True, max_depth=9)
+        values, edits = read_damaged(
+            text, closed=closed, numbers_end=numbers_end, prose=True, max_depth=9
+        )
         assert len(values) == 1
         assert [e.rule for e in edits] == ["rjson.missing-bracket"]
         return

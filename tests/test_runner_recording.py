@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from toolparse_lab.errors import BadOptions, MissingRecording, UnreadableInput
+from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.runner.recording import (
+from toolparse_lab.store.recording import (
     export_recording,
     import_recording,
     read_recording,
     replay,
     write_recording,
 )
-from toolparse_lab.runner.store import Store
-from toolparse_lab.runner.types import Chunk, Completion, Model, PlanItem, Request
+from toolparse_lab.store.store import Store
 
 TEXTS = ("plain", "a\ud800b", "\x00\u2028\u2029\x85", "😀 \n é", "")
 
@@ -37,11 +37,16 @@ def recorded(store: Store, requests: list[Request]) -> str:
     for n, r in enumerate(requests):
         raw = TEXTS[n % len(TEXTS)]
         chunks = tuple(Chunk(0.1, c) for c in raw)
-        store.record(Completion(r.key, raw, chunks=chunks, created=f"2026-01-0{n + 1}", request=r.to_dict()), run_id)
+        store.record(
+            Completion(r.key, raw, chunks=chunks, created=f"2026-01-0{n + 1}", request=r.to_dict()),
+            run_id,
+        )
     return run_id
 
 
-def test_a_recording_is_sorted_ascii_and_the_same_bytes_every_time(store: Store, tmp_path: Path) -> None:
+def test_a_recording_is_sorted_ascii_and_the_same_bytes_every_time(
+    store: Store, tmp_path: Path
+) -> None:
     requests = questions(5)
     run_id = recorded(store, requests)
     first, second, third = (tmp_path / name for name in ("1.jsonl", "2.jsonl", "3.jsonl"))
@@ -55,7 +60,9 @@ def test_a_recording_is_sorted_ascii_and_the_same_bytes_every_time(store: Store,
     lines = first.read_text(encoding="ascii").split("\n")
     assert json.loads(lines[0]) == {"format": "toolparse-recording", "version": 1}
     assert [json.loads(line)["key"] for line in lines[1:-1]] == sorted(r.key for r in requests)
-    assert {c.key: c.raw for c in read_recording(first)} == {r.key: TEXTS[n] for n, r in enumerate(requests)}
+    assert {c.key: c.raw for c in read_recording(first)} == {
+        r.key: TEXTS[n] for n, r in enumerate(requests)
+    }
     assert "planted" not in first.read_text()
     assert [p.name for p in sorted(tmp_path.iterdir())] == ["1.jsonl", "2.jsonl", "3.jsonl"]
 
@@ -91,7 +98,9 @@ def test_imported_completions_can_belong_to_a_run(store: Store, tmp_path: Path) 
         ('{"format": "toolparse-recording", "version": 99}\n', "newer version"),
     ],
 )
-def test_a_file_that_is_no_recording_is_named_with_its_line(store: Store, tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_recording_is_named_with_its_line(
+    store: Store, tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(text)
     with pytest.raises(UnreadableInput, match=said):
@@ -101,7 +110,9 @@ def test_a_file_that_is_no_recording_is_named_with_its_line(store: Store, tmp_pa
         import_recording(tmp_path / "nowhere.jsonl", store)
 
 
-def test_a_replay_answers_from_the_recording_and_names_what_is_missing(store: Store, tmp_path: Path) -> None:
+def test_a_replay_answers_from_the_recording_and_names_what_is_missing(
+    store: Store, tmp_path: Path
+) -> None:
     path = tmp_path / "r.jsonl"
     requests = questions(5)
     export_recording(store, path, run_id=recorded(store, requests[:3]))
@@ -133,7 +144,9 @@ def test_a_run_on_a_replay_answers_everything_or_nothing(store: Store, tmp_path:
 
 def test_a_replay_costs_nothing(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    requests = [dataclasses.replace(r, model=Model("openai/m", price=(0, 1e6))) for r in questions(3)]
+    requests = [
+        dataclasses.replace(r, model=Model("openai/m", price=(0, 1e6))) for r in questions(3)
+    ]
     write_recording(path, [Completion(r.key, "answer", cost=5.0) for r in requests])
     summary = asyncio.run(run_requests(requests, store, complete=replay(path), max_cost=1))
     assert (summary.done, summary.stopped, summary.cost) == (3, None, 0)

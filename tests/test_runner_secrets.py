@@ -1,4 +1,5 @@
-"""Keys planted everywhere a user may put one, looked for everywhere this package leaves something."""
+"""Keys planted everywhere a user may put one, looked for everywhere this package leaves
+something."""
 
 import base64
 import json
@@ -15,7 +16,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.errors import ProviderError
-from toolparse_lab.runner.recording import export_recording
+from toolparse_lab.store.recording import export_recording
 
 MARK = "planted"
 KEYS = {
@@ -31,7 +32,14 @@ KEYS = {
 }
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 ANSWER = 'say=<tool_call>{"name": "f", "arguments": {"n": "3"}}</tool_call>'
-ORDERS = ["", "status=401 confess ", "status=500 confess ", "status=400 confess ", "cut=2 ", "abort=1 "]
+ORDERS = [
+    "",
+    "status=401 confess ",
+    "status=500 confess ",
+    "status=400 confess ",
+    "cut=2 ",
+    "abort=1 ",
+]
 
 
 def models(url: str) -> dict[str, tp.Model]:
@@ -48,9 +56,14 @@ def models(url: str) -> dict[str, tp.Model]:
             **common,
         ),
         "address": tp.Model(
-            "openai/d", api_base=f"http://{KEYS['user']}:{KEYS['password']}@{host}", api_key="none", **common
+            "openai/d",
+            api_base=f"http://{KEYS['user']}:{KEYS['password']}@{host}",
+            api_key="none",
+            **common,
         ),
-        "query": tp.Model("openai/e", api_base=f"{url}?version=1&key={KEYS['query']}", api_key="none", **common),
+        "query": tp.Model(
+            "openai/e", api_base=f"{url}?version=1&key={KEYS['query']}", api_key="none", **common
+        ),
         "body": tp.Model(
             "openai/f",
             api_base=url,
@@ -62,7 +75,9 @@ def models(url: str) -> dict[str, tp.Model]:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+def said(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> pytest.LogCaptureFixture:
     monkeypatch.setenv("OPENAI_API_KEY", KEYS["environment"])
     caplog.set_level(logging.DEBUG)
     return caplog
@@ -75,7 +90,10 @@ def stored(folder: Path) -> Iterator[tuple[str, str]]:
             yield file.name, file.read_bytes().decode("latin-1")
     for file in folder.rglob("*.db"):
         connection = sqlite3.connect(file)
-        tables = [row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")]
+        tables = [
+            row[0]
+            for row in connection.execute("select name from sqlite_master where type = 'table'")
+        ]
         for table in tables:
             for row in connection.execute(f"select * from {table}"):
                 for value in row:
@@ -88,16 +106,22 @@ def found(where: str, text: str) -> list[str]:
     login = base64.b64encode(f"{KEYS['user']}:{KEYS['password']}".encode()).decode()
     assert login not in text, where
     return [
-        f"{name} in {where}: …{text[max(0, text.index(key) - 60) :][:120]}" for name, key in KEYS.items() if key in text
+        f"{name} in {where}: …{text[max(0, text.index(key) - 60) :][:120]}"
+        for name, key in KEYS.items()
+        if key in text
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_planted_key_is_found_nowhere(
     tmp_path: Path, said: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], stream: bool
 ) -> None:
     left: list[tuple[str, str]] = []
-    cases = [{"id": f"c{n}", "input": o + ANSWER, "tools": [TOOL], "target": []} for n, o in enumerate(ORDERS)]
+    cases = [
+        {"id": f"c{n}", "input": o + ANSWER, "tools": [TOOL], "target": []}
+        for n, o in enumerate(ORDERS)
+    ]
     with MockOpenAI() as mock, tp.Lab(str(tmp_path / "runs.db")) as lab:
         named = models(mock.url)
         plan = lab.plan(cases, named, ["hermes"], few_shot=0, stream=stream)
@@ -105,10 +129,17 @@ def test_a_planted_key_is_found_nowhere(
         run = lab.run(plan, progress=True, on_event=events.append)
         sent = json.dumps([mock.headers, mock.bodies, mock.paths])
         login = base64.b64encode(f"{KEYS['user']}:{KEYS['password']}".encode()).decode()
-        reached = {name: {"user": login, "password": login}.get(name, key) in sent for name, key in KEYS.items()}
+        reached = {
+            name: {"user": login, "password": login}.get(name, key) in sent
+            for name, key in KEYS.items()
+        }
         assert reached == dict.fromkeys(KEYS, True)
         assert len(mock.bodies) == len(cases) * len(named)
-        left += [("events", repr(events)), ("run", repr(run)), ("plan", str(plan) + repr(plan) + repr(plan.models))]
+        left += [
+            ("events", repr(events)),
+            ("run", repr(run)),
+            ("plan", str(plan) + repr(plan) + repr(plan.models)),
+        ]
         left += [("summary", str(run.summary)), ("lab", repr(lab))]
         left += [("runs", repr(lab.runs())), ("opened", repr(lab.open(run.run_id).plan.models))]
         frames = {"trials": run.frame(), "calls": run.calls_df(), "events": run.events_df()}
@@ -117,7 +148,13 @@ def test_a_planted_key_is_found_nowhere(
         for name in ("report.html", "report.md"):
             report.save(str(tmp_path / name))
         left.append(
-            ("trials", "".join(repr(t) + json.dumps(t.request, default=str) + repr(t.completion) for t in run.trials()))
+            (
+                "trials",
+                "".join(
+                    repr(t) + json.dumps(t.request, default=str) + repr(t.completion)
+                    for t in run.trials()
+                ),
+            )
         )
         export_recording(lab.store, tmp_path / "recording.jsonl", run_id=run.run_id)
         for alias in named:

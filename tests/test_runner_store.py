@@ -16,13 +16,13 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.errors import BadOptions, StoreError, UnreadableInput
-from toolparse_lab.runner import store_schema
+from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.runner.recording import export_recording, import_recording, read_recording
-from toolparse_lab.runner.store import Store
-from toolparse_lab.runner.store_engine import shown_url
-from toolparse_lab.runner.store_rows import pack, unpack
-from toolparse_lab.runner.types import Chunk, Completion, Model, PlanItem, Request
+from toolparse_lab.store import schema as store_schema
+from toolparse_lab.store.database import shown_url
+from toolparse_lab.store.recording import export_recording, import_recording, read_recording
+from toolparse_lab.store.rows import pack, unpack
+from toolparse_lab.store.store import Store
 
 SECRET = "planted-secret-0123456789"
 V1 = Path(__file__).parent / "cases_runner" / "store_v1.sql"
@@ -49,7 +49,9 @@ def postgres(server: str | None) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
-    with Store(path if request.param == "sqlite" else request.getfixturevalue("postgres")) as opened:
+    with Store(
+        path if request.param == "sqlite" else request.getfixturevalue("postgres")
+    ) as opened:
         yield opened
 
 
@@ -60,16 +62,26 @@ def file_store(path: Path) -> Iterator[Store]:
 
 
 def question(text: str = "hi", **model: Any) -> Request:
-    return Request(Model("openai/m", **model), "m", ({"role": "user", "content": text},), {"temperature": 0})
+    return Request(
+        Model("openai/m", **model), "m", ({"role": "user", "content": text},), {"temperature": 0}
+    )
 
 
 def answer(request: Request, raw: str = "hello", **changes: Any) -> Completion:
-    values: dict[str, Any] = {"key": request.key, "raw": raw, "created": "2026-01-01", "request": request.to_dict()}
+    values: dict[str, Any] = {
+        "key": request.key,
+        "raw": raw,
+        "created": "2026-01-01",
+        "request": request.to_dict(),
+    }
     return Completion(**{**values, **changes})
 
 
 def planned(requests: list[Request]) -> list[PlanItem]:
-    return [PlanItem(f"case-{n}", "m", r.key, arm={"prompt_protocol": "hermes"}) for n, r in enumerate(requests)]
+    return [
+        PlanItem(f"case-{n}", "m", r.key, arm={"prompt_protocol": "hermes"})
+        for n, r in enumerate(requests)
+    ]
 
 
 FULL = {
@@ -92,10 +104,20 @@ FULL = {
 }
 
 
-@pytest.mark.parametrize("raw", ["hello", "", "a\x00b", "\ud800", "\ud83d\ude00", "😀", "x" * 1_000_000])
+@pytest.mark.parametrize(
+    "raw", ["hello", "", "a\x00b", "\ud800", "\ud83d\ude00", "😀", "x" * 1_000_000]
+)
 @pytest.mark.parametrize("url", ["file", ":memory:", "postgresql"])
-def test_a_completion_comes_back_as_it_was(raw: str, url: str, path: Path, request: pytest.FixtureRequest) -> None:
-    place: str | Path = path if url == "file" else request.getfixturevalue("postgres") if url == "postgresql" else url
+def test_a_completion_comes_back_as_it_was(
+    raw: str, url: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    place: str | Path = (
+        path
+        if url == "file"
+        else request.getfixturevalue("postgres")
+        if url == "postgresql"
+        else url
+    )
     asked = question()
     completion = answer(asked, raw, **FULL)
     with Store(place) as store:
@@ -117,7 +139,9 @@ def test_a_repeating_answer_takes_little_room(file_store: Store, path: Path) -> 
 
 def test_messages_of_providers_may_hold_anything(store: Store) -> None:
     request = question()
-    store.record(answer(request, "", status="error", error_kind="other", error_message="a\x00\ud800b"))
+    store.record(
+        answer(request, "", status="error", error_kind="other", error_message="a\x00\ud800b")
+    )
     found = store.get(request.key)
     assert found is not None
     assert found.error_message == "a\ufffd?b"
@@ -137,7 +161,13 @@ def test_a_run_yields_its_items_in_plan_order_with_what_is_recorded(store: Store
     assert store.items(run_id) == planned(asked)
     assert store.requests(run_id) == {r.key: Request.from_dict(r.to_dict()) for r in asked}
     record = store.run(run_id)
-    assert (record.items, record.done, record.failed, record.status, record.plan) == (4, 2, 0, "running", {"trials": 1})
+    assert (record.items, record.done, record.failed, record.status, record.plan) == (
+        4,
+        2,
+        0,
+        "running",
+        {"trials": 1},
+    )
     store.finish_run(run_id, "incomplete", {"calls": 2})
     assert (store.run(run_id).status, store.run(run_id).summary) == ("incomplete", {"calls": 2})
     assert [r.run_id for r in store.runs()] == [run_id]
@@ -148,7 +178,10 @@ def test_a_run_grows_by_the_questions_that_answers_led_to(store: Store) -> None:
     run_id = store.begin_run({}, [PlanItem("c", "m", first.key)], requests=[first])
     store.extend_run(run_id, [PlanItem("c", "m", second.key, 0, {"turn": 2})], [second])
     store.extend_run(run_id, [])
-    assert [(i.key, i.arm) for i in store.items(run_id)] == [(first.key, {}), (second.key, {"turn": 2})]
+    assert [(i.key, i.arm) for i in store.items(run_id)] == [
+        (first.key, {}),
+        (second.key, {"turn": 2}),
+    ]
     assert set(store.requests(run_id)) == {first.key, second.key}
     store.record(answer(second, "b"), run_id)
     assert [(i.arm, c.raw) for i, c in store.completions(run_id)] == [({"turn": 2}, "b")]
@@ -186,7 +219,11 @@ def test_asking_again_keeps_both_and_a_run_goes_on_seeing_its_own(store: Store) 
         assert store.done_keys([request.key], run_id=runs[-1], fresh=True) == {request.key}
     reused = store.begin_run({}, planned([request]))
     store.record(answer(request, "third"), None)
-    assert [[c.raw for _, c in store.completions(r)] for r in (*runs, reused)] == [["first"], ["second"], ["second"]]
+    assert [[c.raw for _, c in store.completions(r)] for r in (*runs, reused)] == [
+        ["first"],
+        ["second"],
+        ["second"],
+    ]
     latest = store.get(request.key)
     assert latest is not None
     assert latest.raw == "third"
@@ -219,7 +256,9 @@ def test_an_unknown_run_is_named_with_those_there_are(store: Store) -> None:
 
 def test_a_planted_key_is_nowhere_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "environment-secret-1")
-    request = question(f"I say {SECRET} and environment-secret-1", api_key=SECRET, headers={"X-Api-Key": SECRET})
+    request = question(
+        f"I say {SECRET} and environment-secret-1", api_key=SECRET, headers={"X-Api-Key": SECRET}
+    )
     with Store(tmp_path / "runs.db") as store:
         plan = {"models": {"m": {"api_key": SECRET, "note": "environment-secret-1"}}}
         run_id = store.begin_run(plan, planned([request]), requests=[request])
@@ -227,7 +266,9 @@ def test_a_planted_key_is_nowhere_on_disk(tmp_path: Path, monkeypatch: pytest.Mo
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         blobs = [row[0] for row in connection.execute("select body from requests")]
     connection.close()
-    everything = b"".join(f.read_bytes() for f in tmp_path.iterdir()) + b"".join(unpack(b).encode() for b in blobs)
+    everything = b"".join(f.read_bytes() for f in tmp_path.iterdir()) + b"".join(
+        unpack(b).encode() for b in blobs
+    )
     assert b"[redacted]" in everything
     for secret in (SECRET, "environment-secret-1"):
         assert secret.encode() not in everything
@@ -298,7 +339,9 @@ def test_a_full_disk_is_a_store_error_and_keeps_what_was_before(path: Path) -> N
             store.record(Completion(key="too much", raw=noise))
         assert e.value.exit_code == 3
         with pytest.raises(StoreError, match="full"):
-            store.record_many([Completion(key=f"k{n}", raw=noise[n * 9000 :][:9000]) for n in range(20)])
+            store.record_many(
+                [Completion(key=f"k{n}", raw=noise[n * 9000 :][:9000]) for n in range(20)]
+            )
     with Store(path) as again:
         assert again.done_keys(["before", "too much", "k0"]) == {"before"}
 
@@ -350,7 +393,9 @@ def test_a_file_that_may_only_be_read_can_be_read(path: Path) -> None:
 
 def test_a_newer_store_says_where_it_is_and_what_to_do(store: Store) -> None:
     with store._writing() as connection:
-        connection.execute(store_schema.schema_version.update().values(version=store_schema.VERSION + 1))
+        connection.execute(
+            store_schema.schema_version.update().values(version=store_schema.VERSION + 1)
+        )
     with pytest.raises(StoreError, match="upgrade toolparse_lab") as e:
         Store(store.url.render_as_string(hide_password=False))
     assert shown_url(store.url) in str(e.value)
@@ -363,7 +408,9 @@ def test_many_that_open_an_empty_database_at_once_make_one_store(path: Path, pos
             for store in threads.map(lambda n, url=url: Store(url), range(8)):
                 store.close()
         with Store(url) as store, store._reading() as connection:
-            assert connection.execute(sa.select(store_schema.schema_version.c.version)).all() == [(2,)]
+            assert connection.execute(sa.select(store_schema.schema_version.c.version)).all() == [
+                (2,)
+            ]
 
 
 def test_an_older_store_on_a_server_is_migrated(postgres: str) -> None:
@@ -409,24 +456,46 @@ def test_the_version_1_store_opens_and_reads(path: Path) -> None:
     old.close()
     with Store(path) as store:
         (record,) = store.runs()
-        assert (record.run_id, record.items, record.done, record.failed) == ("20260101T000000-abcdef", 3, 1, 1)
+        assert (record.run_id, record.items, record.done, record.failed) == (
+            "20260101T000000-abcdef",
+            3,
+            1,
+            1,
+        )
         found = {item.case_id: c for item, c in store.completions(record.run_id)}
         assert found["paris"].raw == 'a\ud800<tool_call>{"name": "f"}</tool_call>'
-        assert [c.text for c in found["paris"].chunks] == ["a\ud800", '<tool_call>{"name": "f"}', "</tool_call>"]
+        assert [c.text for c in found["paris"].chunks] == [
+            "a\ud800",
+            '<tool_call>{"name": "f"}',
+            "</tool_call>",
+        ]
         assert found["oslo"].error_kind == "rate_limited"
-        assert found["paris"].request["messages"] == [{"role": "user", "content": "weather in Paris?"}]
+        assert found["paris"].request["messages"] == [
+            {"role": "user", "content": "weather in Paris?"}
+        ]
         store.record(Completion(key="new"))
         told = {"call_id": "c", "name": "f", "arguments_json": "{}", "output_json": "1"}
-        paris = next(item.key for item, _ in store.completions(record.run_id) if item.case_id == "paris")
+        paris = next(
+            item.key for item, _ in store.completions(record.run_id) if item.case_id == "paris"
+        )
         store.record_results(record.run_id, {paris: [told]})
-        assert next(c.results for i, c in store.completions(record.run_id) if i.key == paris) == (told,)
+        assert next(c.results for i, c in store.completions(record.run_id) if i.key == paris) == (
+            told,
+        )
     current = sqlite3.connect(path)
-    assert current.execute("select version from toolparse_schema").fetchall() == [(store_schema.VERSION,)]
+    assert current.execute("select version from toolparse_schema").fetchall() == [
+        (store_schema.VERSION,)
+    ]
     current.close()
 
 
 def told(n: int, output: str = "1") -> dict[str, str]:
-    return {"call_id": f"call_{n}", "name": "f", "arguments_json": '{"a":"\ud800"}', "output_json": output}
+    return {
+        "call_id": f"call_{n}",
+        "name": "f",
+        "arguments_json": '{"a":"\ud800"}',
+        "output_json": output,
+    }
 
 
 def test_results_belong_to_the_answer_they_were_made_for(store: Store) -> None:
@@ -469,9 +538,14 @@ def test_results_survive_a_recording(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["key", "code", "token", "api_key", "password"])
 def test_cases_of_a_plan_are_data(store: Store, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parameter may have a name that headers use for credentials; a credential itself is removed there too."""
+    """A parameter may have a name that headers use for credentials; a credential itself is removed
+    there too."""
     monkeypatch.setenv("SOME_API_KEY", SECRET)
-    case = {"id": "a", "tools": [{"parameters": {"properties": {name: {"type": "string"}}}}], "input": SECRET}
+    case = {
+        "id": "a",
+        "tools": [{"parameters": {"properties": {name: {"type": "string"}}}}],
+        "input": SECRET,
+    }
     record = store.run(store.begin_run({"cases": [case], "params": {name: "x"}}, []))
     assert record.plan["cases"][0]["tools"] == case["tools"]
     assert SECRET not in str(record.plan)
@@ -481,7 +555,12 @@ def test_cases_of_a_plan_are_data(store: Store, name: str, monkeypatch: pytest.M
 def _at_version(path: Path) -> tuple[int, list[str]]:
     connection = sqlite3.connect(path)
     (version,) = connection.execute("select version from toolparse_schema").fetchone()
-    notes = [r[0] for r in connection.execute("select name from sqlite_master where name like 'note%' order by name")]
+    notes = [
+        r[0]
+        for r in connection.execute(
+            "select name from sqlite_master where name like 'note%' order by name"
+        )
+    ]
     connection.close()
     return version, notes
 

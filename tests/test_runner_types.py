@@ -7,22 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolparse_lab.errors import BadOptions, UnreadableInput
-from toolparse_lab.runner.redaction import is_secret_name, redact, redact_named, redact_url
-from toolparse_lab.runner.types import Chunk, Completion, Model, PlanItem, Request
+from toolparse_lab.exchange.redaction import is_secret_name, redact, redact_named, redact_url
+from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
 
 SECRET = "planted-secret-0123456789"
 ASK = ({"role": "user", "content": "hi"},)
 
 
 def ask(**changes: object) -> Request:
-    values: dict[str, object] = {"model": Model("openai/m"), "model_alias": "m", "messages": ASK, "params": {}}
+    values: dict[str, object] = {
+        "model": Model("openai/m"),
+        "model_alias": "m",
+        "messages": ASK,
+        "params": {},
+    }
     values.update(changes)
     return Request(**values)  # type: ignore[arg-type]
 
 
 SAME_KEY = {
     "alias": ask(model_alias="other"),
-    "timeout": ask(model=Model("openai/m", timeout=3, max_connections=1, max_retries=0, price=(1, 1))),
+    "timeout": ask(
+        model=Model("openai/m", timeout=3, max_connections=1, max_retries=0, price=(1, 1))
+    ),
     "api_key": ask(model=Model("openai/m", api_key=SECRET)),
     "list of messages": ask(messages=list(ASK)),
 }
@@ -53,7 +60,9 @@ def test_everything_that_can_change_the_answer_is_in_the_key() -> None:
 
 
 def test_the_order_of_parameters_does_not_count_but_that_of_a_schema_does() -> None:
-    assert ask(params={"a": 1, "temperature": 0.0}).key == ask(params={"temperature": 0, "a": 1}).key
+    assert (
+        ask(params={"a": 1, "temperature": 0.0}).key == ask(params={"temperature": 0, "a": 1}).key
+    )
     schemas: list[dict[str, object]] = [{"b": {}, "a": {}}, {"a": {}, "b": {}}]
     assert len({ask(params={"response_format": {"properties": s}}).key for s in schemas}) == 2
 
@@ -62,16 +71,26 @@ def test_the_endpoint_counts_without_its_credentials() -> None:
     def at(base: str) -> str:
         return ask(model=Model("openai/m", api_base=base)).key
 
-    assert at(f"https://user:{SECRET}@host:81/v1?api-key={SECRET}&v=2") == at("https://host:81/v1/?v=2")
+    assert at(f"https://user:{SECRET}@host:81/v1?api-key={SECRET}&v=2") == at(
+        "https://host:81/v1/?v=2"
+    )
     assert at("https://host:81/v1?v=2") != at("https://host:81/v1?v=3")
 
 
 def test_a_key_is_the_same_in_every_process_and_version() -> None:
-    assert ask(params={"temperature": 0}).key == "96a1857244854a07ea41be573820fc06b52c3a5c802055aabf00b2c2f0eec2cc"
+    assert (
+        ask(params={"temperature": 0}).key
+        == "96a1857244854a07ea41be573820fc06b52c3a5c802055aabf00b2c2f0eec2cc"
+    )
 
 
 def test_a_request_survives_json_and_keeps_its_key() -> None:
-    request = ask(model=Model("openai/m", params={"top_p": 0.5}), tools=({"type": "function"},), stream=True, trial=3)
+    request = ask(
+        model=Model("openai/m", params={"top_p": 0.5}),
+        tools=({"type": "function"},),
+        stream=True,
+        trial=3,
+    )
     again = Request.from_dict(json.loads(json.dumps(request.to_dict())))
     assert again == request
     assert again.key == request.key
@@ -103,7 +122,12 @@ def test_a_model_that_cannot_work_is_refused(values: dict[str, object], said: st
 LEAKY = Model(
     "openai/m",
     api_base=f"https://user:{SECRET}@host/v1?api_key={SECRET}",
-    headers={"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET, "Cookie": SECRET, "x-plain": "shown"},
+    headers={
+        "Authorization": f"Bearer {SECRET}",
+        "X-Api-Key": SECRET,
+        "Cookie": SECRET,
+        "x-plain": "shown",
+    },
     extra_body={"nested": [{"api_key": SECRET}], "top_k": 1},
     params={"api_key": SECRET, "max_tokens": 5},
     api_key=SECRET,
@@ -112,9 +136,17 @@ LEAKY = Model(
 
 def test_no_record_or_repr_of_a_model_holds_a_credential() -> None:
     request = Request(
-        LEAKY, "m", ({"role": "user", "content": f"my key is {SECRET}"},), {"aws_secret_access_key": SECRET}
+        LEAKY,
+        "m",
+        ({"role": "user", "content": f"my key is {SECRET}"},),
+        {"aws_secret_access_key": SECRET},
     )
-    for text in (repr(LEAKY), str(LEAKY.to_dict()), json.dumps(request.to_dict()), repr(request.model)):
+    for text in (
+        repr(LEAKY),
+        str(LEAKY.to_dict()),
+        json.dumps(request.to_dict()),
+        repr(request.model),
+    ):
         assert SECRET not in text
     assert "shown" in repr(LEAKY)
     assert request.to_dict()["model"]["extra_body"]["top_k"] == 1
@@ -122,8 +154,17 @@ def test_no_record_or_repr_of_a_model_holds_a_credential() -> None:
 
 
 def test_a_model_comes_back_from_json_without_its_key() -> None:
-    model = Model("openai/m", api_base="http://h/v1", extra_body={"a": 1}, timeout=5, price=(1, 2), api_key="x" * 9)
-    assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == dataclasses.replace(model, api_key=None)
+    model = Model(
+        "openai/m",
+        api_base="http://h/v1",
+        extra_body={"a": 1},
+        timeout=5,
+        price=(1, 2),
+        api_key="x" * 9,
+    )
+    assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == dataclasses.replace(
+        model, api_key=None
+    )
     with pytest.raises(BadOptions, match="not known"):
         Model.from_dict({"name": "m", "tiemout": 3})
 
@@ -146,17 +187,27 @@ def test_what_looks_like_a_credential_is_removed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["max_tokens=100 is too many", "the tokenizer key error", "basic tests passed", "https://host/v1 refused"]
+    "text",
+    [
+        "max_tokens=100 is too many",
+        "the tokenizer key error",
+        "basic tests passed",
+        "https://host/v1 refused",
+    ],
 )
 def test_ordinary_messages_stay(text: str) -> None:
     assert redact(text) == text
 
 
-def test_values_of_key_like_environment_variables_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_key_like_environment_variables_are_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ACME_API_KEY", "orange-juice")
     monkeypatch.setenv("ACME_REGION", "north-east-1")
     assert redact("orange-juice from north-east-1") == "[redacted] from north-east-1"
-    assert "orange" not in json.dumps(ask(messages=({"role": "user", "content": "say orange-juice"},)).to_dict())
+    assert "orange" not in json.dumps(
+        ask(messages=({"role": "user", "content": "say orange-juice"},)).to_dict()
+    )
     assert os.environ["ACME_API_KEY"] == "orange-juice"
 
 
@@ -194,9 +245,15 @@ TEXT = st.text(st.characters(codec=None)).map(
 
 
 @given(TEXT, st.lists(TEXT), TEXT)
-def test_a_completion_survives_json_lone_surrogates_included(raw: str, parts: list[str], reasoning: str) -> None:
+def test_a_completion_survives_json_lone_surrogates_included(
+    raw: str, parts: list[str], reasoning: str
+) -> None:
     completion = Completion(
-        key="k", raw=raw, chunks=tuple(Chunk(0.5, p) for p in parts), reasoning=reasoning, response={"id": raw}
+        key="k",
+        raw=raw,
+        chunks=tuple(Chunk(0.5, p) for p in parts),
+        reasoning=reasoning,
+        response={"id": raw},
     )
     text = completion.to_json()
     assert text.isascii()

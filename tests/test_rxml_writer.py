@@ -58,7 +58,8 @@ def test_stringify(value: Any, text: str) -> None:
         ({"a": None, "b": "", "c": {}, "d": [None, 0]}, {"suppress_empty_node": True}, "<r><d>0</d></r>"),
         ({"a": None}, {"suppress_empty_node": True}, "<r></r>"),
         ("&<>\"' ]]>", {"minimal_escaping": True}, "<r>&amp;&lt;>\"' ]]&gt;</r>"),
-        ({"@t": "say \"x\" & it's"}, {"minimal_escaping": True}, "<r t='say \"x\" &amp; it&apos;s'/>"),
+        ({"@t": "say \"x\" & it's"}, {"minimal_escaping": True}, "<r t='say \"x\" &amp; "
+            "it&apos;s'/>"),
         ({"@t": "it's >"}, {"minimal_escaping": True}, "<r t=\"it's >\"/>"),
         ({"@on": None}, {"strict_boolean_attributes": True}, '<r on="on"/>'),
         ({"_t": "x", "@k": 1}, {"text_node_name": "_t"}, '<r k="1">x</r>'),
@@ -72,7 +73,10 @@ def test_stringify_options(value: Any, options: dict[str, Any], text: str) -> No
     ("value", "text"),
     [
         ({"a": 1}, "<r>\n  <a>1</a>\n</r>\n"),
-        ({"a": {"b": "x", "c": [1, {}]}}, "<r>\n  <a>\n    <b>x</b>\n    <c>1</c>\n    <c/>\n  </a>\n</r>\n"),
+        (
+            {"a": {"b": "x", "c": [1, {}]}},
+            "<r>\n  <a>\n    <b>x</b>\n    <c>1</c>\n    <c/>\n  </a>\n</r>\n",
+        ),
         ({"#text": "near", "lat": 1}, "<r>\n  near\n  <lat>1</lat>\n</r>\n"),
         ({"@k": 1, "#text": "x"}, '<r k="1">x</r>\n'),
         (None, "<r/>\n"),
@@ -93,9 +97,9 @@ for _ in range(5000):
 @pytest.mark.parametrize(
     ("root", "value"),
     [
-        ("", 1), ("a b", 1), ("1a", 1), ("a<", 1), ("r\n", 1), ("r", {"a b": 1}), ("r", {"": 1}), ("r", {"0": "x"}),
-        ("r", {"@": 1}),
-        ("r", {"@a b": 1}), ("r", {1: 2}), ("r", "\x00"), ("r", "\ud800"), ("r", {"@a": "\x1b"}), ("r", "\uffff"),
+        ("", 1), ("a b", 1), ("1a", 1), ("a<", 1), ("r\n", 1), ("r", {"a b": 1}), ("r", {"": 1}),
+        ("r", {"0": "x"}), ("r", {"@": 1}), ("r", {"@a b": 1}), ("r", {1: 2}), ("r", "\x00"),
+        ("r", "\ud800"), ("r", {"@a": "\x1b"}), ("r", "\uffff"),
         ("r", float("nan")), ("r", float("inf")), ("r", b"x"), ("r", {1, 2}), ("r", {"@a": [1]}), ("r", {"#text": {}}),
         ("r", {"#text": ["x"]}), ("r", SELF), ("r", DEEP), ("r", object()),
     ],
@@ -106,7 +110,9 @@ def test_what_xml_cannot_carry(root: str, value: Any) -> None:
 
 
 TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\t\r&<>\"' ]"), max_size=6
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])
+    | st.sampled_from("\n\t\r&<>\"' ]"),
+    max_size=6,
 ).filter(lambda t: "\ufffe" not in t and "\uffff" not in t)
 NAMES = st.sampled_from(["a", "b", "item", "x.y", "_z", "é"])
 VALUES = st.recursive(
@@ -137,7 +143,9 @@ def test_what_is_written_is_well_formed(value: Any, format: bool, minimal: bool)
 @settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(
-        st.sampled_from(["a", "b", "c"]), TEXT | st.dictionaries(NAMES, TEXT, min_size=1, max_size=2), min_size=1
+        st.sampled_from(["a", "b", "c"]),
+        TEXT | st.dictionaries(NAMES, TEXT, min_size=1, max_size=2),
+        min_size=1,
     )
 )
 def test_what_is_written_is_parsed_back(value: dict[str, Any]) -> None:
@@ -160,10 +168,18 @@ TOOL = tool_specs(
                     "s": {"type": "string"},
                     "a": {"type": "array", "items": {"type": "string"}},
                     "n": {"type": "array", "items": {"type": "integer"}},
-                    "u": {"type": "array", "items": {"type": "object", "properties": {"k": {"type": "string"}}}},
-                    "m": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+                    "u": {
+                        "type": "array",
+                        "items": {"type": "object", "properties": {"k": {"type": "string"}}},
+                    },
+                    "m": {
+                        "type": "array",
+                        "items": {"type": "array", "items": {"type": "integer"}},
+                    },
                     "o": {"type": "object", "properties": {"k": {"type": "string"}}},
-                    "z": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+                    "z": {
+                        "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]
+                    },
                 },
             },
         }
@@ -182,11 +198,17 @@ TOOL = tool_specs(
         ({"a": ["a, b"]}, "<t><a><item>a, b</item></a></t>"),
         ({"a": ["<item>x</item>", "b"]}, "<t><a>&lt;item&gt;x&lt;/item&gt;</a><a>b</a></t>"),
         ({"u": [{"k": "x"}, {}]}, "<t><u><k>x</k></u><u/></t>"),
-        ({"m": [[1, 2], []]}, "<t><m><item><item>1</item><item>2</item></item><item></item></m></t>"),
+        (
+            {"m": [[1, 2], []]},
+            "<t><m><item><item>1</item><item>2</item></item><item></item></m></t>",
+        ),
         ({"m": [[]]}, "<t><m><item></item></m></t>"),
         ({"o": {}}, "<t><o/></t>"),
         ({"z": ["a", "b"]}, "<t><z>a</z><z>b</z></t>"),
-        ({"s": 'it\'s <b>"x"</b> & so'}, "<t><s>it&apos;s &lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; so</s></t>"),
+        (
+            {"s": 'it\'s <b>"x"</b> & so'},
+            "<t><s>it&apos;s &lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; so</s></t>",
+        ),
         ({"s": " \n"}, "<t><s> \n</s></t>"),
     ],
 )
@@ -195,7 +217,9 @@ def test_calls_are_written_and_read_back(arguments: dict[str, Any], text: str) -
     assert tp.parse(text, "morph_xml", [TOOL]).calls[0].arguments == arguments
 
 
-@pytest.mark.parametrize("arguments", [{"unknown": [1]}, {"a b": 1}, {"z": None, "s": None}, {"-": 1}])
+@pytest.mark.parametrize(
+    "arguments", [{"unknown": [1]}, {"a b": 1}, {"z": None, "s": None}, {"-": 1}]
+)
 def test_what_would_read_differently_is_not_written(arguments: dict[str, Any]) -> None:
     with pytest.raises(tp.errors.UnwritableCall):
         tp.protocols()["morph_xml"].write_call("t", json.dumps(arguments), TOOL)

@@ -1,4 +1,5 @@
-"""What is salvaged out of damage, by which rule, and what is refused: `calls` are those that are ok."""
+"""What is salvaged out of damage, by which rule, and what is refused: `calls` are those that are
+ok."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from .laws import check_all
 
 CASES = [
     json.loads(line)
-    for line in (Path(__file__).parent / "cases_core" / "salvage.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent / "cases_core" / "salvage.jsonl")
+    .read_text("utf-8")
+    .splitlines()
 ]
 TOOLS = [
     {
@@ -27,7 +30,10 @@ TOOLS = [
     },
     {
         "name": "write_file",
-        "parameters": {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+        },
     },
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
 ]
@@ -38,7 +44,9 @@ def test_salvage(case: dict[str, Any]) -> None:
     result = check_all(case["raw"], case["protocol"], TOOLS)
     good = [c for c in result.calls if c.ok]
     assert [{"name": c.name, "arguments": c.arguments} for c in good] == case["calls"]
-    rules = {e.rule for c in good for e in c.edits} | {s.rule for c in good for s in c.steps if s.stage == "read"}
+    rules = {e.rule for c in good for e in c.edits} | {
+        s.rule for c in good for s in c.steps if s.stage == "read"
+    }
     assert sorted(rules) == case["rules"]
     codes = {p.code for p in result.all_problems() if p.stage != "validate"}
     assert sorted(codes) == case["codes"]

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.protocols.element_scan import ElementBody
-from toolparse_lab.scan import Balanced, Close, JsonBody, LiteralBody, Scanner, partial_start
+from toolparse_lab.protocols.json.scan import JsonBody
+from toolparse_lab.protocols.scan import (
+    Balanced,
+    Close,
+    LiteralBody,
+    Scanner,
+    partial_start,
+)
+from toolparse_lab.protocols.xml.scan import ElementBody
 
 from .core_cases import rows
 
@@ -20,7 +27,8 @@ MAKERS: dict[str, Any] = {
 
 
 def run(scanner: Scanner, chunks: list[str]) -> Close | None:
-    """The engine's use of a scanner: it sees the unsettled tail, and is asked to finish at the end."""
+    """The engine's use of a scanner: it sees the unsettled tail, and is asked to finish at the
+    end."""
     tail = ""
     for chunk in [*chunks, None]:
         final = chunk is None
@@ -39,7 +47,11 @@ def test_where_a_body_ends(case: dict[str, Any]) -> None:
     want = case["close"]
     for chunks in ([text], list(text), *([text[:i], text[i:]] for i in range(len(text) + 1))):
         found = run(make(), chunks)
-        got = None if found is None else [text[: found.start], text[found.start : found.end], found.kind]
+        got = (
+            None
+            if found is None
+            else [text[: found.start], text[found.start : found.end], found.kind]
+        )
         assert got == want, chunks
 
 

@@ -1,4 +1,5 @@
-"""Coercion by policy: what each policy makes of a value, by which rules, and that it is idempotent and pure."""
+"""Coercion by policy: what each policy makes of a value, by which rules, and that it is idempotent
+and pure."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ def test_safe_never_touches_what_is_legal(case: dict[str, Any]) -> None:
     import jsonschema
 
     schema = case["schema"].get("jsonSchema", case["schema"])
-    if case["title"] in ("circle of references", "hostile pattern is left alone"):  # these the oracle cannot take
+    if case["title"] in (
+        "circle of references",
+        "hostile pattern is left alone",
+    ):  # these the oracle cannot take
         return
     if jsonschema.Draft202012Validator(_modern(schema)).is_valid(case["value"]):
         assert tp.coerce(case["value"], case["schema"], "safe").steps == ()
@@ -69,7 +73,9 @@ def _modern(schema: Any) -> Any:
     return schema
 
 
-@pytest.mark.parametrize("case", [c for c in rows("middleware.jsonl", SHIPPED) if c.values[0]["op"] == "coerce"])
+@pytest.mark.parametrize(
+    "case", [c for c in rows("middleware.jsonl", SHIPPED) if c.values[0]["op"] == "coerce"]
+)
 def test_middleware_cases(case: dict[str, Any]) -> None:
     got = {"value": tp.coerce_by_schema(decode(case["value"]), case.get("schema"))}
     assert check(case["expect"], got) is None
@@ -106,7 +112,10 @@ def test_big_integers_stay_exact() -> None:
 
 
 def test_depth_is_no_error() -> None:
-    schema: dict[str, Any] = {"$defs": {"T": {"type": "array", "items": {"$ref": "#/$defs/T"}}}, "$ref": "#/$defs/T"}
+    schema: dict[str, Any] = {
+        "$defs": {"T": {"type": "array", "items": {"$ref": "#/$defs/T"}}},
+        "$ref": "#/$defs/T",
+    }
     value: Any = []
     for _ in range(600):
         value = [value]
@@ -115,7 +124,10 @@ def test_depth_is_no_error() -> None:
 
 
 def test_steps_name_their_paths() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
+    }
     steps = tp.coerce({"a": '["1", 2, "3"]'}, schema).steps
     assert [(s.rule, s.path) for s in steps] == [
         ("coerce.json-from-string", "/a"),

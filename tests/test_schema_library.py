@@ -1,4 +1,5 @@
-"""The validator library is loaded without the grammars it may never use, and checks formats as ever."""
+"""The validator library is loaded without the grammars it may never use, and checks formats as
+ever."""
 
 from __future__ import annotations
 
@@ -32,12 +33,15 @@ print(json.dumps([before, said, whole]))
 
 
 def fresh(code: str) -> Any:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     return json.loads(done.stdout)
 
 
 def test_a_validation_leaves_the_grammars_unloaded_and_out_of_place() -> None:
-    assert fresh(f'{FIRST}print(json.dumps([codes, "lark" in sys.modules, "rfc3987_syntax" in sys.modules]))') == [
+    assert fresh(f'{FIRST}print(json.dumps([codes, "lark" in sys.modules, "rfc3987_syntax" in '
+        'sys.modules]))') == [
         ["validate.constraint"], False, False,
     ]  # fmt: skip
 
@@ -47,4 +51,7 @@ def test_formats_are_checked_by_the_real_grammars_afterwards() -> None:
 
 
 def test_grammars_that_are_there_already_stay() -> None:
-    assert fresh(f"import rfc3987_syntax as real\n{FIRST}print(json.dumps(sys.modules['rfc3987_syntax'] is real))")
+    assert fresh(
+        f"import rfc3987_syntax as real\n{FIRST}print(json.dumps(sys.modules['rfc3987_syntax'] is "
+        "real))"
+    )

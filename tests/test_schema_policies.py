@@ -15,7 +15,9 @@ from toolparse_lab.schema.go_strconv import format_v, parse_bool, parse_float, p
 
 VECTORS = [
     json.loads(line)
-    for line in (Path(__file__).parent / "cases_core" / "go_strconv.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent / "cases_core" / "go_strconv.jsonl")
+    .read_text("utf-8")
+    .splitlines()
 ]
 
 
@@ -34,8 +36,16 @@ def test_strconv_is_gos_to_the_letter() -> None:
         elif f is None:
             right = False
         else:
-            right = math.isnan(f) if v["fv"] == "NaN" else _bits(f) == int(v["f"], 16) and format_v(f) == v["fv"]
-        if not right or parse_bool(text) != v["b"] or parse_int(text) != (None if v["i"] is None else int(v["i"])):
+            right = (
+                math.isnan(f)
+                if v["fv"] == "NaN"
+                else _bits(f) == int(v["f"], 16) and format_v(f) == v["fv"]
+            )
+        if (
+            not right
+            or parse_bool(text) != v["b"]
+            or parse_int(text) != (None if v["i"] is None else int(v["i"]))
+        ):
             wrong.append(v)
     assert wrong == []
 
@@ -43,8 +53,9 @@ def test_strconv_is_gos_to_the_letter() -> None:
 SCHEMA = {
     "type": "object",
     "properties": {
-        "n": {"type": "Number"}, "f": {"type": "float64"}, "i": {"type": "int64"}, "b": {"type": "BOOL"},
-        "s": {"type": "string"}, "l": {"type": "array"}, "u": {"type": ["integer", "null"]},
+        "n": {"type": "Number"}, "f": {"type": "float64"}, "i": {"type": "int64"},
+        "b": {"type": "BOOL"}, "s": {"type": "string"}, "l": {"type": "array"},
+        "u": {"type": ["integer", "null"]},
         "o": {"type": "object", "properties": {"i": {"type": "integer"}}},
     },
 }  # fmt: skip
@@ -55,7 +66,10 @@ SCHEMA = {
     [
         ({"n": "1e3", "f": "0x1p4", "i": "-7", "b": "T"}, {"n": 1000, "f": 16, "i": -7, "b": True}),
         ({"n": " 1", "i": "42.0", "b": "yes"}, {"n": " 1", "i": "42.0", "b": "yes"}),
-        ({"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}}, {"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}}),
+        (
+            {"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}},
+            {"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}},
+        ),
         ({"i": "9223372036854775807"}, {"i": 9223372036854775807}),
         ({"i": "9223372036854775808", "zzz": "1"}, {"i": "9223372036854775808", "zzz": "1"}),
         ("5", "5"),
@@ -69,7 +83,9 @@ def test_layer_2_touches_top_level_text_only(given: Any, wanted: Any) -> None:
 
 
 def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
-    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "number"}}}}]
+    tools = [
+        {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "number"}}}}
+    ]
     raw = '<tool_call>{"name": "f", "arguments": {"x": "inf"}}</tool_call>'
     (call,) = tp.parse(raw, "hermes", tools, {"coerce": "seed-layer2"}).calls
     assert call.arguments == {"x": "inf"}
@@ -87,14 +103,19 @@ def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
         ("Celsius", {"enum": ["celsius", "kelvin"]}, "celsius"),
         (
             {"a": "x"},
-            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
+            {
+                "type": "object",
+                "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
+            },
             {"a": [0]},
         ),
         ("x", {"type": "object"}, {}),
         ([1, "b"], {"type": "array", "items": {"type": "integer"}}, [1, 0]),
     ],
 )
-def test_the_negative_control_makes_everything_validate(value: Any, schema: Any, wanted: Any) -> None:
+def test_the_negative_control_makes_everything_validate(
+    value: Any, schema: Any, wanted: Any
+) -> None:
     result = tp.coerce(value, schema, "lossy")
     assert result.value == wanted
     assert any(not s.lossless for s in result.steps)

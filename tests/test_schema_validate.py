@@ -71,7 +71,9 @@ def test_a_number_of_very_many_digits_is_the_values_fault() -> None:
     assert (problem.code, problem.severity) == ("validate.constraint", "error")
 
 
-@pytest.mark.parametrize("number", ["1" * 5000, "-" + "1" * 5000, "1e999", "3.0", "-0", "1e999999999999999999"])
+@pytest.mark.parametrize(
+    "number", ["1" * 5000, "-" + "1" * 5000, "1e999", "3.0", "-0", "1e999999999999999999"]
+)
 @pytest.mark.parametrize("more", ["", ',"minLength":1', ',"multipleOf":1'])
 def test_every_whole_number_is_an_integer(number: str, more: str) -> None:
     """By our own look at a plain schema and by the library's alike."""
@@ -113,17 +115,34 @@ def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:
 
 
 PLAIN = [
-    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}}, "required": ["a"]},
-    {"type": "object", "properties": {"a": {"enum": ["x", 1, True]}}, "additionalProperties": False},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
+        "required": ["a"],
+    },
+    {
+        "type": "object",
+        "properties": {"a": {"enum": ["x", 1, True]}},
+        "additionalProperties": False,
+    },
     {
         "anyOf": [{"type": "array", "items": {"type": "number"}}, {"$ref": "#/$defs/N"}],
         "$defs": {"N": {"type": "null"}},
     },
-    {"$ref": "#/$defs/T", "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}}},
+    {
+        "$ref": "#/$defs/T",
+        "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}},
+    },
     {
         "type": "object",
         "properties": {
-            "a": {"type": ["integer", "string", "array"], "minimum": 0, "maxLength": 1, "minItems": 1, "format": "x"},
+            "a": {
+                "type": ["integer", "string", "array"],
+                "minimum": 0,
+                "maxLength": 1,
+                "minItems": 1,
+                "format": "x",
+            },
             "b": {"exclusiveMinimum": 1, "maximum": 2.5, "minLength": 1},
             "c": {"exclusiveMaximum": 3, "maxItems": 1},
         },
@@ -131,14 +150,31 @@ PLAIN = [
     {"type": "object", "properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
 ]
 VALUES = st.recursive(
-    st.sampled_from([None, True, False, 1, -1, "x", "1", read_strict("3.0"), read_strict("2.5"), read_strict("1e999")]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    st.sampled_from(
+        [
+            None,
+            True,
+            False,
+            1,
+            -1,
+            "x",
+            "1",
+            read_strict("3.0"),
+            read_strict("2.5"),
+            read_strict("1e999"),
+        ]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2)
+    ),
     max_leaves=6,
 )
 
 
 @given(st.sampled_from(PLAIN), VALUES)
-def test_what_fits_is_valid_to_the_library_and_not_coerced(schema: dict[str, Any], value: Any) -> None:
+def test_what_fits_is_valid_to_the_library_and_not_coerced(
+    schema: dict[str, Any], value: Any
+) -> None:
     """With a keyword that says nothing, the library is asked about the same values."""
     text = json.dumps(schema)
     asked = validate(value, json.dumps({**schema, "minContains": 1}))
@@ -150,6 +186,8 @@ def test_what_fits_is_valid_to_the_library_and_not_coerced(schema: dict[str, Any
 
 def test_references_to_nothing_are_left_to_the_library() -> None:
     for ref in ("#/$defs/Nope", "#name", "https://example.invalid/x", "#/$defs/R"):
-        schema = json.dumps({"type": "array", "items": {"$ref": ref}, "$defs": {"R": {"$ref": "#/$defs/R"}}})
+        schema = json.dumps(
+            {"type": "array", "items": {"$ref": ref}, "$defs": {"R": {"$ref": "#/$defs/R"}}}
+        )
         assert not fits([1], schema)
         assert [p.code for p in validate([1], schema)] == ["validate.schema"]

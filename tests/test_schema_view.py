@@ -7,13 +7,20 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.schema.conforms import is_type
-from toolparse_lab.schema.view import unwrap_json_schema, view_of
+from toolparse_lab.schema.conforms import conforms
+from toolparse_lab.schema.kinds import is_type
+from toolparse_lab.schema.references import unwrap_json_schema
+from toolparse_lab.schema.view import view_of
 from toolparse_lab.values import Num
 
 
 def test_types_in_order_of_preference() -> None:
-    assert view_of({"type": ["null", "string", "integer", "object"]}).types == ("object", "integer", "string", "null")
+    assert view_of({"type": ["null", "string", "integer", "object"]}).types == (
+        "object",
+        "integer",
+        "string",
+        "null",
+    )
     assert view_of({"properties": {}}).types == ("object",)
     assert view_of({"additionalProperties": False}).types == ("object",)
     assert view_of({"items": {}}).types == ("array",)
@@ -28,7 +35,7 @@ def test_open_schemas(schema: Any) -> None:
     view = view_of(schema)
     assert view.open
     assert view.types is None
-    assert view.conforms({"any": 1})
+    assert conforms(view, {"any": 1})
 
 
 ROOT = {
@@ -61,14 +68,20 @@ def test_references() -> None:
 
 
 def test_a_circle_of_references_says_nothing() -> None:
-    assert view_of({"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}).open
+    assert view_of(
+        {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}
+    ).open
 
 
 def test_members() -> None:
     view = view_of(
         {
             "properties": {"a": {"type": "integer"}, "free": True},
-            "patternProperties": {"^x_": {"type": "boolean"}, "(": {"type": "null"}, "(a+)+": {"type": "null"}},
+            "patternProperties": {
+                "^x_": {"type": "boolean"},
+                "(": {"type": "null"},
+                "(a+)+": {"type": "null"},
+            },
             "additionalProperties": {"type": "string"},
         }
     )
@@ -134,7 +147,7 @@ CONFORMS: list[tuple[Any, Any, bool]] = [
 def test_conforms_agrees_with_the_validator(schema: Any, value: Any, right: bool) -> None:
     import jsonschema
 
-    assert view_of(schema).conforms(value) is right
+    assert conforms(view_of(schema), value) is right
     assert jsonschema.Draft202012Validator(schema).is_valid(value) is right
 
 

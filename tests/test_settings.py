@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import BadSettings
-from toolparse_lab.plan_file import read_plan_file
+from toolparse_lab.experiment.plan_file import read_plan_file
 from toolparse_lab.settings import SETTINGS, Settings, load_settings
 
 MODEL = """
@@ -31,7 +31,9 @@ small = "toolparse-local/smollm2-135m"
 """
 
 
-def load(folder: Path, text: str | None = None, *, name: str = "toolparse.toml", **how: Any) -> Settings:
+def load(
+    folder: Path, text: str | None = None, *, name: str = "toolparse.toml", **how: Any
+) -> Settings:
     if text is not None:
         (folder / name).write_text(text, "utf-8")
     return load_settings(start=folder, **{"environ": {}, **how})
@@ -49,13 +51,30 @@ def test_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
     [
         ("", {}, {}, "safe", "default"),
         ('policy = "none"', {}, {}, "none", "toolparse.toml:1"),
-        ('policy = "none"', {"TOOLPARSE_POLICY": "lossy"}, {}, "lossy", "environment variable TOOLPARSE_POLICY"),
+        (
+            'policy = "none"',
+            {"TOOLPARSE_POLICY": "lossy"},
+            {},
+            "lossy",
+            "environment variable TOOLPARSE_POLICY",
+        ),
         ('policy = "none"', {"TOOLPARSE_POLICY": ""}, {"policy": None}, "none", "toolparse.toml:1"),
-        ('policy = "none"', {"TOOLPARSE_POLICY": "lossy"}, {"policy": "middleware"}, "middleware", "--policy"),
+        (
+            'policy = "none"',
+            {"TOOLPARSE_POLICY": "lossy"},
+            {"policy": "middleware"},
+            "middleware",
+            "--policy",
+        ),
     ],
 )
 def test_a_flag_goes_before_the_environment_and_that_before_the_file(
-    tmp_path: Path, file: str, environ: dict[str, str], flags: dict[str, Any], holds: str, origin: str
+    tmp_path: Path,
+    file: str,
+    environ: dict[str, str],
+    flags: dict[str, Any],
+    holds: str,
+    origin: str,
 ) -> None:
     settings = load(tmp_path, file, environ=environ, flags=flags)
     assert settings["policy"] == holds
@@ -74,7 +93,12 @@ def test_the_nearest_file_upward_holds(tmp_path: Path) -> None:
     load(tmp_path / "a", "max_calls = 4")
     assert load(inner)["max_calls"] == 4  # beside a pyproject.toml, its own file goes first
     assert load(inner, config=tmp_path / "toolparse.toml")["max_calls"] == 1
-    assert load(inner, environ={"TOOLPARSE_CONFIG": str(tmp_path / "a" / "pyproject.toml")})["max_calls"] == 2
+    assert (
+        load(inner, environ={"TOOLPARSE_CONFIG": str(tmp_path / "a" / "pyproject.toml")})[
+            "max_calls"
+        ]
+        == 2
+    )
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -87,9 +111,17 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 
 def test_lists_and_numbers_come_from_the_environment_too(tmp_path: Path) -> None:
-    environ = {"TOOLPARSE_PROTOCOLS": "hermes, gemma", "TOOLPARSE_MAX_COST": "2.5", "TOOLPARSE_MAX_CALLS": "7"}
+    environ = {
+        "TOOLPARSE_PROTOCOLS": "hermes, gemma",
+        "TOOLPARSE_MAX_COST": "2.5",
+        "TOOLPARSE_MAX_CALLS": "7",
+    }
     settings = load(tmp_path, environ=environ)
-    assert (settings["protocols"], settings["max_cost"], settings["max_calls"]) == (["hermes", "gemma"], 2.5, 7)
+    assert (settings["protocols"], settings["max_cost"], settings["max_calls"]) == (
+        ["hermes", "gemma"],
+        2.5,
+        7,
+    )
 
 
 def test_a_model_has_everything_its_endpoint_needs(tmp_path: Path) -> None:
@@ -128,14 +160,38 @@ SECRET = "sk-planted0123456789abcdef"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f'[models.a]\nname = "openai/x"\napi_key = "{SECRET}"', "toolparse.toml:3: a key does not stand in a file"),
-        (f'[models.a]\nname = "openai/x"\napi_key_env = "{SECRET}"', "toolparse.toml:3: api_key_env of 'a' names no"),
-        (f'[models.a]\nname = "openai/x"\nheaders = {{ x-api-key = "{SECRET}" }}', "a credential does not stand"),
-        (f'[models.a]\nname = "openai/x"\nheaders = {{ Any = "Bearer {SECRET}" }}', "a credential does not stand"),
-        (f'[models.a]\nname = "openai/x"\n[models.a.extra_body.deep]\ntoken = "{SECRET}"', "extra_body.deep.token"),
-        (f'[models.a]\nname = "openai/x"\napi_base = "https://me:{SECRET}@host"', "a credential does not stand"),
-        (f'[models.a]\nname = "openai/x"\nparams = {{ list = ["{SECRET}"] }}', "a credential does not stand"),
-        (f'store = "postgresql://me:{SECRET}@host/db"', "toolparse.toml:1: a password does not stand in a file"),
+        (
+            f'[models.a]\nname = "openai/x"\napi_key = "{SECRET}"',
+            "toolparse.toml:3: a key does not stand in a file",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\napi_key_env = "{SECRET}"',
+            "toolparse.toml:3: api_key_env of 'a' names no",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nheaders = {{ x-api-key = "{SECRET}" }}',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nheaders = {{ Any = "Bearer {SECRET}" }}',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\n[models.a.extra_body.deep]\ntoken = "{SECRET}"',
+            "extra_body.deep.token",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\napi_base = "https://me:{SECRET}@host"',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nparams = {{ list = ["{SECRET}"] }}',
+            "a credential does not stand",
+        ),
+        (
+            f'store = "postgresql://me:{SECRET}@host/db"',
+            "toolparse.toml:1: a password does not stand in a file",
+        ),
     ],
 )
 def test_a_file_holds_no_credential(tmp_path: Path, text: str, says: str) -> None:
@@ -161,7 +217,10 @@ def test_a_file_holds_no_credential(tmp_path: Path, text: str, says: str) -> Non
         ("models = 1", "models are a table"),
         ("[models]\na = 1", "toolparse.toml:2: the model 'a' has no name"),
         ("[models.a]\napi_base = 'x'", "toolparse.toml:1: the model 'a' has no name"),
-        ("[models.a]\nname = 'o/x'\napi_bas = 'x'", "toolparse.toml:3: there is no setting of the model 'a' called"),
+        (
+            "[models.a]\nname = 'o/x'\napi_bas = 'x'",
+            "toolparse.toml:3: there is no setting of the model 'a' called",
+        ),
         ("[models.a]\nname = 'o/x'\napi_bas = 'x'", "did you mean api_base?"),
     ],
 )
@@ -174,14 +233,19 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: s
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[models.a]\nname = 'o/x'\ntimeout = 'long'", "toolparse.toml:1: model 'a': `timeout` is out of range"),
+        (
+            "[models.a]\nname = 'o/x'\ntimeout = 'long'",
+            "toolparse.toml:1: model 'a': `timeout` is out of range",
+        ),
         ("[models.a]\nname = 'o/x'\nprice = [1]", "A price is two numbers"),
         ("[models.a]\nname = 'o/x'\nprice = { input = 1 }", "A price is two numbers"),
         ("[models.a]\nname = 'o/x'\nparams = 1", "params of the model 'a' is a table"),
         ("[models.a]\nname = 3", "A model needs a name"),
     ],
 )
-def test_a_model_that_cannot_be_is_named_when_it_is_used(tmp_path: Path, text: str, says: str) -> None:
+def test_a_model_that_cannot_be_is_named_when_it_is_used(
+    tmp_path: Path, text: str, says: str
+) -> None:
     settings = load(tmp_path, text)
     with pytest.raises(BadSettings) as e:
         settings.model("a")
@@ -197,8 +261,16 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
 
 
 def test_variables_that_are_no_settings_are_told_of(tmp_path: Path) -> None:
-    environ = {"TOOLPARSE_POLICI": "none", "TOOLPARSE_LOCAL_THREADS": "1", "TOOLPARSE_ZZZ": "", "PATH": ""}
-    assert load(tmp_path, environ=environ).unknown == {"TOOLPARSE_POLICI": "TOOLPARSE_POLICY", "TOOLPARSE_ZZZ": ""}
+    environ = {
+        "TOOLPARSE_POLICI": "none",
+        "TOOLPARSE_LOCAL_THREADS": "1",
+        "TOOLPARSE_ZZZ": "",
+        "PATH": "",
+    }
+    assert load(tmp_path, environ=environ).unknown == {
+        "TOOLPARSE_POLICI": "TOOLPARSE_POLICY",
+        "TOOLPARSE_ZZZ": "",
+    }
 
 
 def test_the_examples_of_the_page_hold(tmp_path: Path) -> None:

@@ -77,11 +77,16 @@ def test_a_tool_without_parameters() -> None:
 
 def test_type_words_of_parameter_lists() -> None:
     words = {
-        "string": "string", "float64": "number", "int32": "integer", "bool": "boolean", "list": "array",
-        "map": "object",
+        "string": "string", "float64": "number", "int32": "integer", "bool": "boolean",
+        "list": "array", "map": "object",
     }  # fmt: skip
     spec = tp.ToolSpec.of(
-        {"name": "f", "parameters": [{"name": w, "type": w, "required": w == "bool", "enum": [1]} for w in words]}
+        {
+            "name": "f",
+            "parameters": [
+                {"name": w, "type": w, "required": w == "bool", "enum": [1]} for w in words
+            ],
+        }
     )
     assert spec.schema == {
         "type": "object",
@@ -100,7 +105,10 @@ def test_a_function() -> None:
             "port": {"type": "string"},
             "days": {"type": "integer", "description": "how many days", "default": 3},
             "unit": {"enum": ["m", "ft"], "default": "m"},
-            "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None},
+            "tags": {
+                "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                "default": None,
+            },
             "colour": {"enum": ["red", "green"]},
             "at": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None},
         },
@@ -119,7 +127,14 @@ def test_a_function() -> None:
         (Sequence[int], {"type": "array", "items": {"type": "integer"}}),
         (set[str], {"type": "array", "items": {"type": "string"}}),
         (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
-        (tuple[int, str], {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False}),
+        (
+            tuple[int, str],
+            {
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                "items": False,
+            },
+        ),
         (Mapping[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
         (dict, {"type": "object"}),
         (Point, {"type": "object"}),
@@ -173,7 +188,14 @@ def test_an_agent_is_its_capabilities() -> None:
 def test_lists_mappings_and_single_definitions() -> None:
     one = {"name": "f", "parameters": SCHEMA}
     assert tool_specs(None) == ()
-    for tools in (one, [one], (one,), {"f": {"parameters": SCHEMA}}, iter([one]), tp.ToolSpec.of(one)):
+    for tools in (
+        one,
+        [one],
+        (one,),
+        {"f": {"parameters": SCHEMA}},
+        iter([one]),
+        tp.ToolSpec.of(one),
+    ):
         assert [t.name for t in tool_specs(tools)] == ["f"]
     assert [t.name for t in tool_specs(lookup)] == ["lookup"]
     assert [t.name for t in tool_specs(Port)] == ["Port"]

@@ -17,12 +17,16 @@ TOOLS = [
         "name": "f",
         "parameters": {
             "type": "object",
-            "properties": {"a": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+            "properties": {
+                "a": {"type": "integer"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
         },
     }
 ]
 RAW = (
-    "<think>hm</think>Hi \ud83d <tool_call>{'name': 'f', 'arguments': {'a': '1', 'tags': 'x'}}</tool_call>"
+    "<think>hm</think>Hi \ud83d <tool_call>{'name': 'f', 'arguments': {'a': '1', 'tags': "
+    "'x'}}</tool_call>"
     '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call> and <tool_call>{"name": "q'
 )
 
@@ -75,7 +79,11 @@ def test_statuses(result: tp.ParseResult) -> None:
         ("truncated", False, False, False),
     ]
     assert not result.ok
-    assert [p.code for p in result.all_problems()] == ["validate.type", "call.truncated", "decode.truncated-value"]
+    assert [p.code for p in result.all_problems()] == [
+        "validate.type",
+        "call.truncated",
+        "decode.truncated-value",
+    ]
     assert result.calls[2].arguments == {}
     assert str(result.calls[0]) == 'f({"a":1,"tags":["x"]}) [ok]'
 
@@ -90,7 +98,12 @@ def test_the_trace_holds_repairs_and_coercions(result: tp.ParseResult) -> None:
     stages = [s.stage for s in result.trace]
     assert stages == ["repair"] * 14 + ["coerce"] * 2
     step = result.trace[-1]
-    assert (step.rule, step.path, step.before_json, step.after_json) == ("coerce.wrap-array", "/tags", '"x"', '["x"]')
+    assert (step.rule, step.path, step.before_json, step.after_json) == (
+        "coerce.wrap-array",
+        "/tags",
+        '"x"',
+        '["x"]',
+    )
     assert step.span is not None
     assert step.span.of(result.raw) == "x"
     assert step.lossless
@@ -109,13 +122,20 @@ def test_arguments_that_are_missing_have_no_origins_of_their_own() -> None:
     (call,) = tp.parse('<tool_call>{"name": "f", "id": "x"}</tool_call>', "hermes", TOOLS).calls
     assert call.arguments == {}
     assert list(call.origins.get()) == [""]
-    (call,) = tp.parse('<tool_call>{"name": "f", "id": "x", "a": 1}</tool_call>', "hermes", TOOLS).calls
+    (call,) = tp.parse(
+        '<tool_call>{"name": "f", "id": "x", "a": 1}</tool_call>', "hermes", TOOLS
+    ).calls
     assert sorted(call.origins.get()) == ["", "/a"]
 
 
 def test_spans() -> None:
     span = tp.Span(2, 5)
-    assert (len(span), span.of("abcdefg"), span.shift(1), span.covers(tp.Span(3, 3))) == (3, "cde", tp.Span(3, 6), True)
+    assert (len(span), span.of("abcdefg"), span.shift(1), span.covers(tp.Span(3, 3))) == (
+        3,
+        "cde",
+        tp.Span(3, 6),
+        True,
+    )
     assert not span.covers(tp.Span(1, 3))
     assert tp.Origin(span).start == 2
     assert tp.Origin(span).end == 5

@@ -28,8 +28,14 @@ from toolparse_lab.values import (
 )
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=10,
 )
 
@@ -45,8 +51,9 @@ def test_canonical_text_reads_back(value: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "3.0", "1e5", "-0", "-0.0", "1E+400", "0.1000", "12345678901234567890", "1" * 5000, "1e-999", "2.50",
-        '{"b":1,"a":{}}', "[]", '"é😀"', '"\\ud83d"', '"\\u0000\\n"', "null", "[[[true]],false]",
+        "3.0", "1e5", "-0", "-0.0", "1E+400", "0.1000", "12345678901234567890", "1" * 5000,
+        "1e-999", "2.50", '{"b":1,"a":{}}', "[]", '"é😀"', '"\\ud83d"', '"\\u0000\\n"', "null",
+        "[[[true]],false]",
     ],
 )  # fmt: skip
 def test_lexemes_and_key_order_survive(text: str) -> None:
@@ -57,7 +64,9 @@ def test_white_space_goes() -> None:
     assert write_canonical(read_strict(' { "a" : [ 1 , 2 ] } ')) == '{"a":[1,2]}'
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "", "{", "01", "1.", "'a'", "[1,]", '"\n"', "{} {}"])
+@pytest.mark.parametrize(
+    "text", ["NaN", "Infinity", "-Infinity", "", "{", "01", "1.", "'a'", "[1,]", '"\n"', "{} {}"]
+)
 def test_what_is_not_json(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_strict(text)
@@ -186,13 +195,22 @@ DOCUMENT = {"a": {"b/c": [10, {"~": 1}]}, "": {"0": "zero"}, "e": [], "o": {}}
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("", DOCUMENT), ("/a/b~1c/0", 10), ("/a/b~1c/1/~0", 1), ("//0", "zero"), ("/e", []), ("/o", {})],
+    [
+        ("", DOCUMENT),
+        ("/a/b~1c/0", 10),
+        ("/a/b~1c/1/~0", 1),
+        ("//0", "zero"),
+        ("/e", []),
+        ("/o", {}),
+    ],
 )
 def test_pointers(path: str, value: Any) -> None:
     assert pointer_get(DOCUMENT, path) == value
 
 
-@pytest.mark.parametrize("path", ["/x", "/a/b~1c/2", "/a/b~1c/-1", "/a/b~1c/x", "/a/b~1c/0/y", "/a/b~1c/²"])
+@pytest.mark.parametrize(
+    "path", ["/x", "/a/b~1c/2", "/a/b~1c/-1", "/a/b~1c/x", "/a/b~1c/0/y", "/a/b~1c/²"]
+)
 def test_pointers_to_nothing(path: str) -> None:
     with pytest.raises(KeyError, match=r"."):
         pointer_get(DOCUMENT, path)

@@ -28,7 +28,8 @@ def stage_of(payload: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def marked(payload: dict[str, Any], name: str) -> list[tuple[str, str, list[str]]]:
-    """(kind, shown text, paths of its nodes) of every run's innermost mark, as the front end would read it."""
+    """(kind, shown text, paths of its nodes) of every run's innermost mark, as the front end would
+    read it."""
     stage = stage_of(payload, name)
     units = stage["text"].encode("utf-16-le")
     out = []
@@ -42,7 +43,9 @@ def marked(payload: dict[str, Any], name: str) -> list[tuple[str, str, list[str]
             kind, _, *targets = stage["marks"][stack[-1]]
             nodes = payload["nodes"]
             paths = [nodes[t]["path"] for t in targets if t < len(nodes)]
-            out.append((payload["kinds"][kind], units[2 * start : 2 * end].decode("utf-16-le"), paths))
+            out.append(
+                (payload["kinds"][kind], units[2 * start : 2 * end].decode("utf-16-le"), paths)
+            )
     return out
 
 
@@ -75,7 +78,10 @@ def test_stages_show_what_each_did() -> None:
 def test_json_stages_are_json() -> None:
     result = example()
     payload = payload_of(result)
-    for name, text in (("decoded", result.calls[0].source_json), ("coerced", result.calls[0].arguments_json)):
+    for name, text in (
+        ("decoded", result.calls[0].source_json),
+        ("coerced", result.calls[0].arguments_json),
+    ):
         assert json.loads(stage_of(payload, name)["text"].removeprefix("f ")) == json.loads(text)
 
 
@@ -100,7 +106,9 @@ def test_changes_are_linked_to_arguments() -> None:
     assert links["coerce.array-from-csv"] == ["/options/fields"]
     assert links["validate.enum"] == ["/units"]
     assert links["rjson.trailing-comma"] == []
-    assert [c["lossless"] for c in payload["changes"] if c["rule"] == "coerce.array-from-csv"] == [False]
+    assert [c["lossless"] for c in payload["changes"] if c["rule"] == "coerce.array-from-csv"] == [
+        False
+    ]
 
 
 def test_long_text_and_many_arguments_are_capped_with_notes() -> None:
@@ -161,7 +169,9 @@ def test_payload_cannot_leave_its_element(text: str) -> None:
     assert json.loads(safe) == payload
 
 
-@pytest.mark.parametrize("result", [example(), several(), plain("")], ids=["example", "several", "empty"])
+@pytest.mark.parametrize(
+    "result", [example(), several(), plain("")], ids=["example", "several", "empty"]
+)
 def test_export_is_one_file_that_asks_for_nothing(result: ParseResult, tmp_path: Path) -> None:
     path = export_html(result, tmp_path / "view.html", title="A & B")
     page = path.read_text(encoding="utf-8")
@@ -195,7 +205,8 @@ def test_front_end_puts_text_in_as_text_only() -> None:
 
 
 def test_nbconvert_shows_the_static_view() -> None:
-    """Neither exporter has a kernel or a network: rich display and the widget's fallback both have to read there."""
+    """Neither exporter has a kernel or a network: rich display and the widget's fallback both have
+    to read there."""
     nbformat = pytest.importorskip("nbformat", reason="nbconvert needs the dev extra")
     nbconvert = pytest.importorskip("nbconvert", reason="nbconvert needs the dev extra")
     fallback, _ = ParseView(example())._repr_mimebundle_()

@@ -1,5 +1,6 @@
-"""The three ways the lab is used, from the first line to the last: compare, debug, report. Over real HTTP to a mock
-model that always answers alike: it calls the right tool, but some of its texts are damaged in a way of their own."""
+"""The three ways the lab is used, from the first line to the last: compare, debug, report. Over
+real HTTP to a mock model that always answers alike: it calls the right tool, but some of its texts
+are damaged in a way of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.run import Run
+from toolparse_lab.experiment.run import Run
 
 CITIES = ["Oslo", "Rome", "Lima", "Kyiv", "Bern", "Riga"]
 BROKEN, CUT_OFF = "Kyiv", "Riga"
@@ -31,7 +32,8 @@ TOOL = {
 
 
 class MockModel(MockOpenAI):
-    """Answers what a model of that skill would: native calls always well, Hermes mostly, Morph with days as words."""
+    """Answers what a model of that skill would: native calls always well, Hermes mostly, Morph with
+    days as words."""
 
     def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
         asked, prompt = str(body["messages"][-1]["content"]), str(body["messages"])
@@ -41,8 +43,18 @@ class MockModel(MockOpenAI):
             text = copied[1]
         elif body.get("tools"):
             name = body["tools"][0]["function"]["name"]
-            arguments = {"word": "heron"} if name == "record_word" else {"city": self.city(asked), "days": 2}
-            calls = [{"id": "c", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
+            arguments = (
+                {"word": "heron"}
+                if name == "record_word"
+                else {"city": self.city(asked), "days": 2}
+            )
+            calls = [
+                {
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": name, "arguments": json.dumps(arguments)},
+                }
+            ]
         elif "<tool_call>" in prompt:
             city = self.city(asked)
             end = ",,,:" if city == BROKEN else "" if city == CUT_OFF else "}}</tool_call>"
@@ -51,7 +63,11 @@ class MockModel(MockOpenAI):
         else:
             text = f"<get_weather><city>{self.city(asked)}</city><days>two</days></get_weather>"
         message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "tool_calls" if calls else "stop",
+        }
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         self._send(http, 200, {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"],
                                "choices": [choice], "usage": usage})  # fmt: skip
@@ -93,7 +109,9 @@ def lab(folder: Path) -> Iterator[tp.Lab]:
 @pytest.fixture(scope="module")
 def models(endpoint: MockModel) -> dict[str, tp.Model]:
     return {
-        name: tp.Model(f"openai/{name}", api_base=endpoint.url, api_key="k", max_connections=4, price=(0, 0))
+        name: tp.Model(
+            f"openai/{name}", api_base=endpoint.url, api_key="k", max_connections=4, price=(0, 0)
+        )
         for name in ("qwen-a", "qwen-b")
     }
 
@@ -117,9 +135,9 @@ def run(lab: tp.Lab, models: dict[str, tp.Model], folder: Path, endpoint: MockMo
 def test_compare(run: Run) -> None:
     frame = run.frame()
     rates = frame.groupby(["model", "arm"], observed=True)["score_success"].mean()
-    assert {arm: rates["qwen-a", arm] for arm in ("native", "hermes", "morph_xml")} == pytest.approx(
-        {"native": 1, "hermes": 4 / 6, "morph_xml": 0}
-    )
+    assert {
+        arm: rates["qwen-a", arm] for arm in ("native", "hermes", "morph_xml")
+    } == pytest.approx({"native": 1, "hermes": 4 / 6, "morph_xml": 0})
     assert "hermes" in str(run.matrix())
     compared = run.compare("hermes", "morph_xml", within="model")
     assert len(compared.frame) >= 2
@@ -157,15 +175,21 @@ def test_report(run: Run, lab: tp.Lab, folder: Path) -> None:
     assert BROKEN in page
     assert "http://" not in page.replace("http://www.w3.org", "")
 
-    logged = pd.DataFrame({"raw": ['<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>']})
+    logged = pd.DataFrame(
+        {"raw": ['<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>']}
+    )
     ingested = lab.ingest(logged, tools=[TOOL])
     assert len(ingested.frame()) == 1
-    read = lab.reparse(run, protocols=["hermes", "auto"], policies=["none", "safe"], engine="processes")
+    read = lab.reparse(
+        run, protocols=["hermes", "auto"], policies=["none", "safe"], engine="processes"
+    )
     assert len(read) == 4 * len(run.frame())
     strict = read[(read["policy"] == "none") & (read["arm"] == "hermes")]
     assert not strict["score_success"].any()  # the days were text
     assert "0" in str(lab.diff(run, run))
-    none, safe = (read[(read["policy"] == p) & (read["parse_protocol"] == "hermes")] for p in ("none", "safe"))
+    none, safe = (
+        read[(read["policy"] == p) & (read["parse_protocol"] == "hermes")] for p in ("none", "safe")
+    )
     paired = lab.diff(none, safe)
     assert len(paired.flips) > 0
     assert {*paired.flips["direction"]} == {"gained"}

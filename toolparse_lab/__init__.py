@@ -1,8 +1,9 @@
 """Evaluate and debug how text of language models becomes exact tool calls.
 
 >>> import toolparse_lab as tp
->>> tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
->>> result = tp.parse('<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>', "hermes", tools)
+>>> schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+>>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+>>> result = tp.parse(text, "hermes", [{"name": "f", "parameters": schema}])
 >>> result.calls[0].arguments
 {'a': 1}
 >>> result.calls[0].origin("/a").span
@@ -17,11 +18,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import errors, rjson, rxml
-from .api import parse, stream
+from .engine.parse import parse, stream
 from .protocols.base import Protocol
-from .registry import protocols
+from .protocols.registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
-from .schema.view import get_schema_type, unwrap_json_schema
+from .schema.references import unwrap_json_schema
+from .schema.view import get_schema_type
 from .toolspec import ToolSpec
 from .types import (
     CallDelta,
@@ -46,12 +48,16 @@ from .types import (
 
 if TYPE_CHECKING:
     from .capture import Captured
-    from .detection import Candidate, detect
-    from .evals.cases.case import Case, Cases, load_cases
+    from .engine.detect import Candidate, detect
+    from .evals.cases.case import Case
+    from .evals.cases.collection import Cases
+    from .evals.cases.loading import load_cases
     from .evals.cases.shipped import example_cases, example_conversations, example_recording
     from .evals.readings.compare import Comparison, compare
+    from .exchange.types import Model
     from .lab import Lab
-    from .law_report import LawReport, check_protocol
+    from .laws.check_protocol import LawReport, check_protocol
+    from .laws.check_stream import StreamReport, check_stream
     from .middleware import (
         create_dynamic_if_then_else_schema,
         create_tool_middleware,
@@ -60,42 +66,40 @@ if TYPE_CHECKING:
         hermes_tool_middleware,
         xml_tool_middleware,
     )
-    from .protocols.json_mix import json_mix_protocol
-    from .protocols.morph_xml import morph_xml_protocol
-    from .runner.types import Model
+    from .protocols.json.mix import json_mix_protocol
+    from .protocols.xml.morph_xml import morph_xml_protocol
     from .settings import Settings, load_settings
-    from .stream_report import StreamReport, check_stream
 
 __version__ = "0.1.0"
 
 # name -> module, for what would make the import slow
 _LATE = {
-    "Candidate": "toolparse_lab.detection",
+    "Candidate": "toolparse_lab.engine.detect",
     "Captured": "toolparse_lab.capture",
     "Case": "toolparse_lab.evals.cases.case",
-    "Cases": "toolparse_lab.evals.cases.case",
+    "Cases": "toolparse_lab.evals.cases.collection",
     "Comparison": "toolparse_lab.evals.readings.compare",
     "Lab": "toolparse_lab.lab",
-    "LawReport": "toolparse_lab.law_report",
-    "Model": "toolparse_lab.runner.types",
+    "LawReport": "toolparse_lab.laws.check_protocol",
+    "Model": "toolparse_lab.exchange.types",
     "Settings": "toolparse_lab.settings",
-    "StreamReport": "toolparse_lab.stream_report",
-    "check_protocol": "toolparse_lab.law_report",
-    "check_stream": "toolparse_lab.stream_report",
+    "StreamReport": "toolparse_lab.laws.check_stream",
+    "check_protocol": "toolparse_lab.laws.check_protocol",
+    "check_stream": "toolparse_lab.laws.check_stream",
     "compare": "toolparse_lab.evals.readings.compare",
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
-    "detect": "toolparse_lab.detection",
+    "detect": "toolparse_lab.engine.detect",
     "example_cases": "toolparse_lab.evals.cases.shipped",
     "example_conversations": "toolparse_lab.evals.cases.shipped",
     "example_recording": "toolparse_lab.evals.cases.shipped",
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",
-    "json_mix_protocol": "toolparse_lab.protocols.json_mix",
-    "load_cases": "toolparse_lab.evals.cases.case",
+    "json_mix_protocol": "toolparse_lab.protocols.json.mix",
+    "load_cases": "toolparse_lab.evals.cases.loading",
     "load_settings": "toolparse_lab.settings",
-    "morph_xml_protocol": "toolparse_lab.protocols.morph_xml",
+    "morph_xml_protocol": "toolparse_lab.protocols.xml.morph_xml",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 
@@ -162,9 +166,36 @@ __all__ = [
 ]
 
 
+# package from elsewhere -> the extra that brings it
+_EXTRAS = {
+    **dict.fromkeys(
+        ("litellm", "pandas", "numpy", "pyarrow", "scipy", "sqlalchemy", "tqdm"), "lab"
+    ),
+    **dict.fromkeys(("anywidget", "ipywidgets", "traitlets"), "jupyter"),
+}
+
+
+def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
+    """The error about a name whose libraries are not installed; the error itself for another."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        return error
+    extra = _EXTRAS[package]
+    return errors.MissingExtra(
+        f"toolparse_lab.{name} needs the package {package}",
+        got=f"no module named {error.name}",
+        expected=f"the extra {extra!r}",
+        hint=f'pip install "toolparse_lab[{extra}]", or from a checkout: pip install ".[{extra}]"',
+    )
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATE:
-        value = getattr(importlib.import_module(_LATE[name]), name)
+        try:
+            module = importlib.import_module(_LATE[name])
+        except ModuleNotFoundError as e:
+            raise _missing_extra(name, e) from e
+        value = getattr(module, name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")

@@ -2,52 +2,68 @@
 
 ::
 
-    ToolparseError                     what was got, what was expected, what to do
-    ├── UsageError                     the caller's input is wrong; exit code 2
-    │   ├── UnknownProtocol            no protocol of that id
-    │   ├── UnknownModel               no model of that name, or not one litellm can route
-    │   ├── UnknownRule                no rule, policy or problem code of that id
-    │   ├── BadToolSpec                a tool definition that cannot be read
-    │   ├── BadOptions                 an option of a wrong name, type or value
-    │   ├── BadSpec                    a protocol's data; names the field
-    │   ├── BadCase                    a row that cannot be read; names file, line and column
-    │   ├── BadPlan                    an experiment that cannot be planned
-    │   ├── BadSettings                a file of settings that cannot be used; names file and line
-    │   ├── UnreadableInput            a file or response object that cannot be read
-    │   ├── UnwritableCall             a call this protocol cannot write without changing it
-    │   ├── NoOrigin                   a JSON Pointer that names nothing in the arguments
-    │   ├── NoTrial                    an index into trials that holds none
-    │   ├── BadMessage                 a message of a conversation that cannot be read
-    │   ├── UnknownToolCallId          a tool's result that answers no call of the conversation
-    │   ├── BadToolChoice              a tool choice that cannot be read, or not be honoured
-    │   │   ├── NoTools                a call is required, but there is no tool
-    │   │   ├── ToolNotFound           the tool to be called is none of the tools
-    │   │   └── ProviderTool           the tool to be called is one that only the provider can run
-    │   └── ParserClosed               feed after close
-    ├── SetupError                     something must be installed first; exit code 2
-    │   ├── MissingExtra               an optional dependency
-    │   └── MissingModelPackage        the embedded model's packages
-    ├── IncompleteError                the work stopped half way, what was recorded is kept; exit code 3
-    │   ├── StoreError                 the store cannot be written or read (full disk, locked, newer version)
-    │   ├── ProviderError              a provider failed; carries its class and a redacted message
-    │   │   └── ResponseFormatRejected a provider takes no response_format, which a forced tool choice asks for
-    │   ├── MissingRecording           replay was asked for a completion that was never recorded
-    │   └── WorkerLost                 a process that read recorded answers ended too early
-    ├── GateFailed                     a report misses its thresholds, or an arm has become worse; exit code 1
-    ├── RJSONParseError                relaxed JSON that cannot be read (line, column, warnings, obj)
+    ToolparseError               what was got, what was expected, what to do
+    ├── UsageError               the caller's input is wrong; exit code 2
+    │   ├── UnknownProtocol      no protocol of that id
+    │   ├── UnknownModel         no model of that name, or not one litellm can route
+    │   ├── UnknownRule          no rule, policy or problem code of that id
+    │   ├── BadToolSpec          a tool definition that cannot be read
+    │   ├── BadOptions           an option of a wrong name, type or value
+    │   ├── BadSpec              a protocol's data; names the field
+    │   ├── BadCase              a row that cannot be read; names file, line and column
+    │   ├── BadPlan              an experiment that cannot be planned
+    │   ├── BadSettings          a file of settings that cannot be used; names file and line
+    │   ├── UnreadableInput      a file or response object that cannot be read
+    │   ├── UnwritableCall       a call this protocol cannot write without changing it
+    │   ├── NoOrigin             a JSON Pointer that names nothing in the arguments
+    │   ├── NoTrial              an index into trials that holds none
+    │   ├── BadMessage           a message of a conversation that cannot be read
+    │   ├── UnknownToolCallId    a tool's result that answers no call of the conversation
+    │   ├── BadToolChoice        a tool choice that cannot be read, or not be honoured
+    │   │   ├── NoTools          a call is required, but there is no tool
+    │   │   ├── ToolNotFound     the tool to be called is none of the tools
+    │   │   └── ProviderTool     the tool to be called is one that only the provider can run
+    │   └── ParserClosed         feed after close
+    ├── SetupError               something must be installed first; exit code 2
+    │   ├── MissingExtra         an optional dependency
+    │   └── MissingModelPackage  the embedded model's packages
+    ├── IncompleteError          the work stopped half way, what was recorded is kept; exit code 3
+    │   ├── StoreError           the store cannot be used (full disk, locked, newer version)
+    │   ├── ProviderError        a provider failed; carries its class and a redacted message
+    │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
+    │   ├── MissingRecording     replay was asked for a completion that was never recorded
+    │   └── WorkerLost           a process that read recorded answers ended too early
+    ├── GateFailed               a threshold is missed, or an arm became worse; exit code 1
+    ├── RJSONParseError          relaxed JSON that cannot be read (line, column, warnings, obj)
     └── RXMLError
-        ├── RXMLParseError             XML that cannot be read (line, column)
+        ├── RXMLParseError       XML that cannot be read (line, column)
         ├── RXMLDuplicateStringTagError
         ├── RXMLCoercionError
         ├── RXMLStringifyError
         └── RXMLStreamError
 
-Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of the result.
+Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem
+of the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+
+def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0.6) -> str | None:
+    """Return the hint "did you mean …?" for an unknown name, or None where nothing comes near.
+
+    names: those there are. most: how many are suggested. cutoff: how alike they must be, up to 1.
+
+    >>> near("hermse", ["hermes", "gemma"])
+    'did you mean hermes?'
+    """
+    import difflib  # only errors need it, and every program imports this module
+
+    nearest = difflib.get_close_matches(str(name), [str(n) for n in names], most, cutoff)
+    return f"did you mean {' or '.join(nearest)}?" if nearest else None
 
 
 class ToolparseError(Exception):
@@ -55,7 +71,9 @@ class ToolparseError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str, *, got: object = None, expected: object = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, got: object = None, expected: object = None, hint: str | None = None
+    ) -> None:
         self.message = message
         self.got = got
         self.expected = expected
@@ -63,6 +81,7 @@ class ToolparseError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
+        """The message, and below it what was got, what was expected and what to do."""
         parts = [self.message]
         if self.got is not None:
             parts.append(f"got: {_short(self.got)}")
@@ -70,15 +89,19 @@ class ToolparseError(Exception):
             parts.append(f"expected: {_short(self.expected)}")
         if self.hint:
             parts.append(f"what to do: {self.hint}")
+
         return "\n  ".join(parts)
 
 
 def _short(x: object) -> str:
+    """A value in an error, cut where it would fill a terminal."""
     text = x if isinstance(x, str) else repr(x)
     return text if len(text) <= 300 else text[:297] + "..."
 
 
 class UsageError(ToolparseError):
+    """Base of the errors that the caller can mend."""
+
     exit_code = 2
 
 
@@ -87,7 +110,8 @@ class UnknownProtocol(UsageError):
 
 
 class UnknownModel(UsageError):
-    """Raised when a model name is neither in the mapping given nor a model string litellm can route."""
+    """Raised when a model name is neither in the mapping given nor a model string litellm can
+    route."""
 
 
 class UnknownRule(UsageError):
@@ -106,14 +130,21 @@ class BadSpec(UsageError):
     """Raised by `Protocol.from_spec`; `field` names what is wrong."""
 
     def __init__(
-        self, field: str, message: str, *, got: object = None, expected: object = None, hint: str | None = None
+        self,
+        field: str,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
     ) -> None:
         self.field = field
         super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
 
 
 class BadCase(UsageError):
-    """A row that cannot be read. `source`, `line` (1-based; `unit` says of what) and `column` say where.
+    """A row that cannot be read. `source`, `line` (1-based; `unit` says of what) and `column` say
+    where.
 
     Where several rows cannot be read, `rows` holds an error for each of the first of them.
     """
@@ -136,28 +167,34 @@ class BadCase(UsageError):
         self.rows = rows
         self.column = column
         self.unit = unit
+        # `unit` is a word for people: "line 3", "row 3".
         where = [source or "cases"]
         if line is not None:
             where.append(f"{unit} {line}")
         if column is not None:
             where.append(f"column {column}")
+
         super().__init__(f"{', '.join(where)}: {message}", got=got, expected=expected, hint=hint)
 
 
 class BadPlan(UsageError):
-    """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong name."""
+    """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong
+    name."""
 
 
 class BadSettings(UsageError):
-    """Raised for a configuration that cannot be used: an unknown key, an impossible value, a credential in a file."""
+    """Raised for a configuration that cannot be used: an unknown key, an impossible value, a
+    credential in a file."""
 
 
 class UnreadableInput(UsageError):
-    """Raised for a file, response object or SSE text that cannot be read as recorded model output."""
+    """Raised for a file, response object or SSE text that cannot be read as recorded model
+    output."""
 
 
 class UnwritableCall(UsageError):
-    """Raised by `write_call` when the format has no way to write this call that reads back the same."""
+    """Raised by `write_call` when the format has no way to write this call that reads back the
+    same."""
 
 
 class NoOrigin(UsageError, KeyError):
@@ -175,7 +212,8 @@ class BadMessage(UsageError):
 
 
 class UnknownToolCallId(UsageError):
-    """Raised by `transform_params` for a tool's result that names neither its tool nor a call before it."""
+    """Raised by `transform_params` for a tool's result that names neither its tool nor a call
+    before it."""
 
 
 class BadToolChoice(UsageError):
@@ -199,6 +237,8 @@ class ParserClosed(UsageError):
 
 
 class SetupError(ToolparseError):
+    """Base of the errors of what is not installed."""
+
     exit_code = 2
 
 
@@ -207,10 +247,13 @@ class MissingExtra(SetupError):
 
 
 class MissingModelPackage(SetupError):
-    """The embedded model's packages are not installed; the hint is the command that installs them."""
+    """The embedded model's packages are not installed; the hint is the command that installs
+    them."""
 
 
 class IncompleteError(ToolparseError):
+    """Base of the errors that stop work half way."""
+
     exit_code = 3
 
 
@@ -219,27 +262,34 @@ class StoreError(IncompleteError):
 
 
 class ProviderError(IncompleteError):
-    """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message is redacted."""
+    """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message
+    is redacted."""
 
-    def __init__(self, message: str, *, kind: str = "provider_error", hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, kind: str = "provider_error", hint: str | None = None
+    ) -> None:
         self.kind = kind
         super().__init__(message, hint=hint)
 
 
 class ResponseFormatRejected(ProviderError):
-    """Raised by the litellm calls for a forced tool choice that the provider refuses; also of litellm's own class."""
+    """Raised by the litellm calls for a forced tool choice that the provider refuses; also of
+    litellm's own class."""
 
 
 class MissingRecording(IncompleteError):
     """Replay needs completions that were never recorded; `keys` names them."""
 
-    def __init__(self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
         self.keys = keys
         super().__init__(message, hint=hint)
 
 
 class WorkerLost(IncompleteError):
-    """A process or a cluster's worker ended before the recorded answers it had were read; nothing recorded is lost."""
+    """A process or a cluster's worker ended before the recorded answers it had were read; nothing
+    recorded is lost."""
 
 
 class GateFailed(ToolparseError):
@@ -251,8 +301,8 @@ class GateFailed(ToolparseError):
 class RJSONParseError(ToolparseError, ValueError):
     """Relaxed JSON that cannot be read.
 
-    `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings` holds every
-    complaint and `obj` the partial value.
+    `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings`
+    holds every complaint and `obj` the partial value.
     """
 
     exit_code = 2
@@ -286,7 +336,8 @@ class RXMLError(ToolparseError, ValueError):
 
 
 class RXMLParseError(RXMLError):
-    """XML that cannot be read; `line` and `column` are 1-based, `position` is a code point offset."""
+    """XML that cannot be read; `line` and `column` are 1-based, `position` is a code point
+    offset."""
 
     def __init__(
         self,

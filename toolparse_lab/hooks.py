@@ -1,8 +1,8 @@
-"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, a protocol's reading methods, a
-middleware's calls of litellm.
+"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, the pages
+of a report's figures, a protocol's reading methods, a middleware's calls of litellm.
 
-The modules named here belong to L6, to L5 (litellm) or, where a protocol asks the engine, to L3. They are imported
-when first asked for, never at import time.
+The modules named here belong to L6, to L5 (litellm, the pages of figures) or, where a protocol asks
+the engine, to L3. They are imported when first asked for, never at import time.
 """
 
 from __future__ import annotations
@@ -13,20 +13,35 @@ from typing import Any
 _PROVIDERS = {
     "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
     "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
-    "create_stream_parser": ("toolparse_lab.parts", "create_stream_parser"),
+    "create_stream_parser": ("toolparse_lab.engine.content_parts", "create_stream_parser"),
     "debug": ("toolparse_lab.notebook", "debug"),
-    "extract_tool_call_segments": ("toolparse_lab.parts", "extract_tool_call_segments"),
+    "extract_tool_call_segments": (
+        "toolparse_lab.engine.content_parts",
+        "extract_tool_call_segments",
+    ),
+    "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
+    "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
+    "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
+    "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
+    "format_tool_call": ("toolparse_lab.protocols.surface", "format_tool_call"),
+    "format_tool_response": ("toolparse_lab.protocols.surface", "format_tool_response"),
+    "format_tools": ("toolparse_lab.protocols.surface", "format_tools"),
     "frame": ("toolparse_lab.notebook", "frame"),
     "html": ("toolparse_lab.notebook", "html"),
-    "parse_generated_text": ("toolparse_lab.parts", "parse_generated_text"),
+    "protocol_from_spec": ("toolparse_lab.protocols.spec", "from_spec"),
+    "parse_generated_text": ("toolparse_lab.engine.content_parts", "parse_generated_text"),
+    "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
+    "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
+    "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
     "text": ("toolparse_lab.notebook", "text"),
 }
 
 
-def call(name: str, subject: Any, **options: Any) -> Any:
-    """The function of that name applied to `subject`; raises MissingExtra where its libraries are missing."""
+def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
+    """The function of that name applied to `subject`; raises MissingExtra where its libraries are
+    missing."""
     module, function = _PROVIDERS[name]
-    return getattr(importlib.import_module(module), function)(subject, **options)
+    return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
 
 
 def mimebundle(subject: Any) -> dict[str, str]:

@@ -1,59 +1,70 @@
-"""`Lab`: the façade that notebooks and the command line share. Here the runner and the parsers meet."""
+"""`Lab`: the façade that notebooks and the command line share.
+
+This is where the runner and the parsers meet: everything below knows only one of the two.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from . import __version__
-from .arms import FACTORS, arm_of, check_names
-from .checking import refuse_failed
-from .errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel
+from .endpoint_check.run_checks import check_cells, refuse_failed
+from .engine.any_protocol import AnyProtocol
+from .errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
 from .evals.cases.case import Case
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
+from .exchange.summary import LIMITS
+from .exchange.types import Model
+from .experiment.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
+from .experiment.limits import RunLimits, check_limits
+from .experiment.models import model_map
+from .experiment.plan import Plan, make_plan, plan_one
+from .experiment.rounds import run_rounds
+from .experiment.run import HEADLINE, Run
+from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
 from .flow import read_answer
-from .opening import find_run, run_row, stored_plan, stored_summary
-from .plan import Plan, make_plan, model_map, plan_one
-from .protocols.base import Protocol
-from .rounds import run_rounds
-from .run import HEADLINE, Run
+from .ingest.build import ingest
 from .runner.loop import run_sync
-from .runner.store import RunRecord, Store
-from .runner.summary import LIMITS
-from .runner.types import Model
+from .store.recording import replay
+from .store.store import RunRecord, Store
 from .toolspec import tool_specs
 from .types import ParseResult, Policy
 
 if TYPE_CHECKING:
-    from .check import Check
+    from .endpoint_check.check_table import Check
     from .evals.frames.recorded import Frame
-    from .evals.reports.comparison import ArmComparison
+    from .evals.reports.figures.comparison import ArmComparison
 
 
 class Lab:
     """Experiments over one store.
 
-    store: a path (SQLite) or an SQLAlchemy URL. Everything a model answers is recorded there, raw, before it is
-    parsed; asking the same question again reads the recording.
+    store: a path (SQLite) or an SQLAlchemy URL. Everything a model answers is recorded there, raw,
+    before it is parsed; asking the same question again reads the recording.
 
     >>> import tempfile, toolparse_lab as tp
     >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
-    >>> plan = lab.plan([{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}],
-    ...                 {"small": tp.Model("toolparse-local/smollm2-135m")}, ["hermes", "morph_xml"], max_tokens=64)
+    >>> cases = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]
+    >>> models = {"small": tp.Model("toolparse-local/smollm2-135m")}
+    >>> plan = lab.plan(cases, models, ["hermes", "morph_xml"], max_tokens=64)
     >>> plan.calls
     2
     """
 
     def __init__(self, store: str | os.PathLike[str] = "toolparse.db") -> None:
         self.store = Store(os.fspath(store))
+        # Models and protocols this lab has seen, for runs that are opened later: a store holds
+        # neither credentials nor code.
         self.models: dict[str, Model] = {}
+        self._protocols: dict[str, AnyProtocol] = {}
+        # Answers in the place of litellm; see `replaying`.
         self._complete: Any = None
 
     def __repr__(self) -> str:
@@ -66,95 +77,139 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Closes the store; may be called twice."""
+        """Close the store; may be called twice."""
         self.store.close()
 
     # experiments
 
-    def plan(self, cases: Any, models: Any, protocols: Any, *, trials: int = 1, **settings: Any) -> Plan:
-        """An experiment, shown with its calls, tokens and cost before anything is sent.
+    def plan(
+        self, cases: Any, models: Any, protocols: Any, *, trials: int = 1, **settings: Any
+    ) -> Plan:
+        """Return an experiment, shown with its calls, tokens and cost before anything is sent.
 
-        settings: the factors of `arms.FACTORS`, each a value or a list of levels, `runnable` tools, and sampling
-        parameters; see `plan.make_plan`.
+        settings: the factors of `arms.FACTORS`, each a value or a list of levels, `runnable` tools,
+        and sampling parameters; see `plan.make_plan`.
         """
-        made = make_plan(cases, models, protocols, trials=trials, **settings)
-        self.models.update(made.models)
-        return made
+        plan = make_plan(cases, models, protocols, trials=trials, **settings)
+        self.models.update(plan.models)
+        self._remember_protocols(plan.arms)
+        return plan
 
-    def run(self, plan: Plan, *, despite_check: bool = False, **limits: Any) -> Run:
-        """Asks what is not recorded yet. Ctrl-C stops cleanly and keeps everything recorded.
+    def run(self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]) -> Run:
+        """Ask all questions that have no recorded answer, and return the run.
 
-        limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds), progress; see
-        `runner.pool.run_requests`. Failures of a provider are recorded and shown, they do not raise. Raises BadPlan
+        Ctrl-C stops cleanly and keeps everything recorded.
+
+        limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
+        progress and more; see `experiment.limits.RunLimits`. Failures of a provider are recorded
+        and shown, they do not raise. Raises BadOptions for a limit that does not exist, and BadPlan
         for a native arm of which `check` has shown that it offers no tools, unless `despite_check`.
         """
         return run_sync(self.arun(plan, despite_check=despite_check, **limits))
 
-    async def arun(self, plan: Plan, *, despite_check: bool = False, **limits: Any) -> Run:
-        """`run`, for code that is async already."""
+    async def arun(
+        self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]
+    ) -> Run:
+        """Do the same as `run`, for code that is async already."""
+        check_limits(limits)
         if plan.items and not plan.requests:
             raise BadPlan(
-                "there is nothing to ask: these are outputs from elsewhere", got=f"{len(plan.items)} answers",
+                "there is nothing to ask: these are outputs from elsewhere",
+                got=f"{len(plan.items)} answers",
                 hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
-            )  # fmt: skip
+            )
+
+        # The store is written by its own thread, so that the event loop stays free.
+        loop = asyncio.get_running_loop()
         if self._complete is None and not despite_check:
-            await asyncio.get_running_loop().run_in_executor(self.store.writer, refuse_failed, plan, self.store)
-        given = {k: limits[k] for k in LIMITS if limits.get(k) is not None}
-        told = {**plan.to_dict(), "version": __version__, **({"limits": given} if given else {})}
-        begin = partial(self.store.begin_run, told, plan.items, requests=plan.requests)
-        run_id = await asyncio.get_running_loop().run_in_executor(self.store.writer, begin)
+            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
+        record = _run_record(plan, limits)
+        begin = partial(self.store.begin_run, record, plan.items, requests=plan.requests)
+        run_id = await loop.run_in_executor(self.store.writer, begin)
+
         limits.setdefault("complete", self._complete)
         try:
             summary = await run_rounds(plan, self.store, run_id, **limits)
         except ToolparseError:
-            # Most of these are found before anything is asked, where nobody else says that the run is over.
+            # Most of these are raised before anything is asked, where nobody else marks the run as
+            # over.
             with suppress(ToolparseError):
                 self.store.finish_run(run_id, "incomplete")
             raise
         return Run(self.store, run_id, plan, summary, partial(self._retry, plan))
 
-    def check(self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False) -> Check:
-        """One canary a model and protocol: is the raw text really raw, does the native arm really offer tools.
+    def check(
+        self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False
+    ) -> Check:
+        """Ask one canary question a model and protocol, and return a table of the answers.
 
-        Asked anew each time and recorded, but as no run. A cell is 'ok', 'failed', which is the endpoint's doing, or
-        'uncertain', where the model did not do as it was told. stream: ask for a stream, as a plan may.
+        It shows whether the raw text is really raw, and whether the native arm really offers tools.
+        Asked anew each time and recorded, but as no run. A cell is 'ok', 'failed', which is the
+        endpoint's fault, or 'uncertain', where the model did not follow its instructions. stream:
+        ask for a stream, as a plan may.
         """
-        from .checking import check_cells
-
-        named = model_map(models)
-        self.models.update(named)
-        return check_cells(named, protocols, self.store, complete=self._complete, stream=stream)
+        by_alias = model_map(models)
+        self.models.update(by_alias)
+        return check_cells(by_alias, protocols, self.store, complete=self._complete, stream=stream)
 
     def replaying(self, source: Any) -> Lab:
-        """This lab, answering only from a recording (a path or a store): no model is called."""
-        from .runner.recording import replay
+        """Return this lab, which now answers only from a recording: no model is called.
 
+        source: a path or a store.
+        """
         self._complete = replay(source)
         return self
 
-    def open(self, run_id: str = "latest", *, models: Mapping[str, Model] | None = None, runnable: Any = None) -> Run:
-        """A recorded run again, with every view it had, and a plan that can be run again.
+    def open(
+        self,
+        run_id: str = "latest",
+        *,
+        models: Mapping[str, Model] | None = None,
+        runnable: Any = None,
+        protocols: Any = None,
+    ) -> Run:
+        """Return a recorded run with every view it had, and a plan that can be run again.
 
-        run_id: the whole id, the beginning of one, or "latest". models: by alias, for what a store does not hold
-        (credentials) where questions are to be asked; models this lab has planned with need not be given. runnable:
-        tools as functions. Raises BadOptions for an unknown run, and for models that are not the run's.
+        run_id: the whole id, the beginning of one, or "latest". models: by alias, with the
+        credentials that a store does not hold, where questions are to be asked; models this lab has
+        planned with may be left out. runnable: tools as functions. protocols: a list of the
+        protocol objects of the run that are code, which a store cannot keep; those this lab has
+        used may be left out. Raises BadOptions for an unknown run, and BadPlan for models and
+        protocols that are not the run's.
         """
         record = find_run(self.store, run_id)
-        plan = stored_plan(self.store, record, models, self.models, runnable)
-        return Run(self.store, record.run_id, plan, stored_summary(record), partial(self._retry, plan))
+        plan = stored_plan(
+            self.store,
+            record,
+            models,
+            self.models,
+            runnable,
+            passed=protocols,
+            known_protocols=self._protocols,
+        )
+        self._remember_protocols(plan.arms)
+        return Run(
+            self.store, record.run_id, plan, stored_summary(record), partial(self._retry, plan)
+        )
 
-    def retry(self, run: Run | str, **limits: Any) -> Run:
-        """Asks what a run has no answer to, failures included, as a new run of the same plan; all else is as it was.
+    def retry(self, run: Run | str, **limits: Unpack[RunLimits]) -> Run:
+        """Ask the questions of a run that have no answer, as a new run of the same plan.
 
-        run: a Run, or what `open` takes; one that lacks nothing is given back as it is. limits: as for `run`.
+        Failures are asked again; recorded answers stay. run: a Run, or what `open` takes; a run
+        that lacks nothing is returned as it is. limits: as for `run`.
         """
         opened = self.open(run) if isinstance(run, str) else run
-        record = self.store.run(opened.run_id)
-        # Whether a conversation is over depends on the functions that are at hand now.
-        settled = not any(arm.conversing for arm in opened.plan.arms)
-        if settled and record.status == "complete" and record.done == record.items and not limits.get("fresh"):
+        if self._lacks_nothing(opened) and not limits.get("fresh"):
             return opened
         return self.run(opened.plan, **limits)
+
+    def _lacks_nothing(self, run: Run) -> bool:
+        """Return whether every question of a run is answered for good."""
+        # Whether a conversation is over depends on the functions that are at hand now.
+        if any(arm.conversing for arm in run.plan.arms):
+            return False
+        record = self.store.run(run.run_id)
+        return record.status == "complete" and record.done == record.items
 
     def ingest(
         self,
@@ -170,82 +225,112 @@ class Lab:
         split: str | None = None,
         progress: bool | None = None,
     ) -> Run:
-        """Recorded outputs from elsewhere as a run, which is parsed, scored and debugged like any other.
+        """Record outputs from elsewhere as a run, to be parsed, scored and debugged like any other.
 
-        source: a path (JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them), a frame, rows, texts,
-        response objects of any client or their dicts, the chunks of one stream. tools: for rows that name none. cases:
-        what `load_cases` takes; rows then say by `case_id` or `input` which they answer. columns: what the source calls
-        things, ``{"completion_text": "raw", "user": None}``; what is not said is guessed from `ingest.names`. others:
-        what becomes of other columns: "metadata", "drop" or "error". model, protocol: for rows that name none; a
-        provider's own calls are read as such. errors: "raise" tells all bad rows at once, "skip" counts them in
-        `run.plan.cases.skipped`. Rows that the store holds already are not written again. progress: None shows it
-        where somebody can see it.
+        source: a path (JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them), a frame,
+        rows, texts, response objects of any client or their dicts, the chunks of one stream. tools:
+        for rows that name none. cases: what `load_cases` takes; rows then say by `case_id` or
+        `input` which they answer. columns: the source's own names, ``{"completion_text": "raw",
+        "user": None}``; the others are guessed from `ingest.names`. others: the fate of other
+        columns: "metadata", "drop" or "error". model, protocol: for rows that name none; a
+        provider's own calls are read as such. errors: "raise" reports all bad rows at once, "skip"
+        counts them in `run.plan.cases.skipped`. Rows that the store holds already are not written
+        again. progress: None shows it where somebody can see it.
 
-        Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and BadToolSpec.
+        Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
+        BadToolSpec.
 
         >>> import tempfile, toolparse_lab as tp
         >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
-        >>> rows = [{"output": '<tool_call>{"name": "f", "arguments": {}}</tool_call>', "model": "mine"}]
-        >>> lab.ingest(rows, tools=[{"name": "f"}], protocol="hermes").trials()[0].result.calls[0].name
+        >>> output = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+        >>> rows = [{"output": output, "model": "mine"}]
+        >>> run = lab.ingest(rows, tools=[{"name": "f"}], protocol="hermes")
+        >>> run.trials()[0].result.calls[0].name
         'f'
         """
-        from .ingest import ingest
-
-        found = ingest(
-            self.store, source, tools=tools, cases=cases, columns=columns, others=others, model=model,
-            protocol=protocol, errors=errors, split=split, progress=progress,
-        )  # fmt: skip
-        known = {alias: self.models.get(alias, model) for alias, model in found.plan.models.items()}
-        plan = replace(found.plan, models=known)
-        return Run(self.store, found.run_id, plan, found.summary, partial(self._retry, plan))
+        ingested = ingest(
+            self.store,
+            source,
+            tools=tools,
+            cases=cases,
+            columns=columns,
+            others=others,
+            model=model,
+            protocol=protocol,
+            errors=errors,
+            split=split,
+            progress=progress,
+        )
+        self._remember_protocols(ingested.plan.arms)
+        # An output names its model; one of that alias here can be asked again, too.
+        models = {
+            alias: self.models.get(alias, model) for alias, model in ingested.plan.models.items()
+        }
+        plan = replace(ingested.plan, models=models)
+        return Run(self.store, ingested.run_id, plan, ingested.summary, partial(self._retry, plan))
 
     def runs(self) -> list[RunRecord]:
-        """The runs of this store, newest first."""
+        """Return the runs of this store, newest first."""
         return self.store.runs()[::-1]
 
     def runs_df(self) -> Frame:
-        """The runs frame: one row a run of this store, newest first."""
-        from .evals.frames.recorded import runs_frame
+        """Return the runs frame: one row a run of this store, newest first."""
+        from .evals.frames.recorded import runs_frame  # pandas is slow to import
 
         return runs_frame(run_row(record) for record in self.runs())
 
     def reparse(
         self,
         source: Any,
-        protocols: Sequence[str | Protocol] | str | Protocol | None = None,
+        protocols: Any = None,
         policies: Sequence[Policy] | Policy = (HEADLINE,),
-        **how: Any,
+        **settings: Any,
     ) -> Any:
-        """Recorded answers read again by every protocol under every policy, as a trials frame; no model is called.
+        """Read recorded answers again, by every protocol under every policy, as a trials frame.
 
-        source: a Run or a run's id, a trials frame, a Parquet file, a folder of them, or a list of paths. protocols:
-        None for the one that each prompt asked for. how: `engine` ("processes", "serial" or "dask"), `workers`,
-        `client`, `options`, `to` (Parquet to write, whose path is then given back), `overwrite`, `batch_rows` and
-        `progress`; see `toolparse_lab.reparse.reparse`, whose errors it raises.
+        No model is called. source: a Run or a run's id, a trials frame, a Parquet file, a folder of
+        them, or a list of paths. protocols: ids, protocol objects or one of them; None for the one
+        that each prompt asked for. settings: `engine` ("processes", "serial" or "dask"),
+        `workers`, `client`, `options`, `to` (Parquet to write, whose path is then returned),
+        `overwrite`, `batch_rows`, `progress`, and `own` (protocols by id, for rows of a frame that
+        were asked by one of your own); see `toolparse_lab.reparse.reparse`, whose errors it raises.
         """
-        from .reparse import reparse, run_answers
+        from .reparse import reparse, run_answers  # pandas and process pools are slow to import
 
         if isinstance(source, str) and not (os.path.exists(source) or source.endswith(".parquet")):
             source = self.open(source)
         if isinstance(source, Run):
+            settings.setdefault("own", own_protocols(source.plan.arms))
             source = run_answers(source.answers(), len(source.plan.items))
-        return reparse(source, protocols, policies, **how)
+        return reparse(source, protocols, policies, **settings)
 
     def diff(
-        self, a: Any, b: Any, *, within: str | Sequence[str] | None = None, policy: Policy | None = None
+        self,
+        a: Any,
+        b: Any,
+        *,
+        within: str | Sequence[str] | None = None,
+        policy: Policy | None = None,
     ) -> ArmComparison:
-        """Run b against run a, paired on cases, each a Run, a run id or a trials frame; what flipped is listed.
+        """Return the comparison of run b with run a, paired on cases, and the cases that flipped.
 
-        within: the columns to hold fixed (default: model and arm, less what each run has one value of its own in).
-        policy: by default `safe`, or the only one that a frame holds. `lab.diff(a, b).regression()` says whether
-        anything has become worse. Raises BadOptions where the two have nothing in common.
+        a, b: each a Run, a run id or a trials frame. within: the columns to hold fixed (default:
+        model and arm, less what each run has one value of its own in). policy: by default `safe`,
+        or the only one that a frame holds. `lab.diff(a, b).regression()` says whether anything has
+        become worse. Raises BadOptions where the two have nothing in common.
         """
-        from .evals.reports.run_diff import compare_runs
+        from .evals.reports.figures.run_diff import compare_runs  # pandas is slow to import
 
-        runs = [self.open(x) if isinstance(x, str) else x for x in (a, b)]
-        frames = [x.frame(policies=(policy or HEADLINE,)) if isinstance(x, Run) else x for x in runs]
-        openers = (runs[0].trial, runs[1].trial) if all(isinstance(x, Run) for x in runs) else None
-        return compare_runs(frames[0], frames[1], within=within, policy=policy, openers=openers)
+        before, after = (self.open(x) if isinstance(x, str) else x for x in (a, b))
+        frames = [
+            x.frame(policies=(policy or HEADLINE,)) if isinstance(x, Run) else x
+            for x in (before, after)
+        ]
+        # A frame cannot open its trials, so that the comparison shows none.
+        openers = None
+        if isinstance(before, Run) and isinstance(after, Run):
+            openers = (before.trial, after.trial)
+        return compare_runs(*frames, within=within, policy=policy, openers=openers)
 
     # one question
 
@@ -255,74 +340,128 @@ class Lab:
         tools: Any = None,
         *,
         model: Any,
-        protocol: str | Protocol = "hermes",
+        protocol: Any = "hermes",
         options: Any = None,
         **settings: Any,
     ) -> ParseResult:
-        """Asks one question and reads the answer. Recorded like any other; asked only if it is new.
+        """Ask one question and return its answer, parsed.
 
-        model: an alias this lab has planned with, a Model, or a litellm model string. settings: the factors of a plan
-        (decoding, few_shot, tool_choice, wording, …) and sampling parameters. Raises ProviderError where there is no
-        answer, and BadOptions for more than one turn.
+        Recorded like any other question, and asked only if it is new. model: an alias this lab has
+        planned with, a Model, or a litellm model string. settings: the factors of a plan (decoding,
+        few_shot, tool_choice, wording, …) and sampling parameters. Raises ProviderError where there
+        is no answer, and BadOptions for more than one turn.
         """
         alias, chosen = self._model(model)
         fresh = bool(settings.pop("fresh", False))
         check_names(settings, chosen.params or ())
         arm = arm_of(protocol, settings)
         if arm.conversing:
-            raise BadOptions("ask asks one question", got=arm.levels["max_turns"], hint="plan and run a conversation")
+            raise BadOptions(
+                "ask asks one question",
+                got=arm.levels["max_turns"],
+                hint="plan and run a conversation",
+            )
         case = Case("ask", text, tool_specs(tools), None)
-        plan = plan_one(case, alias, chosen, arm, _params(settings), seed=int(settings.get("seed", 0)))
-        known = None if fresh else self.store.get(plan.items[0].key)
-        if known is None or not known.ok:
-            known = self._asked(plan, fresh).completion
-        raw = known.raw if known else ""
-        return read_answer(raw, arm.protocol, case.tools, options, arm.levels["tool_choice"])
+        plan = plan_one(
+            case, alias, chosen, arm, _params(settings), seed=int(settings.get("seed", 0))
+        )
+
+        answer = None if fresh else self.store.get(plan.items[0].key)
+        if answer is None or not answer.ok:
+            answer = self._ask_planned(plan, fresh).completion
+        self._remember_protocols([arm])
+        raw = answer.raw if answer else ""
+        return read_answer(raw, arm.reader, case.tools, options, arm.levels["tool_choice"])
+
+    def _remember_protocols(self, arms: Iterable[Arm]) -> None:
+        """Keep the protocols of these arms, so that their runs can be opened again as they were."""
+        for arm in arms:
+            if arm.protocol is not None and not isinstance(arm.protocol, LostProtocol):
+                self._protocols[arm.protocol.id] = arm.protocol
 
     def _model(self, model: Any) -> tuple[str, Model]:
+        """Return alias and Model of a question; raises UnknownModel."""
         if isinstance(model, Model):
             return model.name, model
         if model in self.models:
             return model, self.models[model]
         if isinstance(model, str) and "/" in model:
             return next(iter(model_map(model).items()))
-        near = difflib.get_close_matches(str(model), self.models, 3, 0.4)
         raise UnknownModel(
             "no model of this name",
             got=model,
-            expected=", ".join(self.models) or "a tp.Model, or a litellm model string with its provider/",
-            hint=f"did you mean {' or '.join(near)}?" if near else None,
+            expected=", ".join(self.models)
+            or "a tp.Model, or a litellm model string with its provider/",
+            hint=near(model, self.models, cutoff=0.4),
         )
 
-    def _asked(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:
-        """The one trial of a plan; raises ProviderError where its first question has no answer."""
+    def _ask_planned(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:
+        """Run a plan of one trial and return it.
+
+        Raises ProviderError where its first question has no answer.
+        """
         run = self.run(plan, despite_check=True, fresh=fresh, progress=False)
         trial: Trial = run.trials(policies=(policy,))[0]
         answer = trial.completion
-        if answer is None or not answer.ok:
-            kind = answer.error_kind if answer else run.summary.stopped if run.summary else None
-            message = answer.error_message if answer and answer.error_message else "the model gave no answer"
-            raise ProviderError(message, kind=str(kind or "other"), hint="what was recorded is kept; see lab.runs()")
-        return trial
+        if answer is not None and answer.ok:
+            return trial
+
+        # A limit, such as a deadline, leaves no answer at all; a failure leaves one with an error.
+        kind = message = None
+        if answer is not None:
+            kind, message = answer.error_kind, answer.error_message
+        elif run.summary is not None:
+            kind = run.summary.stopped
+        raise ProviderError(
+            message or "the model gave no answer",
+            kind=str(kind or "other"),
+            hint="what was recorded is kept; see lab.runs()",
+        )
 
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
-        """Asks a trial's model again, with another protocol or other settings, as a new recorded trial: all turns of a
-        conversation."""
-        fresh, protocol = bool(changes.pop("fresh", False)), changes.pop("protocol", trial.prompt_protocol)
-        if protocol == "auto":
+        """Ask a trial's model again and return the new recorded trial; see `Trial.retry`.
+
+        changes: another protocol or other settings. All turns of a conversation are asked.
+        """
+        fresh = bool(changes.pop("fresh", False))
+        # The object itself where the plan has it: an id alone may not bring it back.
+        own: Any = next((arm.protocol for arm in plan.arms if arm.name == trial.arm), None)
+        protocol = changes.pop("protocol", own or trial.prompt_protocol)
+        if getattr(protocol, "id", protocol) == "auto":
             raise BadOptions(
-                "nobody knows what this model was told to write", got=trial.trial_id, hint="retry(protocol=...)"
+                "nobody knows what this model was told to write",
+                got=trial.trial_id,
+                hint="retry(protocol=...)",
             )
-        check_names(changes, (*plan.params, *(plan.models[trial.model].params or ())))
+        model = plan.models[trial.model]
+        check_names(changes, (*plan.params, *(model.params or ())))
         settings = {**plan.params, **trial.levels, **changes}
         arm = arm_of(protocol, settings)
         one = plan_one(
-            trial.case, trial.model, plan.models[trial.model], replace(arm, name=f"{arm.name} retry"),
-            _params(settings), seed=int(settings.get("seed", plan.seed)), trial=trial.trial, stream=plan.stream,
+            trial.case,
+            trial.model,
+            model,
+            replace(arm, name=f"{arm.name} retry"),
+            _params(settings),
+            seed=int(settings.get("seed", plan.seed)),
+            trial=trial.trial,
+            stream=plan.stream,
             runnable=plan.runnable,
-        )  # fmt: skip
-        return self._asked(one, fresh, trial.policy)
+        )
+        return self._ask_planned(one, fresh, trial.policy)
+
+
+def _run_record(plan: Plan, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan as it is recorded with a run, with the version and the limits of the run."""
+    record = {**plan.to_dict(), "version": __version__}
+    chosen = {name: value for name, value in limits.items() if name in LIMITS and value is not None}
+    if chosen:
+        record["limits"] = chosen
+    return record
 
 
 def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in settings.items() if k not in FACTORS and k != "seed"}
+    """Return the sampling parameters among settings; the seed is an argument of its own."""
+    return {
+        name: value for name, value in settings.items() if name not in FACTORS and name != "seed"
+    }

@@ -1,7 +1,8 @@
 """Every rule and problem code, by permanent id, with one sentence each.
 
-A rule names a change that was made (an edit or a step); a code names a complaint. Ids are column values in frames
-and class names in CSS, so they are never renamed or reused. The docs table and the column dictionary come from here.
+A rule names a change that was made (an edit or a step); a code names a complaint. Ids are column
+values in frames and class names in CSS, so they are never renamed or reused. The docs table and the
+column dictionary come from here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from .errors import UnknownRule
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`lossless` rules can be undone from what they left: nothing of the raw text's meaning is guessed or dropped."""
+    """`lossless` rules can be undone from what they left: nothing of the raw text's meaning is
+    guessed or dropped."""
 
     id: str
     sentence: str
@@ -21,10 +23,14 @@ class Rule:
 
     @property
     def stage(self) -> str:
-        return "coerce" if self.id.startswith("coerce.") else "read" if self.id.startswith("read.") else "repair"
+        """The stage of the pipeline that applies the rule: coerce, read or repair."""
+        family = self.id.partition(".")[0]
+        # Repairs are named after the grammar of the text that they mend.
+        return family if family in ("coerce", "read") else "repair"
 
     @property
     def css(self) -> str:
+        """The rule's class name in CSS."""
         return self.id.replace(".", "-")
 
 
@@ -46,7 +52,8 @@ _RULES = (
     Rule("rjson.missing-opener", "An opening brace that is missing at the start is added."),
     Rule("rjson.extra-bracket", "A closing bracket that closes nothing is dropped."),
     Rule("rjson.extra-comma", "A comma too many between the members of an object is dropped."),
-    Rule("rjson.loose-number", "A number with a plus sign or a bare point is written as JSON writes it."),
+    Rule("rjson.loose-number", "A number with a plus sign or a bare point is written as JSON "
+        "writes it."),
     Rule("rjson.escaped-apostrophe", "A backslash before an apostrophe is dropped."),
     Rule("rjson.odd-space", "White space that JSON does not know is read as a space."),
     Rule("rjson.joined-strings", "Strings joined by a plus sign are read as one."),
@@ -60,19 +67,24 @@ _RULES = (
     Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped."),
     # repairs of tags with raw text
     Rule("tags.spelling", "A tag spelt in another way is read as the format's own."),
-    Rule("tags.unclosed-parameter", "A value without its closing tag is closed before the next tag."),
+    Rule("tags.unclosed-parameter", "A value without its closing tag is closed before the next "
+        "tag."),
     Rule("tags.unclosed-function", "A function without its closing tag is closed."),
     Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
     Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
-    Rule("tags.early-closer", "A function's closing tag that stands before its parameters is dropped."),
+    Rule("tags.early-closer", "A function's closing tag that stands before its parameters is "
+        "dropped."),
     Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back."),
-    Rule("tags.bare-name", "A line that is exactly a known tool's name is read as the function's tag."),
-    Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, goes into the tag."),
+    Rule("tags.bare-name", "A line that is exactly a known tool's name is read as the function's "
+        "tag."),
+    Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
+        "goes into the tag."),
     Rule("tags.prose", "Words before the first function of a block are dropped."),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
     Rule("yaml.tabs", "Tabs before every line are dropped."),
-    Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants a text."),
+    Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants "
+        "a text."),
     # repairs of pythonic text
     Rule("pythonic.raw-break", "A raw line break inside a string is escaped."),
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
@@ -84,33 +96,40 @@ _RULES = (
     Rule("read.plain-arguments", "The arguments stood as an object where JSON text belongs."),
     Rule("read.function-wrapper", "The call was wrapped in an OpenAI function object."),
     Rule("read.empty-arguments", "Arguments that are missing or null are read as none."),
-    Rule("read.flat-arguments", "The arguments stood beside the name instead of under a key of their own."),
+    Rule("read.flat-arguments", "The arguments stood beside the name instead of under a key of "
+        "their own."),
     Rule("read.positional", "Positional arguments take the parameters' names in schema order."),
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
     Rule("read.element-parameters", "The parameters were written as elements named after them."),
-    Rule("read.value-element", "An element named value around the value of a parameter is taken off."),
-    Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept once."),
-    Rule("read.kimi-id", "The tool's name was taken out of a damaged call id."),
+    Rule("read.value-element", "An element named value around the value of a parameter is taken "
+        "off."),
+    Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept "
+        "once."),
     # coercion by schema
     Rule("coerce.integer-from-string", "Text that is exactly an integer becomes one."),
     Rule("coerce.number-from-string", "Text that is exactly a JSON number becomes one."),
     Rule("coerce.boolean-from-string", "The words true and false become booleans."),
-    Rule("coerce.null-from-string", "The word null becomes null where the schema has null and no string."),
+    Rule("coerce.null-from-string", "The word null becomes null where the schema has null and no "
+        "string."),
     Rule("coerce.string-from-number", "A number becomes its text where the schema wants a string."),
-    Rule("coerce.string-from-boolean", "A boolean becomes its word where the schema wants a string."),
+    Rule("coerce.string-from-boolean", "A boolean becomes its word where the schema wants a "
+        "string."),
     Rule("coerce.trim", "White space around a value is dropped."),
     Rule("coerce.unquote", "Quotes around an enum value are dropped."),
     Rule("coerce.enum-from-string", "Text becomes the only enum member or constant it can mean."),
     Rule("coerce.json-from-string", "JSON text becomes the object or array it says."),
     Rule("coerce.array-from-lines", "Lines become the items of an array.", lossless=False),
-    Rule("coerce.array-from-csv", "Text between commas becomes the items of an array.", lossless=False),
+    Rule("coerce.array-from-csv", "Text between commas becomes the items of an "
+        "array.", lossless=False),
     Rule("coerce.array-from-empty", "Empty text becomes an empty array.", lossless=False),
     Rule("coerce.wrap-array", "A single value becomes an array of one."),
     Rule("coerce.item-list", "An object with the one key 'item' becomes an array."),
-    Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their order."),
-    Rule("coerce.single-key-array", "An object whose one key holds an array becomes that array.", lossless=False),
+    Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their "
+        "order."),
+    Rule("coerce.single-key-array", "An object whose one key holds an array becomes that "
+        "array.", lossless=False),
     Rule("coerce.go-parse-float", "Text that Go's strconv.ParseFloat takes becomes that number."),
     Rule("coerce.go-parse-int", "Text that Go's strconv.ParseInt takes becomes that integer."),
     Rule("coerce.go-parse-bool", "Text that Go's strconv.ParseBool takes becomes that boolean."),
@@ -131,8 +150,14 @@ _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.missing-closer", "The closer is missing, but the body is complete."),
     Code("call.wrong-closer", "The body is whole, but another format's closer stands behind it."),
-    Code("call.after-open-reasoning", "The call stood in reasoning that was never closed, and nothing followed it."),
-    Code("call.rescued-closer", "A closer that stood inside an unterminated string was taken as the closer."),
+    Code(
+        "call.after-open-reasoning",
+        "The call stood in reasoning that was never closed, and nothing followed it.",
+    ),
+    Code(
+        "call.rescued-closer",
+        "A closer that stood inside an unterminated string was taken as the closer.",
+    ),
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),
@@ -146,28 +171,53 @@ _CODES = (
     Code("decode.empty", "There is nothing between opener and closer."),
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
-    Code("decode.tags", "The body holds no function in tags that can be read without inventing something."),
-    Code("decode.yaml", "The body is no YAML mapping that can be read without inventing something."),
+    Code(
+        "decode.tags",
+        "The body holds no function in tags that can be read without inventing something.",
+    ),
+    Code(
+        "decode.yaml", "The body is no YAML mapping that can be read without inventing something."
+    ),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
     Code("decode.duplicate-key", "A key stands twice with different values."),
     Code("decode.duplicate-string-tag", "A string parameter stands twice."),
     Code("decode.too-deep", "The value nests deeper than the limit."),
-    Code("coerce.not-finite", "Coercion gave a number that is not finite; the arguments stay as they were."),
+    Code(
+        "coerce.not-finite",
+        "Coercion gave a number that is not finite; the arguments stay as they were.",
+    ),
     Code("validate.type", "A value has another type than the schema says."),
     Code("validate.required", "A required argument is missing."),
     Code("validate.enum", "A value is none of the values the schema lists."),
     Code("validate.additional", "An argument is not in the schema."),
     Code("validate.constraint", "A value breaks another rule of the schema."),
-    Code("validate.slow-pattern", "A pattern of the schema takes too long on a text, so nothing is validated."),
+    Code(
+        "validate.slow-pattern",
+        "A pattern of the schema takes too long on a text, so nothing is validated.",
+    ),
     Code("validate.too-deep", "The value nests too deep to be validated."),
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
-    Code("foreign.text-not-in-raw", "A text that somebody else's parser says does not stand in the raw text."),
-    Code("foreign.ambiguous-place", "A text that somebody else's parser says stands in more than one place."),
-    Code("foreign.dropped-text", "Somebody else's parser accounts for these characters in none of its parts."),
-    Code("foreign.no-place", "Somebody else's parser says a call that no characters of the text stand for."),
-    Code("foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."),
+    Code(
+        "foreign.text-not-in-raw",
+        "A text that somebody else's parser says does not stand in the raw text.",
+    ),
+    Code(
+        "foreign.ambiguous-place",
+        "A text that somebody else's parser says stands in more than one place.",
+    ),
+    Code(
+        "foreign.dropped-text",
+        "Somebody else's parser accounts for these characters in none of its parts.",
+    ),
+    Code(
+        "foreign.no-place",
+        "Somebody else's parser says a call that no characters of the text stand for.",
+    ),
+    Code(
+        "foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."
+    ),
     Code("foreign.reported", "Somebody else's parser reported an error of its own."),
     Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
 )
@@ -181,4 +231,6 @@ def rule_of(rule_id: str) -> Rule:
     try:
         return RULES[rule_id]
     except KeyError:
-        raise UnknownRule("no rule of this id", got=rule_id, hint="see toolparse_lab.rules.RULES") from None
+        raise UnknownRule(
+            "no rule of this id", got=rule_id, hint="see toolparse_lab.rules.RULES"
+        ) from None

@@ -1,4 +1,5 @@
-"""ToolSpec: what the model may call. `ToolSpec.of` is the one door for every shape a tool definition comes in."""
+"""ToolSpec: what the model may call. `ToolSpec.of` is the one door for every shape a tool
+definition comes in."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from .errors import BadToolSpec
 from .values import read_plain, write_canonical
 
 _SHAPES = (
-    "an OpenAI tool dict, {name, parameters | inputSchema}, {name, capabilities/parameters with type hints}, "
+    "an OpenAI tool dict, {name, parameters | inputSchema}, "
+    "{name, capabilities/parameters with type hints}, "
     "a function with annotations, a pydantic model, or a ToolSpec"
 )
 EMPTY_SCHEMA = '{"type":"object","properties":{}}'
@@ -26,8 +28,8 @@ EMPTY_SCHEMA = '{"type":"object","properties":{}}'
 class ToolSpec:
     """One tool: its name, its description and its arguments' JSON Schema as canonical JSON text.
 
-    >>> ToolSpec.of({"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}})
-    ToolSpec(name='f', description='', schema_json='{"type":"object","properties":{"a":{"type":"integer"}}}')
+    >>> ToolSpec.of({"name": "f", "parameters": {"type": "object"}})
+    ToolSpec(name='f', description='', schema_json='{"type":"object"}')
     """
 
     name: str
@@ -44,20 +46,28 @@ class ToolSpec:
         """A ToolSpec from any accepted shape; raises BadToolSpec naming what was got."""
         if isinstance(x, ToolSpec):
             return x
+
         if isinstance(x, Mapping):
             try:
-                asked: Any = x
-                return _from_bytes(marshal.dumps(asked, 2))  # equal bytes are equal values
+                definition: Any = x
+                return _from_bytes(marshal.dumps(definition, 2))  # equal bytes are equal values
             except ValueError:  # what is not plain JSON is read each time
                 return _from_mapping(x)
+
         if isinstance(x, type) and hasattr(x, "model_json_schema"):
             return _from_pydantic(x)
         if callable(x):
             return _from_callable(x)
+
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.description, "parameters": _fresh_schema(self.schema_json)}
+        """The tool as `{name, description, parameters}`; the schema is a new object."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": _fresh_schema(self.schema_json),
+        }
 
     def to_openai(self) -> dict[str, Any]:
         """The tool in the shape OpenAI-compatible endpoints take."""
@@ -66,18 +76,22 @@ class ToolSpec:
 
 @lru_cache(maxsize=4096)
 def _schema(schema_json: str) -> Any:
+    """The schema as an object that all who ask share."""
     return read_plain(schema_json)
 
 
 def _fresh_schema(schema_json: str) -> Any:
     """The schema as an object that belongs to who asks."""
-    kept = _schema_bytes(schema_json)
-    return read_plain(schema_json) if kept is None else marshal.loads(kept)  # noqa: S302 - bytes of our own
+    schema = _schema_bytes(schema_json)
+    if schema is None:
+        return read_plain(schema_json)
+    return marshal.loads(schema)  # noqa: S302 - bytes of our own
 
 
 @lru_cache(maxsize=4096)
 def _schema_bytes(schema_json: str) -> bytes | None:
-    """The schema in the form that is copied soonest; None for one with numbers that only a Decimal holds."""
+    """The schema in the form that is copied soonest; None for one with numbers that only a Decimal
+    holds."""
     try:
         return marshal.dumps(_schema(schema_json), 2)
     except ValueError:
@@ -85,24 +99,36 @@ def _schema_bytes(schema_json: str) -> bytes | None:
 
 
 def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
-    """Tools from None, one definition or an iterable (or a mapping name -> definition); names must differ.
+    """Tools from None, one definition or an iterable (or a mapping name -> definition); names must
+    differ.
 
     >>> [t.name for t in tool_specs([{"name": "a"}, {"name": "b"}])]
     ['a', 'b']
     """
     if tools is None:
         return ()
-    if type(tools) is _Distinct:  # they come back with every text that is read
+    # The same tools come back with every text that is read: these two are looked at first.
+    if type(tools) is _Distinct:
         return tools
     if type(tools) is tuple and all(type(t) is ToolSpec for t in tools):
         return _distinct(tools)
+
+    definitions = _definitions(tools)
+    return _distinct(tuple(ToolSpec.of(t) for tool in definitions for t in _capabilities(tool)))
+
+
+def _definitions(tools: Any) -> Iterable[Any]:
+    """Tools of any shape as single definitions; raises BadToolSpec."""
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
-        tools = [tools]
-    elif isinstance(tools, Mapping):
-        tools = [tools] if _is_definition(tools) else [_named(k, v) for k, v in tools.items()]
-    elif isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+        return [tools]
+    if isinstance(tools, Mapping):
+        if _is_definition(tools):
+            return [tools]
+        return [_named(name, definition) for name, definition in tools.items()]
+    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
-    return _distinct(tuple(ToolSpec.of(t) for tool in tools for t in _capabilities(tool)))
+
+    return tools
 
 
 class _Distinct(tuple[ToolSpec, ...]):
@@ -113,12 +139,16 @@ class _Distinct(tuple[ToolSpec, ...]):
 
 @lru_cache(maxsize=256)
 def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
-    """The tools, if their names differ."""
-    seen: set[str] = set()
+    """The tools, if their names differ; raises BadToolSpec."""
+    names: set[str] = set()
     for spec in specs:
-        if spec.name in seen:
-            raise BadToolSpec("two tools have the same name", got=spec.name, hint="give each tool its own name")
-        seen.add(spec.name)
+        if spec.name in names:
+            raise BadToolSpec(
+                "two tools have the same name", got=spec.name, hint="give each tool its own name"
+            )
+
+        names.add(spec.name)
+
     return _Distinct(specs)
 
 
@@ -130,10 +160,12 @@ def _capabilities(x: Any) -> Iterable[Any]:
 
 
 def _is_definition(x: Mapping[Any, Any]) -> bool:
+    """True for one definition, False for a mapping of names to definitions."""
     return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
 
 
 def _named(name: Any, definition: Any) -> Any:
+    """A definition with the name it is mapped from, where it has none."""
     if isinstance(definition, Mapping) and not _is_definition(definition):
         return {**definition, "name": name}
     return definition
@@ -141,11 +173,13 @@ def _named(name: Any, definition: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _from_bytes(definition: bytes) -> ToolSpec:
-    """A definition that comes back with every request of an application, or every case of a dataset, read once."""
+    """A definition that comes back with every request of an application, or every case of a
+    dataset, read once."""
     return _from_mapping(marshal.loads(definition))  # noqa: S302 - bytes of our own
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
+    """A definition as a mapping, in the shape of OpenAI, Anthropic, an AI SDK or a capability."""
     inner = x.get("function")
     body: Mapping[Any, Any] = inner if isinstance(inner, Mapping) else x
     name = body.get("name")
@@ -153,32 +187,46 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
         raise BadToolSpec("a tool has no name", got=x, expected=_SHAPES)
     if "capabilities" in body:
         raise BadToolSpec(
-            f"the agent {name!r} is as many tools as it has capabilities", got=x,
-            expected="one capability", hint="give the agent in a list of tools, or one of its capabilities",
-        )  # fmt: skip
+            f"the agent {name!r} is as many tools as it has capabilities",
+            got=x,
+            expected="one capability",
+            hint="give the agent in a list of tools, or one of its capabilities",
+        )
+
     description = body.get("description") or ""
     for key in ("parameters", "inputSchema", "input_schema", "schema"):
         if key in body:
             return ToolSpec(name, str(description), _schema_text(name, body[key]))
+
     return ToolSpec(name, str(description))
 
 
 def _schema_text(name: str, schema: Any) -> str:
-    """Canonical text of a schema; unwraps {jsonSchema: …} and reads capability-style parameter lists."""
+    """Canonical text of a schema; unwraps {jsonSchema: …} and reads capability-style parameter
+    lists."""
     while isinstance(schema, Mapping) and set(schema) == {"jsonSchema"}:
         schema = schema["jsonSchema"]
+
     if schema is None:
         return EMPTY_SCHEMA
+
     if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
         schema = schema.model_json_schema()
+
     if isinstance(schema, (list, tuple)):
         schema = _from_parameter_list(name, schema)
+
     if not isinstance(schema, (Mapping, bool)):
-        raise BadToolSpec(f"the parameters of tool {name!r} are no JSON Schema", got=schema, expected="an object")
+        raise BadToolSpec(
+            f"the parameters of tool {name!r} are no JSON Schema", got=schema, expected="an object"
+        )
+
     try:
         return write_canonical(schema if isinstance(schema, bool) else dict(schema))
     except (TypeError, ValueError) as e:
-        raise BadToolSpec(f"the parameters of tool {name!r} cannot be written as JSON", got=str(e)) from None
+        raise BadToolSpec(
+            f"the parameters of tool {name!r} cannot be written as JSON", got=str(e)
+        ) from None
 
 
 # The type words of capability lists, as JSON Schema types.
@@ -192,79 +240,127 @@ _HINTS = {
 }  # fmt: skip
 
 
+# Members of a parameter that are no keywords of JSON Schema, or are said elsewhere.
+_NO_KEYWORDS = ("name", "type", "required", "optional")
+
+
 def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
+    """The schema of capability-style parameters: {name, type, required, …} each."""
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for p in params:
-        if not isinstance(p, Mapping) or not isinstance(p.get("name"), str):
-            raise BadToolSpec(f"a parameter of tool {name!r} has no name", got=p, expected="{name, type, description}")
-        hint = p.get("type")
-        schema = {k: v for k, v in p.items() if k not in ("name", "type", "required", "optional")}
+
+    for param in params:
+        if not isinstance(param, Mapping) or not isinstance(param.get("name"), str):
+            raise BadToolSpec(
+                f"a parameter of tool {name!r} has no name",
+                got=param,
+                expected="{name, type, description}",
+            )
+
+        hint = param.get("type")
+        schema = {k: v for k, v in param.items() if k not in _NO_KEYWORDS}
         if isinstance(hint, str):
             schema = {"type": _HINTS.get(hint.lower(), hint.lower()), **schema}
-        properties[p["name"]] = schema
-        if p.get("required"):
-            required.append(p["name"])
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+        properties[param["name"]] = schema
+        if param.get("required"):
+            required.append(param["name"])
+
+    return _object_schema(properties, required)
+
+
+def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """The schema of an object; `required` is left out where it is empty."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+
+    return schema
 
 
 def _from_pydantic(model: Any) -> ToolSpec:
+    """A pydantic model, whose fields are the parameters."""
     schema = model.model_json_schema()
     description = schema.get("description") or inspect.getdoc(model) or ""
     return ToolSpec(model.__name__, description, write_canonical(schema))
 
 
 _JSON_TYPES: dict[Any, str] = {
-    str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object", tuple: "array",
+    str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object",
+    tuple: "array",
 }  # fmt: skip
 
 
 def _from_callable(f: Callable[..., Any]) -> ToolSpec:
+    """A function with annotations, whose docstring is the description; raises BadToolSpec."""
     name = getattr(f, "__name__", None)
     if not isinstance(name, str) or not name or name == "<lambda>":
-        raise BadToolSpec("a function used as a tool needs a name", got=f, hint="use def, or give a dict")
+        raise BadToolSpec(
+            "a function used as a tool needs a name", got=f, hint="use def, or give a dict"
+        )
+
     try:
         hints = typing.get_type_hints(f, include_extras=True)
     except Exception as e:
         raise BadToolSpec(f"the annotations of {name}() cannot be read", got=str(e)) from None
+
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
-    for p in inspect.signature(f).parameters.values():
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+
+    for parameter in inspect.signature(f).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        where = f"{name}({p.name})"
-        schema = _without_definitions(annotation_schema(hints.get(p.name, Any), where), definitions, where)
-        if p.default is p.empty:
-            required.append(p.name)
-        else:
-            try:
-                write_canonical(p.default)
-            except TypeError:
-                pass  # a default that JSON cannot carry stays the function's own business
-            else:
-                schema = {**schema, "default": p.default}
-        properties[p.name] = schema
-    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+        where = f"{name}({parameter.name})"
+        schema = annotation_schema(hints.get(parameter.name, Any), where)
+        schema = _without_definitions(schema, definitions, where)
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        elif _is_json(parameter.default):
+            schema = {**schema, "default": parameter.default}
+
+        properties[parameter.name] = schema
+
+    schema = _object_schema(properties, required)
     if definitions:
         schema["$defs"] = definitions
+
     return ToolSpec(name, inspect.getdoc(f) or "", write_canonical(schema))
 
 
+def _is_json(value: Any) -> bool:
+    """False for a default that JSON cannot carry: it stays the function's own business."""
+    try:
+        write_canonical(value)
+    except TypeError:
+        return False
+
+    return True
+
+
 def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -> Any:
-    """A model's schema with its $defs moved to `definitions`: its references count from the root of the whole."""
+    """A model's schema with its $defs moved to `definitions`: its references count from the root of
+    the whole."""
     if isinstance(schema, list):
         return [_without_definitions(x, definitions, where) for x in schema]
     if not isinstance(schema, dict):
         return schema
-    for key, found in schema.get("$defs", {}).items():
-        if definitions.setdefault(key, found) != found:
-            raise BadToolSpec(f"two models of {where} have one name", got=key, hint="rename one, or give a dict")
-    return {k: _without_definitions(v, definitions, where) for k, v in schema.items() if k != "$defs"}
+
+    for key, definition in schema.get("$defs", {}).items():
+        if definitions.setdefault(key, definition) != definition:
+            raise BadToolSpec(
+                f"two models of {where} have one name", got=key, hint="rename one, or give a dict"
+            )
+
+    return {
+        k: _without_definitions(v, definitions, where) for k, v in schema.items() if k != "$defs"
+    }
 
 
 def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
-    """The JSON Schema of a Python annotation; raises BadToolSpec, naming `where`, for one it cannot express.
+    """The JSON Schema of a Python annotation; raises BadToolSpec, naming `where`, for one it cannot
+    express.
 
     >>> annotation_schema(list[int] | None, "f(x)")
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
@@ -276,31 +372,71 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
     if isinstance(hint, type) and hasattr(hint, "model_json_schema"):
         schema: dict[str, Any] = hint.model_json_schema()
         return schema
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
+
+    origin = typing.get_origin(hint)
+    if origin is None:
+        fitting = _class_schema(hint)
+    else:
+        fitting = _generic_schema(hint, origin, where)
+    if fitting is None:
+        raise BadToolSpec(
+            f"the annotation of {where} has no JSON Schema",
+            got=hint,
+            hint="give the tool as a dict",
+        )
+
+    return fitting
+
+
+def _class_schema(hint: Any) -> dict[str, Any] | None:
+    """The schema of a plain class: an enum, or a subclass of a type that JSON has."""
+    if not isinstance(hint, type):
+        return None
+    if issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in hint]}
+
+    base = next((base for base in hint.__mro__ if base in _JSON_TYPES), None)
+    return None if base is None else {"type": _JSON_TYPES[base]}
+
+
+def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None:
+    """The schema of a type with parameters, such as `list[int]` or `Literal["a"]`."""
+    args = typing.get_args(hint)
     if origin is typing.Annotated:
-        notes = [a for a in args[1:] if isinstance(a, str)]
+        # The first text beside the type is the description, as OpenAI's own helpers have it.
+        notes = [note for note in args[1:] if isinstance(note, str)]
         schema = annotation_schema(args[0], where)
         return {**schema, "description": notes[0]} if notes else schema
+
     if origin is typing.Literal:
         return {"enum": list(args)}
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [annotation_schema(a, where) for a in args]}
-    if origin in (list, set, frozenset) or (origin is not None and _is_sequence(origin)):
-        return {"type": "array", "items": annotation_schema(args[0], where)} if args else {"type": "array"}
+        return {"anyOf": [annotation_schema(arg, where) for arg in args]}
     if origin is tuple:
-        if len(args) == 2 and args[1] is Ellipsis:
-            return {"type": "array", "items": annotation_schema(args[0], where)}
-        return {"type": "array", "prefixItems": [annotation_schema(a, where) for a in args], "items": False}
-    if origin is dict or (origin is not None and isinstance(origin, type) and issubclass(origin, Mapping)):
+        return _tuple_schema(args, where)
+    if origin in (list, set, frozenset) or _is_sequence(origin):
+        # `typing.List` has an origin and no parameters.
+        items = {"items": annotation_schema(args[0], where)} if args else {}
+        return {"type": "array", **items}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
-    if isinstance(hint, type):
-        if issubclass(hint, enum.Enum):
-            return {"enum": [member.value for member in hint]}
-        for base in hint.__mro__:
-            if base in _JSON_TYPES:
-                return {"type": _JSON_TYPES[base]}
-    raise BadToolSpec(f"the annotation of {where} has no JSON Schema", got=hint, hint="give the tool as a dict")
+
+    return None
+
+
+def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
+    """The schema of a tuple: any number of one type, or one type a place."""
+    if len(args) == 2 and args[1] is Ellipsis:
+        return {"type": "array", "items": annotation_schema(args[0], where)}
+    return {
+        "type": "array",
+        "prefixItems": [annotation_schema(arg, where) for arg in args],
+        "items": False,
+    }
 
 
 def _is_sequence(origin: Any) -> bool:
-    return isinstance(origin, type) and issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))
+    """True for a class of sequences whose items have a type of their own."""
+    if not isinstance(origin, type):
+        return False
+    return issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))

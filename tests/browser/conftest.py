@@ -1,4 +1,5 @@
-"""Headless Chromium and an isolated JupyterLab for the tests that need to see a page as people do."""
+"""Headless Chromium and an isolated JupyterLab for the tests that need to see a page as people
+do."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     if find_spec("playwright") is None:
@@ -66,7 +71,8 @@ class Lab:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab in a home of its own, so that neither its settings nor its files are those of the user."""
+    """JupyterLab in a home of its own, so that neither its settings nor its files are those of the
+    user."""
     if find_spec("jupyterlab") is None:
         pytest.skip("JupyterLab is not installed: pip install 'toolparse_lab[jupyter]'")
     home = tmp_path_factory.mktemp("jupyter-home")
@@ -90,7 +96,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.root_dir={folder}"),
+        *(
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--allow-root",
+            f"--ServerApp.root_dir={folder}",
+        ),
         *("--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
         *(f"--IdentityProvider.token={token}", f"--LabApp.user_settings_dir={settings}"),
         *(f"--LabApp.workspaces_dir={home / 'workspaces'}", "--LabApp.expose_app_in_browser=True"),

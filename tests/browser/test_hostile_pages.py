@@ -1,4 +1,5 @@
-"""Hostile model text in a real browser: nothing is executed, nothing is requested, all of it is shown."""
+"""Hostile model text in a real browser: nothing is executed, nothing is requested, all of it is
+shown."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ class Watch:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", self.refuse)
         page.on("pageerror", lambda error: self.noise.append(str(error)))
-        page.on("console", lambda message: self.noise.append(message.text) if message.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: self.noise.append(message.text) if message.type == "error" else None,
+        )
 
     def refuse(self, dialog: Dialog) -> None:
         self.noise.append(dialog.message)
@@ -57,7 +61,9 @@ def watch(chromium: Browser) -> Any:
     page.close()
 
 
-@pytest.mark.parametrize("text", [*HOSTILE.values(), HOSTILE["onerror"] * 3_000], ids=[*HOSTILE, "200 KB"])
+@pytest.mark.parametrize(
+    "text", [*HOSTILE.values(), HOSTILE["onerror"] * 3_000], ids=[*HOSTILE, "200 KB"]
+)
 def test_static_view_runs_nothing(text: str, watch: Watch, tmp_path: Path) -> None:
     """Without a Content-Security-Policy, so that escaping alone has to hold."""
     result = hostile(text)
@@ -67,10 +73,17 @@ def test_static_view_runs_nothing(text: str, watch: Watch, tmp_path: Path) -> No
     watch.check(path)
     if len(result.raw) < 100_000:
         assert watch.page.text_content(".toolparse-raw") == visible(result.raw)
-    assert watch.page.evaluate("document.querySelectorAll('script, img, iframe, a, svg, link, b').length") == 0
+    assert (
+        watch.page.evaluate(
+            "document.querySelectorAll('script, img, iframe, a, svg, link, b').length"
+        )
+        == 0
+    )
 
 
-@pytest.mark.parametrize("text", [*HOSTILE.values(), HOSTILE["script"] * 6_000], ids=[*HOSTILE, "200 KB"])
+@pytest.mark.parametrize(
+    "text", [*HOSTILE.values(), HOSTILE["script"] * 6_000], ids=[*HOSTILE, "200 KB"]
+)
 def test_exported_view_runs_nothing_of_the_model(text: str, watch: Watch, tmp_path: Path) -> None:
     result = hostile(text) if len(text) < 100_000 else plain(text)
     path = export_html(result, tmp_path / "export.html", title=text[:200])
@@ -87,7 +100,10 @@ def test_exported_view_runs_nothing_of_the_model(text: str, watch: Watch, tmp_pa
 def test_a_page_runs_nothing_even_unescaped(watch: Watch, tmp_path: Path) -> None:
     """The second wall: the page's policy blocks what a mistake in escaping would let in."""
     path = tmp_path / "page.html"
-    path.write_text(render_page("x", "".join(HOSTILE[k] for k in ("script", "onerror", "svg"))), encoding="utf-8")
+    path.write_text(
+        render_page("x", "".join(HOSTILE[k] for k in ("script", "onerror", "svg"))),
+        encoding="utf-8",
+    )
     watch.open(path)
     watch.page.wait_for_timeout(100)
     assert watch.page.evaluate("window.pwned") is None
@@ -121,7 +137,9 @@ def test_every_argument_is_linked_both_ways(watch: Watch, tmp_path: Path) -> Non
         page.hover(".tp-head")
         assert lit(page) == ""
         node = page.evaluate(
-            "p => [...document.querySelectorAll('.tp-row')].findIndex((row) => row.dataset.path === p)", path
+            "p => [...document.querySelectorAll('.tp-row')].findIndex((row) => row.dataset.path "
+            "=== p)",
+            path,
         )
         page.locator(f'.tp-text .tp-run[data-id="{node}"]').first.hover()
         assert rows(page) == [path]
@@ -162,7 +180,10 @@ def test_keyboard_alone_reaches_everything(watch: Watch, tmp_path: Path) -> None
 def test_axe_finds_nothing_serious(watch: Watch, tmp_path: Path) -> None:
     source = os.environ.get("AXE_CORE")
     if not source:
-        pytest.skip("set AXE_CORE to the path of axe.min.js (npm pack axe-core) to run the accessibility scan")
+        pytest.skip(
+            "set AXE_CORE to the path of axe.min.js (npm pack axe-core) to run the accessibility "
+            "scan"
+        )
     page = watch.page
     schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
     for scheme in schemes:

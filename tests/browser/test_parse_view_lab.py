@@ -1,4 +1,5 @@
-"""The parse view in JupyterLab itself: two-way links, keys that stay in the view, both themes, no foreign request.
+"""The parse view in JupyterLab itself: two-way links, keys that stay in the view, both themes, no
+foreign request.
 
 Screenshots go to the test's temporary folder, or to SCREENSHOTS when that is set.
 """
@@ -47,9 +48,11 @@ WEATHER = [
 ]
 ANSWER = (
     "<think>Weather 😀 & news.</think>I will check.\n"
-    '<tool_call>{"name": "get_weather", "arguments": {"city": "Zürich 😀", "days": "3", "units": \'metric\', '
+    '<tool_call>{"name": "get_weather", "arguments": {"city": "Zürich 😀", "days": "3", "units": '
+    "'metric', "
     '"hourly": "true", "fields": ["wind", "rain\u202e\x1b[31m"],}}</tool_call>\n'
-    '<tool_call>{"name": "nws", "arguments": {"topic": 5}}</tool_call> and <tool_call>{"name": "cut", "argum'
+    '<tool_call>{"name": "nws", "arguments": {"topic": 5}}</tool_call> and <tool_call>{"name": '
+    '"cut", "argum'
 )
 
 
@@ -68,14 +71,17 @@ def notebook() -> str:
     cells = [
         cell(
             "import toolparse_lab as tp\n\n"
-            f"result = tp.parse({EXAMPLE!r}, 'hermes', tools={TOOLS!r})\nview = result.debug()\nview"
+            f"result = tp.parse({EXAMPLE!r}, 'hermes', tools={TOOLS!r})\nview = "
+            "result.debug()\nview"
         ),
         cell("result"),
         cell(f"rich = tp.parse({ANSWER!r}, 'hermes', tools={WEATHER!r})\nrich.debug()"),
         cell("rich"),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return json.dumps({"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps(
+        {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +91,15 @@ def page(chromium: Browser, lab: Lab) -> Iterator[Page]:
     page = chromium.new_page(viewport={"width": 1400, "height": 1000})
     page.goto(lab.notebook_url("parse.ipynb"))
     page.wait_for_function(
-        "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=90_000
+        "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === "
+        "'idle'",
+        timeout=90_000,
     )
     # Awaiting the command would wait for ever if a dialog opened.
     page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_selector(".jp-Cell:nth-of-type(4) .toolparse-raw, .toolparse-raw >> nth=1", timeout=90_000)
+    page.wait_for_selector(
+        ".jp-Cell:nth-of-type(4) .toolparse-raw, .toolparse-raw >> nth=1", timeout=90_000
+    )
     page.wait_for_selector('.tp-row[data-path="/city"]', timeout=60_000)
     page.evaluate("document.querySelector('.tp').scrollIntoView({block: 'center'})")
     yield page
@@ -101,7 +111,10 @@ def lit_text(page: Page) -> str:
 
 
 def lit_rows(page: Page) -> list[str | None]:
-    return [r.get_attribute("data-path") for r in page.locator(".tp >> nth=0").locator(".tp-row.tp-lit").all()]
+    return [
+        r.get_attribute("data-path")
+        for r in page.locator(".tp >> nth=0").locator(".tp-row.tp-lit").all()
+    ]
 
 
 def away(page: Page) -> None:
@@ -112,7 +125,9 @@ def test_hovering_the_tree_lights_exactly_the_character(page: Page) -> None:
     away(page)
     page.hover('.tp-row[data-path="/a"]')
     assert lit_text(page) == "1"
-    assert page.locator(".tp-live >> nth=0").text_content() == "argument /a = 1, characters 45 to 46"
+    assert (
+        page.locator(".tp-live >> nth=0").text_content() == "argument /a = 1, characters 45 to 46"
+    )
     before = page.locator(".tp-text >> nth=0").evaluate(
         "pane => { const lit = pane.querySelector('.tp-lit'); const range = document.createRange();"
         " range.setStart(pane, 0); range.setEndBefore(lit); return range.toString(); }"
@@ -132,7 +147,8 @@ def test_hovering_the_text_lights_exactly_the_argument(page: Page) -> None:
 
 
 def test_keys_stay_in_the_view(page: Page) -> None:
-    """In command mode the same keys would make headings, move between cells and open the search of Lab."""
+    """In command mode the same keys would make headings, move between cells and open the search of
+    Lab."""
     cells = "window.jupyterapp.shell.currentWidget.content.model.toJSON().cells.map((c) => [c.cell_type, c.source])"
     index = "window.jupyterapp.shell.currentWidget.content.activeCellIndex"
     kinds = page.evaluate(cells)
@@ -152,7 +168,9 @@ def test_keys_stay_in_the_view(page: Page) -> None:
 def test_pin_and_stage_reach_the_kernel(page: Page) -> None:
     page.click('.tp-row[data-path="/a"]')
     page.keyboard.press("4")
-    for _ in range(20):  # the widget sends one change at a time, so the second may still be on its way
+    for _ in range(
+        20
+    ):  # the widget sends one change at a time, so the second may still be on its way
         page.evaluate(
             """() => {
                 const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
@@ -176,8 +194,12 @@ def test_static_view_stands_beside_it(page: Page) -> None:
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_both_themes(page: Page, theme: str, tmp_path: Path) -> None:
-    """Text and ground differ enough in both themes, and the screenshots are there to be looked at."""
-    page.evaluate("theme => void window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    """Text and ground differ enough in both themes, and the screenshots are there to be looked
+    at."""
+    page.evaluate(
+        "theme => void window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        theme,
+    )
     page.wait_for_function(f"document.body.dataset.jpThemeName === '{theme}'", timeout=20_000)
     page.wait_for_timeout(800)
     folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
@@ -191,7 +213,9 @@ def test_both_themes(page: Page, theme: str, tmp_path: Path) -> None:
     page.hover('.tp-row[data-path="/city"]')
     page.wait_for_timeout(200)
     page.screenshot(path=folder / f"lab-{name}-rich.png")
-    page.evaluate("[...document.querySelectorAll('.toolparse')].at(-1).scrollIntoView({block: 'start'})")
+    page.evaluate(
+        "[...document.querySelectorAll('.toolparse')].at(-1).scrollIntoView({block: 'start'})"
+    )
     page.wait_for_timeout(200)
     page.screenshot(path=folder / f"lab-{name}-static.png")
     for selector in (".tp-row-leaf", ".tp-facts", ".tp-text", ".tp-where"):
@@ -218,19 +242,27 @@ CONTRAST = """(selector) => {
 
 def test_nothing_is_asked_of_another_host(page: Page, lab: Lab) -> None:
     foreign = page.evaluate(
-        "performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith(location.origin)"
+        "performance.getEntriesByType('resource').map((e) => e.name).filter((n) => "
+        "!n.startsWith(location.origin)"
         " && !n.startsWith('data:') && !n.startsWith('blob:'))"
     )
     assert foreign == []
 
 
 def test_stored_output_reads_without_a_kernel(chromium: Browser, lab: Lab) -> None:
-    """An untrusted notebook loses style sheets, ids and data attributes; the static view needs none of them."""
+    """An untrusted notebook loses style sheets, ids and data attributes; the static view needs none
+    of them."""
     result = several()
-    output = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": hooks.mimebundle(result)}
+    output = {
+        "output_type": "execute_result",
+        "execution_count": 1,
+        "metadata": {},
+        "data": hooks.mimebundle(result),
+    }
     stored = {**cell("result"), "outputs": [output], "execution_count": 1}
     (lab.folder / "stored.ipynb").write_text(
-        json.dumps({"cells": [stored], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8"
+        json.dumps({"cells": [stored], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}),
+        encoding="utf-8",
     )
     page = chromium.new_page()
     page.goto(lab.notebook_url("stored.ipynb"))

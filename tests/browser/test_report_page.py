@@ -1,4 +1,5 @@
-"""Reports in a real browser: hostile text stays text, a phone shows everything, a keyboard reaches it."""
+"""Reports in a real browser: hostile text stays text, a phone shows everything, a keyboard reaches
+it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from tests.render_samples import HOSTILE
 from toolparse_lab import parse
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports.comparison import compare_arms
-from toolparse_lab.evals.reports.report import Report
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
+from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.runner.types import Completion
+from toolparse_lab.exchange.types import Completion
 from toolparse_lab.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -36,32 +37,55 @@ CUT_OFF = """() => [...document.querySelectorAll('body *')].filter(e => {
 def hostile_trials() -> Iterator[Trial]:
     """Evil in every place where text of models, cases and providers goes."""
     for n, evil in enumerate(HOSTILE.values()):
-        tool = ToolSpec(f"f{n}", evil, json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}))
+        tool = ToolSpec(
+            f"f{n}", evil, json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}})
+        )
         call = json.dumps({"name": tool.name, "arguments": {"a": evil}})
         texts = (f"<tool_call>{call}</tool_call>", evil, f"{evil}<tool_call>{evil}", "")
         for k, raw in enumerate(texts):
             for arm in ("hermes", evil):
                 case = Case(
-                    f"{k} {evil}", evil, (tool,), [{"name": evil, "arguments": {"a": evil}}], {"category": evil}
+                    f"{k} {evil}",
+                    evil,
+                    (tool,),
+                    [{"name": evil, "arguments": {"a": evil}}],
+                    {"category": evil},
                 )
                 failed = k == 3
                 completion = Completion(
-                    key=f"{n}{k}{arm}", raw=raw, status="error" if failed else "ok", finish_reason="stop",
-                    error_kind="timeout" if failed else None, error_message=evil if failed else None,
+                    key=f"{n}{k}{arm}", raw=raw, status="error" if failed else "ok",
+                    finish_reason="stop", error_kind="timeout" if failed else None,
+                    error_message=evil if failed else None,
                 )  # fmt: skip
                 result = None if failed else parse(raw, "hermes", (tool,))
-                yield Trial.of(case, completion, result, run_id=evil, model=evil, arm=arm, prompt_protocol="hermes")
+                yield Trial.of(
+                    case,
+                    completion,
+                    result,
+                    run_id=evil,
+                    model=evil,
+                    arm=arm,
+                    prompt_protocol="hermes",
+                )
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     frame = trials_frame(hostile_trials())
-    report = Report(frame, ["model", "arm"], title=HOSTILE["script"], stops=[HOSTILE["onerror"]], baseline="hermes")
+    report = Report(
+        frame,
+        ["model", "arm"],
+        title=HOSTILE["script"],
+        stops=[HOSTILE["onerror"]],
+        baseline="hermes",
+    )
     evil = next(a for a in frame["arm"].unique() if a != "hermes")
     made = {
         "report": report.save(folder / "report.html", gate=report.gate(success=0.5)),
-        "comparison": compare_arms(frame, "hermes", evil, on="arm").save(folder / "comparison.html"),
+        "comparison": compare_arms(frame, "hermes", evil, on="arm").save(
+            folder / "comparison.html"
+        ),
     }
     for path in made.values():  # escaping alone has to hold
         text = path.read_text("utf-8")
@@ -83,7 +107,12 @@ def test_hostile_text_stays_text(name: str, page: Page, pages: dict[str, Path]) 
     watch.open(pages[name])
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     watch.check(pages[name])
-    assert page.evaluate("document.querySelectorAll('script, img, iframe, a, link, form, object').length") == 0
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('script, img, iframe, a, link, form, object').length"
+        )
+        == 0
+    )
     assert HOSTILE["script"][:20] in page.inner_text("body")
 
 
@@ -105,15 +134,22 @@ def test_a_keyboard_opens_an_example(page: Page, pages: dict[str, Path]) -> None
             break
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.parentElement.open")
-    assert page.evaluate("document.activeElement.parentElement.querySelector('.trial').offsetHeight") > 20
+    assert (
+        page.evaluate("document.activeElement.parentElement.querySelector('.trial').offsetHeight")
+        > 20
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(scheme: Any, page: Page, pages: dict[str, Path]) -> None:
+def test_text_can_be_read_in_light_and_dark(
+    scheme: Any, page: Page, pages: dict[str, Path]
+) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(pages["report"].as_uri())
     ground, ink = (
-        page.evaluate(f"getComputedStyle(document.documentElement).{name}.match(/\\d+/g).map(Number)")
+        page.evaluate(
+            f"getComputedStyle(document.documentElement).{name}.match(/\\d+/g).map(Number)"
+        )
         for name in ("backgroundColor", "color")
     )
     assert contrast(ground, ink) > 7
@@ -123,7 +159,10 @@ def contrast(a: list[int], b: list[int]) -> float:
     """The contrast of two colours, as WCAG defines it."""
 
     def luminance(rgb: list[int]) -> float:
-        parts = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
+        parts = [
+            c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4
+            for c in rgb[:3]
+        ]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     bright, dark = sorted((luminance(a), luminance(b)), reverse=True)

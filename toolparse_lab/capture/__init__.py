@@ -1,4 +1,5 @@
-"""Recorded answers of any client as what the model wrote: response objects, dicts, stream chunks, event streams."""
+"""Recorded answers of any client as what the model wrote: response objects, dicts, stream chunks,
+event streams."""
 
 from .captured import Captured, CapturedChunk, capture
 

@@ -7,11 +7,16 @@ from typing import Any, Literal
 
 from ..values import write_canonical
 
+# How an answer is put together. Every reader of a shape (whole answers, chunks, content parts)
+# calls the same few methods of one Assembly: say, think, refuse, call, finish. It keeps pieces in
+# lists and joins them once, so that the cost is linear in the text. Calls are found by an index of
+# the reader's own choice, which need only be the same for all pieces of one call.
+
 _IDS = ("id", "model", "system_fingerprint")
 
 
 class Assembly:
-    """What was received so far of the answer number `choice`."""
+    """The parts that were received so far of the answer number `choice` (from 0)."""
 
     def __init__(self, choice: int = 0, *, streamed: bool = False) -> None:
         self.choice = choice
@@ -22,95 +27,154 @@ class Assembly:
         self.ids: dict[str, str] = {}
         self.error: str | None = None
         self.choices = 0
-        self.completion = False  # the raw-completion endpoint: text, no messages
+        # The raw-completion endpoint: text, no messages.
+        self.completion = False
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[Any, _Call] = {}
-        self._latest: dict[Any, Any] = {}  # index as sent -> the call that its pieces belong to
+        # An index -> the key in `_calls` of the call that its pieces belong to now.
+        self._latest: dict[Any, Any] = {}
 
     @property
     def content(self) -> str:
+        """The text of the answer."""
         return _joined(self._content)
 
     @property
     def reasoning(self) -> str:
+        """The reasoning that a server or client split off the text."""
         return _joined(self._reasoning)
 
     @property
     def refusal(self) -> str:
+        """A refusal that stood apart from the text."""
         return _joined(self._refusal)
 
     @property
     def tool_calls(self) -> tuple[Mapping[str, Any], ...]:
-        """In OpenAI's shape, in the order in which they were begun."""
+        """In OpenAI's shape, in the order in which they were begun.
+
+        Arguments are the text as it came, whole or broken, or the object that a server sent in its
+        place.
+        """
         return tuple(call.to_dict() for call in self._calls.values())
 
     @property
     def called(self) -> bool:
+        """True where the answer makes a call.
+
+        A call counts from its first piece on, also where neither name nor arguments came.
+        """
         return bool(self._calls)
 
     def say(self, text: Any) -> None:
+        """Add a piece of the text; anything but a text is passed over, as in all that follow.
+
+        An empty text is none, so that no empty chunk is recorded.
+        """
         if isinstance(text, str) and text:
             self._content.append(text)
             self._chunk("content", text)
 
     def think(self, text: Any) -> None:
+        """Add a piece of the reasoning.
+
+        It is kept apart: reasoning is no part of the text that is parsed.
+        """
         if isinstance(text, str) and text:
             self._reasoning.append(text)
             self._chunk("reasoning", text)
 
     def refuse(self, text: Any) -> None:
+        """Add a piece of a refusal; among the chunks it is content: the model wrote it.
+
+        It is kept apart from the text, and takes its place where there is no text.
+        """
         if isinstance(text, str) and text:
             self._refusal.append(text)
             self._chunk("content", text)
 
     def identify(self, response: Any, **names: str) -> None:
-        """Takes over ids and token counts; the first id counts, the last usage."""
+        """Take over ids and token counts; the first id counts, the last usage.
+
+        `names` maps an id to the member that holds it, where that has another name.
+
+        Usage is merged member by member: some servers send the tokens of the prompt with the first
+        chunk and those of the answer with the last.
+        """
         for name in _IDS:
             value = get(response, names.get(name, name))
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)
+        # Merged, since the tokens of prompt and answer may come in different chunks.
         usage = plain(get(response, "usage"))
         if isinstance(usage, Mapping) and usage:
             self.usage = {**(self.usage or {}), **usage}
 
     def finish(self, reason: Any) -> None:
+        """Take over a finish reason, in the provider's own word; the last one counts.
+
+        Chunks before the last one have None there, and some servers an empty text.
+        """
         if isinstance(reason, str) and reason:
             self.finish_reason = reason
 
     def fail(self, error: Any) -> None:
-        """An error that stands in the answer's place, or behind its beginning."""
-        message = get(error, "message") if not isinstance(error, str) else error
-        self.error = message if isinstance(message, str) and message else write_canonical(plain(error))
+        """Note an error that stands in the answer's place, or behind its beginning.
+
+        `error` is a message, or an object that holds one; of any other object its JSON is the
+        message, so that nothing a server said is lost.
+        """
+        message = error if isinstance(error, str) else get(error, "message")
+        if not isinstance(message, str) or not message:
+            message = write_canonical(plain(error))
+        self.error = message
 
     def call(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
-        """A call or a piece of one. A new id and name under a known index begin a call of their own: some servers
-        give all parallel calls the index 0."""
-        known = self._calls.get(self._latest.get(index, index))
-        if known is None or (id and known.id and id != known.id and name):
-            place = index if index not in self._calls else (index, len(self._calls))
-            self._latest[index] = place
-            known = self._calls[place] = _Call()
+        """Add a call or a piece of one.
+
+        A new id and name under a known index begin a call of their own: some servers give all
+        parallel calls the index 0. `arguments` is a piece of their text, or the whole object.
+
+        Raises nothing: a piece of the wrong type is passed over.
+        """
+        call = self._calls.get(self._latest.get(index, index))
+        if call is None or (name and call.is_another(id)):
+            call = self._new_call(index)
         if isinstance(id, str) and id:
-            known.id = id
+            call.id = id
+
         piece = name if isinstance(name, str) else ""
-        known.name += piece
+        call.name += piece
         if isinstance(arguments, str):
-            known.texts.append(arguments)
+            call.texts.append(arguments)
             piece += arguments
         elif arguments is not None:
-            known.value = plain(arguments)
+            call.value = plain(arguments)
         if piece:
             self._chunk("content", piece)
 
+    def _new_call(self, index: Any) -> _Call:
+        """A new call, to which the pieces of that index belong from now on.
+
+        `index` may be taken already, by a call that is finished; the new one is then filed under a
+        key that no reader can choose.
+        """
+        key = index if index not in self._calls else (index, len(self._calls))
+        self._latest[index] = key
+        call = self._calls[key] = _Call()
+        return call
+
     def _chunk(self, kind: Literal["content", "reasoning"], text: str) -> None:
+        """Note a piece of a stream; whole answers have none."""
         if self.streamed:
             self.chunks.append((kind, text))
 
 
 class _Call:
-    """A call whose pieces are still coming. Some servers send an object where the text of one belongs."""
+    """A call whose pieces are still coming. Some servers send an object where the text of one
+    belongs."""
 
     __slots__ = ("id", "name", "texts", "value")
 
@@ -120,33 +184,59 @@ class _Call:
         self.texts: list[str] = []
         self.value: Any = None
 
+    def is_another(self, id: Any) -> bool:
+        """True for the id of another call than this one.
+
+        A call without an id, or a piece without one, is never another: pieces of one call carry its
+        id once, in the first piece.
+        """
+        return bool(id and self.id and id != self.id)
+
     def to_dict(self) -> dict[str, Any]:
-        arguments = self.value if self.value is not None and not any(self.texts) else _joined(self.texts)
-        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+        """The call in OpenAI's shape; arguments as they came, text or object.
+
+        An object is used only where no text came, since text is what the model wrote.
+        """
+        # A server that sends an object sends no text, or an empty one.
+        arguments = self.value
+        if arguments is None or any(self.texts):
+            arguments = _joined(self.texts)
+        return {
+            "id": self.id,
+            "type": "function",
+            "function": {"name": self.name, "arguments": arguments},
+        }
 
 
 def get(obj: Any, name: str) -> Any:
-    """A member of a dict or an attribute of an object, None where there is none."""
+    """A member of a dict or an attribute of an object, None where there is none.
+
+    Clients differ in nothing more than in this, and every reader here uses it alone.
+    """
     return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
 
 
 def items(obj: Any) -> list[Any]:
-    """The items of a list, none for everything else."""
+    """The items of a list, none for everything else.
+
+    A text is no list here, although Python could iterate over it.
+    """
     return list(obj) if isinstance(obj, (list, tuple)) else []
 
 
-_DEEPEST = 200
+_DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
 
 
 def plain(obj: Any, depth: int = 0) -> Any:
-    """Objects of clients as JSON without their empty members; values nested too deep for that stay as they are."""
+    """Objects of clients as JSON without their empty members; values nested too deep for that stay
+    as they are.
+
+    `depth` counts the levels above. Objects with `model_dump` (pydantic) and objects with plain
+    attributes are taken apart; a value of any other class stays as it is.
+    """
     if depth > _DEEPEST:
         return obj
-    dump = getattr(obj, "model_dump", None)
-    if callable(dump):
-        obj = dump()
-    elif hasattr(obj, "__dict__") and not isinstance(obj, (type, Mapping)) and not callable(obj):
-        obj = vars(obj)
+    obj = _dumped(obj)
     if isinstance(obj, Mapping):
         return {str(k): plain(v, depth + 1) for k, v in obj.items() if v is not None}
     if isinstance(obj, (list, tuple)):
@@ -154,8 +244,26 @@ def plain(obj: Any, depth: int = 0) -> Any:
     return obj
 
 
+def _dumped(obj: Any) -> Any:
+    """The members of a client's object as a dict; everything else as it is.
+
+    Classes, functions and mappings are left alone: their `__dict__` says nothing about an answer.
+    """
+    dump = getattr(obj, "model_dump", None)
+    if callable(dump):
+        return dump()
+    plain_object = hasattr(obj, "__dict__") and not callable(obj)
+    if plain_object and not isinstance(obj, (type, Mapping)):
+        return vars(obj)
+    return obj
+
+
 def _joined(pieces: list[str]) -> str:
-    """The pieces as one text; a surrogate pair that was split over two of them is one character again."""
+    """The pieces as one text; a surrogate pair that was split over two of them is one character
+    again.
+
+    A lone surrogate stays one: it is what the model wrote, and parsers take it.
+    """
     text = "".join(pieces)
     if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         return text

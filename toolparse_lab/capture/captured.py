@@ -1,8 +1,9 @@
-"""Response objects of clients, their dicts, stream chunks and event-stream dumps, as what the model wrote.
+"""Response objects of clients, their dicts, stream chunks and event-stream dumps, as what the model
+wrote.
 
-`capture` is duck-typed: it knows the shapes of chat completions, text completions, the Responses API and Anthropic's
-messages, whole or streamed, and imports no client. Like the runner it keeps a provider's own tool calls as they came,
-broken argument strings included.
+`capture` is duck-typed: it knows the shapes of chat completions, text completions, the Responses
+API and Anthropic's messages, whole or streamed, and imports no client. Like the runner it keeps a
+provider's own tool calls as they came, broken argument strings included.
 """
 
 from __future__ import annotations
@@ -24,27 +25,31 @@ CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
 """What a piece of a stream is of, and its text; pieces of tool calls are content."""
 
 _EXPECTED = (
-    "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, one of their choices "
+    "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, "
+    "one of their choices "
     "or messages, a list of stream chunks, or a Captured"
 )
 
 
+# The end of the canonical JSON of calls: closing quote, function, call, list, message.
 _END_OF_CALL = '"}}]}'
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One answer, as far as a response says.
+    """One answer, as far as a response holds it.
 
-    content: the model's text. tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
-    reasoning: what the client or server split off the text; it is no part of `raw`. refusal: a refusal that stood
-    apart from the text. finish_reason: in the provider's own word, None where none was given. chunks: the pieces of a
-    stream. cut: a stream that ended without a finish part. error: the message of an error that stood in the answer's
-    place or broke the stream off. unreadable: events that were no JSON. choices: how many answers there were, of which
-    this is one. offers_tools: read as a provider's own tool calling even where no call was made (`as_native`).
+    content: the model's text. tool_calls: the provider's own calls in OpenAI's shape, arguments as
+    they came. reasoning: what the client or server split off the text; it is no part of `raw`.
+    refusal: a refusal that stood apart from the text. finish_reason: in the provider's own word,
+    None where none was given. chunks: the pieces of a stream. cut: a stream that ended without a
+    finish part. error: the message of an error that stood in the answer's place or broke the stream
+    off. unreadable: events that were no JSON. choices: how many answers there were, of which this
+    is one. offers_tools: read as a provider's own tool calling even where no call was assembly
+    (`as_native`).
 
-    endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream text, 'sdk' for objects
-    that a client made, 'replayed' for a text that somebody kept.
+    endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
+    text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept.
     """
 
     content: str = ""
@@ -68,28 +73,43 @@ class Captured:
 
     @property
     def native(self) -> bool:
-        """Whether `raw` is the canonical JSON that the protocol `openai_json` reads."""
+        """True where `raw` is the canonical JSON that the protocol `openai_json` reads.
+
+        It depends on the request too: an answer without calls is native where tools were offered,
+        which only the caller knows (`as_native`).
+        """
         return bool(self.tool_calls) or self.offers_tools
 
     @property
     def raw(self) -> str:
-        """What is parsed: the text, or for native calls canonical JSON of `content` and `tool_calls`. Of a stream that
-        was cut it is the beginning of that JSON, so that its last call is read as cut off."""
+        """The text to parse: the answer's own, or for native calls canonical JSON of `content` and
+        `tool_calls`. Of a stream that was cut it is the beginning of that JSON, so that its last
+        call is read as cut off."""
         text = self.content or self.refusal
         if not self.native:
             return text
-        whole = write_canonical({"content": text or None, "tool_calls": [dict(c) for c in self.tool_calls]})
+        whole = write_canonical(
+            {"content": text or None, "tool_calls": [dict(c) for c in self.tool_calls]}
+        )
         return whole.removesuffix(_END_OF_CALL) if self.cut else whole
 
     @property
     def endpoint_kind(self) -> EndpointKind:
+        """The lane that the answer came by.
+
+        It is derived, and may differ from what the request was meant for: a model that answers a
+        request with native tools in plain text is chat text.
+        """
         if self.native:
             return "native_tools"
         return "raw_completion" if self.completion else "chat_text"
 
     @classmethod
     def of(cls, obj: Any, choice: int = 0) -> Captured:
-        """`capture`."""
+        """`capture`.
+
+        The same function as a constructor, for those who have the class at hand.
+        """
         return capture(obj, choice)
 
     def as_native(self) -> Captured:
@@ -98,58 +118,99 @@ class Captured:
 
 
 def capture(obj: Any, choice: int = 0) -> Captured:
-    """What a response says, in one shape.
+    """A response of any client, in one shape.
 
-    obj: a chat completion, text completion, Responses API object or Anthropic message, as an object of any client or
-    as a dict; one of its choices or messages; a list of stream chunks; a text. A text is read as an event stream or as
-    a response's JSON only under the rules of `sse.is_event_stream` and `response_in`, otherwise it is a model's words.
-    bytes are UTF-8. choice: which answer of several, counted from 0.
+    obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
+    of any client or as a dict; one of its choices or messages; a list of stream chunks; a text. A
+    text is read as an event stream or as a response's JSON only under the rules of
+    `sse.is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
+    choice: which answer of several, counted from 0.
 
-    Raises UnreadableInput for an object that is none of these, and for a choice that is not there. What the answer
-    says never raises.
+    Raises UnreadableInput for an object that is none of these, and for a choice that is not there.
+    What the answer says never raises.
 
     >>> capture({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}).raw
     'Hi'
     >>> call = {"id": "c0", "type": "function", "function": {"name": "f", "arguments": "{1"}}
     >>> capture({"role": "assistant", "content": None, "tool_calls": [call]}).raw
-    '{"content":null,"tool_calls":[{"id":"c0","type":"function","function":{"name":"f","arguments":"{1"}}]}'
+    '{"content":null,"tool_calls":[{"id":"c0",...,"function":{"name":"f","arguments":"{1"}}]}'
     """
     if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
         raise BadOptions("a choice is the number of an answer", got=choice, expected="0, 1, …")
+
+    # Whatever was captured before passes through, so that callers need not ask.
     if isinstance(obj, Captured):
         return obj
     if isinstance(obj, (bytes, bytearray, memoryview)):
+        # What is no UTF-8 becomes lone surrogates, which every parser here takes.
         obj = bytes(obj).decode("utf-8", "surrogateescape")
     if isinstance(obj, str):
-        response = response_in(obj)
-        if response is not None:
-            return capture(response, choice)
-        if not is_event_stream(obj):
-            return Captured(obj, fidelity="replayed")
-        events = read_events(obj)
-        return _streamed(events.messages, choice, done=events.done, unreadable=events.unreadable, fidelity="wire")
+        return _captured_text(obj, choice)
     if isinstance(obj, (list, tuple)):
-        if not obj or not all(_may_hold(x) for x in obj):
-            wrong = next((x for x in obj if not _may_hold(x)), None)
-            raise UnreadableInput(
-                "this is no list of stream chunks", got="an empty list" if not obj else _name(wrong),
-                expected="the chunks of one stream, each an object or a dict",
-            )  # fmt: skip
-        return _streamed(obj, choice)
+        return _captured_chunks(obj, choice)
+    return _captured_object(obj, choice)
+
+
+def _captured_text(text: str, choice: int) -> Captured:
+    """A text: the JSON of a response, the dump of an event stream, or a model's words.
+
+    The order matters: the JSON of a response is one line that is no event, and the rules of an
+    event stream are strict enough to pass a model's words about one.
+    """
+    response = response_in(text)
+    if response is not None:
+        return capture(response, choice)
+    if not is_event_stream(text):
+        return Captured(text, fidelity="replayed")
+
+    events = read_events(text)
+    return _streamed(
+        events.messages, choice, done=events.done, unreadable=events.unreadable, fidelity="wire"
+    )
+
+
+def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int) -> Captured:
+    """A list of stream chunks. Raises UnreadableInput for a list of anything else.
+
+    Some of the chunks may be of no known shape; `_streamed` passes over them, as long as there is
+    one that is known.
+    """
+    wrong = next((chunk for chunk in chunks if not _may_hold(chunk)), None)
+    if not chunks or not all(map(_may_hold, chunks)):
+        raise UnreadableInput(
+            "this is no list of stream chunks",
+            got=_name(wrong) if chunks else "an empty list",
+            expected="the chunks of one stream, each an object or a dict",
+        )
+    return _streamed(chunks, choice)
+
+
+def _captured_object(obj: Any, choice: int) -> Captured:
+    """A response, one of its parts, or a single chunk. Raises UnreadableInput.
+
+    A single chunk counts as a stream of one. Whether an iterator holds chunks cannot be seen
+    without consuming it, so that the error says how to.
+    """
     if any(get(c, "delta") is not None for c in items(get(obj, "choices"))):
         return _streamed([obj], choice)
-    made = Assembly(choice)
-    if not _may_hold(obj) or not take_response(obj, made):
-        hint = "a stream that is still under way is read by list(stream)" if hasattr(obj, "__next__") else None
-        raise UnreadableInput("this holds no answer of a model", got=_name(obj), expected=_EXPECTED, hint=hint)
-    return _finished(made, stream=False)
+
+    assembly = Assembly(choice)
+    if _may_hold(obj) and take_response(obj, assembly):
+        return _finished(assembly, stream=False)
+    hint = None
+    if hasattr(obj, "__next__"):
+        hint = "a stream that is still under way is read by list(stream)"
+    raise UnreadableInput(
+        "this holds no answer of a model", got=_name(obj), expected=_EXPECTED, hint=hint
+    )
 
 
 def response_in(text: str) -> Mapping[str, Any] | None:
-    """The response that a text is the JSON of, or None.
+    """The response whose JSON a text is, or None.
 
-    It has to be one JSON object whose `choices` hold a message, a delta or a text, or a Responses API object with its
-    `output`. A message or a call alone is not enough: models write these themselves.
+    It has to be one JSON object whose `choices` hold a message, a delta or a text, or a Responses
+    API object with its `output`. A message or a call alone is not enough: models write these
+    themselves.
 
     >>> response_in('{"choices": [{"message": {"content": "Hi"}}]}') is None
     False
@@ -159,18 +220,30 @@ def response_in(text: str) -> Mapping[str, Any] | None:
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return None
     try:
-        found = read_strict(text.removeprefix("\ufeff"))
+        response = read_strict(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(response, dict):
         return None
-    choices = found.get("choices")
-    if isinstance(choices, list) and any(isinstance(c, dict) and _SAID.intersection(c) for c in choices):
-        return found
-    return found if found.get("object") == "response" and isinstance(found.get("output"), list) else None
+
+    # Models write messages and calls themselves; they do not write the envelope around an answer.
+    choices = response.get("choices")
+    if isinstance(choices, list) and any(map(_is_choice, choices)):
+        return response
+    if response.get("object") == "response" and isinstance(response.get("output"), list):
+        return response
+    return None
 
 
-_SAID = frozenset(("message", "delta", "text"))
+_ANSWER_MEMBERS = frozenset(("message", "delta", "text"))
+
+
+def _is_choice(obj: Any) -> bool:
+    """True for a JSON object that holds a message, a delta or a text.
+
+    Their values are not looked at: a message may be null where a content filter took it.
+    """
+    return isinstance(obj, dict) and not _ANSWER_MEMBERS.isdisjoint(obj)
 
 
 def _streamed(
@@ -181,36 +254,78 @@ def _streamed(
     unreadable: tuple[str, ...] = (),
     fidelity: Fidelity = "sdk",
 ) -> Captured:
-    made = Assembly(choice, streamed=True)
-    known = 0
+    """The answer number `choice` of a stream.
+
+    `done`: the stream had its end mark. `unreadable`: the data of events that were no JSON. Raises
+    UnreadableInput where none of the messages is a chunk, or there is no such choice.
+    """
+    assembly = Assembly(choice, streamed=True)
+    count = 0
     for message in messages:
-        known += take_chunk(message, made)
-    if not known and not done and not unreadable:
+        count += take_chunk(message, assembly)
+    if not count and not done and not unreadable:
         raise UnreadableInput("none of these is a chunk of a stream", expected=_EXPECTED)
-    found = _finished(made, stream=True)
-    return replace(found, cut=made.finish_reason is None and not done, unreadable=unreadable, fidelity=fidelity)
+
+    # Either mark will do: some servers send no finish reason, others no `[DONE]`.
+    cut = assembly.finish_reason is None and not done
+    captured = _finished(assembly, stream=True)
+    return replace(captured, cut=cut, unreadable=unreadable, fidelity=fidelity)
 
 
-def _finished(made: Assembly, *, stream: bool) -> Captured:
-    if made.choice and made.choice >= max(made.choices, 1):
+def _finished(assembly: Assembly, *, stream: bool) -> Captured:
+    """The answer that was put together. Raises UnreadableInput where there is no such choice.
+
+    `stream` says how the answer came, whatever was in it. A response without any choice counts as
+    one answer that is empty.
+    """
+    if assembly.choice and assembly.choice >= max(assembly.choices, 1):
         raise UnreadableInput(
-            "this response has no such choice", got=made.choice, expected=f"0 to {max(made.choices, 1) - 1}"
+            "this response has no such choice",
+            got=assembly.choice,
+            expected=f"0 to {max(assembly.choices, 1) - 1}",
         )
     return Captured(
-        content=made.content, tool_calls=made.tool_calls, reasoning=made.reasoning, refusal=made.refusal,
-        finish_reason=made.finish_reason, usage=made.usage, model=made.ids.get("model"), id=made.ids.get("id"),
-        system_fingerprint=made.ids.get("system_fingerprint"), chunks=tuple(made.chunks), stream=stream,
-        error=made.error, choices=max(made.choices, 1), completion=made.completion,
-    )  # fmt: skip
+        content=assembly.content,
+        tool_calls=assembly.tool_calls,
+        reasoning=assembly.reasoning,
+        refusal=assembly.refusal,
+        finish_reason=assembly.finish_reason,
+        usage=assembly.usage,
+        model=assembly.ids.get("model"),
+        id=assembly.ids.get("id"),
+        system_fingerprint=assembly.ids.get("system_fingerprint"),
+        chunks=tuple(assembly.chunks),
+        stream=stream,
+        error=assembly.error,
+        choices=max(assembly.choices, 1),
+        completion=assembly.completion,
+    )
+
+
+# Values that hold no answer, whatever is in them.
+_PLAIN_VALUES = (str, bytes, bool, int, float, list, tuple, type)
 
 
 def _may_hold(x: Any) -> bool:
-    """Whether an object may be a response or a part of one: no text, number or other plain value."""
-    return isinstance(x, Mapping) or not (x is None or isinstance(x, (str, bytes, bool, int, float, list, tuple, type)))
+    """True for an object that may be a response or a part of one: no text, number or other plain
+    value.
+
+    Whether it does is found out by reading it; this only keeps texts and numbers from being asked
+    for attributes.
+    """
+    if isinstance(x, Mapping):
+        return True
+    return x is not None and not isinstance(x, _PLAIN_VALUES)
 
 
 def _name(x: Any) -> str:
+    """A value for an error: its type, with its members or its first characters.
+
+    At most 80 characters, or eight members: an answer may be long, and may be confidential.
+    """
     if isinstance(x, Mapping):
-        return f"a dict with {', '.join(map(str, list(x)[:8])) or 'nothing in it'}"
-    shown = repr(x) if x is None or isinstance(x, (bool, int, float, str)) else ""
-    return f"{type(x).__name__} {shown[:80]}".strip()
+        members = ", ".join(map(str, list(x)[:8]))
+        return f"a dict with {members or 'nothing in it'}"
+    if x is None or isinstance(x, (bool, int, float, str)):
+        return f"{type(x).__name__} {repr(x)[:80]}".strip()
+    return type(x).__name__

@@ -1,116 +1,197 @@
-"""Chunks of a stream: chat and text completions, events of the Responses API, events of Anthropic's messages."""
+"""Chunks of a stream: chat and text completions, events of the Responses API, events of Anthropic's
+messages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .assembly import Assembly, get, items
 from .responses import end_response, take_item, take_message, take_response
 
+# How chunks are told apart. A chunk of OpenAI's has `choices`; events of the Responses API and of
+# Anthropic's messages have a `type`, of which only the former begin with `response.`. Each chunk is
+# read on its own: all that must be remembered between two of them is in the Assembly.
 
-def take_chunk(chunk: Any, made: Assembly) -> bool:
-    """Takes a chunk in; False for an object that is none."""
+
+def take_chunk(chunk: Any, assembly: Assembly) -> bool:
+    """Take a chunk in; False for an object that is none.
+
+    `chunk` is an object of any client, or a dict; what it holds is added to `assembly`. Nothing is
+    raised.
+    """
     choices, kind = get(chunk, "choices"), get(chunk, "type")
     if isinstance(choices, (list, tuple)):
-        made.identify(chunk)
-        if get(chunk, "error") is not None:
-            made.fail(get(chunk, "error"))
-        for number, choice in enumerate(choices):
-            index = get(choice, "index")
-            place = index if isinstance(index, int) else number
-            made.choices = max(made.choices, place + 1)
-            if place == made.choice:
-                _take_choice(choice, made)
+        _take_choices(chunk, choices, assembly)
         return True
-    if isinstance(kind, str) and kind.startswith("response."):
-        _take_responses_event(kind.removeprefix("response."), chunk, made)
-        return True
-    if isinstance(kind, str) and (kind in _ANTHROPIC or kind in ("ping", "message_stop", "error")):
-        made.choices = max(made.choices, 1)
+    if isinstance(kind, str):
+        if kind.startswith("response."):
+            _take_responses_event(kind.removeprefix("response."), chunk, assembly)
+            return True
         if kind in _ANTHROPIC:
-            _ANTHROPIC[kind](chunk, made)
-        elif kind == "error":
-            made.fail(get(chunk, "error") or chunk)
-        return True
+            assembly.choices = max(assembly.choices, 1)
+            _ANTHROPIC[kind](chunk, assembly)
+            return True
+
     if get(chunk, "error") is not None:
-        made.fail(get(chunk, "error"))
+        assembly.fail(get(chunk, "error"))
         return True
-    if isinstance(get(chunk, "output"), (list, tuple)):  # a whole Responses API object in a list of its own
-        return take_response(chunk, made)
+    # A whole Responses API object in a list of its own.
+    if isinstance(get(chunk, "output"), (list, tuple)):
+        return take_response(chunk, assembly)
     return False
 
 
-def _take_choice(choice: Any, made: Assembly) -> None:
-    made.finish(get(choice, "finish_reason"))
+def _take_choices(chunk: Any, choices: Sequence[Any], assembly: Assembly) -> None:
+    """Take in a chunk of a chat or text completion: its ids, and the delta of the chosen answer.
+
+    Choices of other answers only count how many there are.
+    """
+    assembly.identify(chunk)
+    error = get(chunk, "error")
+    if error is not None:
+        assembly.fail(error)
+    for number, choice in enumerate(choices):
+        index = get(choice, "index")
+        place = index if isinstance(index, int) else number
+        assembly.choices = max(assembly.choices, place + 1)
+        if place == assembly.choice:
+            _take_choice(choice, assembly)
+
+
+def _take_choice(choice: Any, assembly: Assembly) -> None:
+    """Take in the delta of the chosen answer.
+
+    A text without a delta comes from the raw-completion endpoint.
+    """
+    assembly.finish(get(choice, "finish_reason"))
     delta = get(choice, "delta")
     if delta is None:
-        delta = get(choice, "message")  # whole answers in event streams: some servers do so for one that is short
+        # Whole answers in event streams: some servers do so for one that is short.
+        delta = get(choice, "message")
     if delta is not None:
-        take_message(delta, made)
+        take_message(delta, assembly)
     elif get(choice, "text") is not None:
-        made.completion = True
-        made.say(get(choice, "text"))
+        assembly.completion = True
+        assembly.say(get(choice, "text"))
 
 
-def _take_responses_event(kind: str, event: Any, made: Assembly) -> None:
-    made.choices = max(made.choices, 1)
-    response = get(event, "response")
-    index = get(event, "output_index")
-    if kind in ("output_text.delta", "refusal.delta"):
-        (made.say if kind == "output_text.delta" else made.refuse)(get(event, "delta"))
-    elif kind in ("reasoning_text.delta", "reasoning_summary_text.delta"):
-        made.think(get(event, "delta"))
+def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
+    """Take in an event of the Responses API; `kind` is its type without `response.`.
+
+    Events that only repeat what came in deltas (`….done`), or that announce a part, are passed
+    over.
+    """
+    assembly.choices = max(assembly.choices, 1)
+    if kind in _DELTAS:
+        _DELTAS[kind](assembly, get(event, "delta"))
+    elif kind in ("function_call_arguments.delta", "custom_tool_call_input.delta"):
+        assembly.call(get(event, "output_index"), arguments=get(event, "delta"))
     elif kind == "output_item.added":
+        # Other items begin empty, and come whole in their deltas.
         item = get(event, "item")
         if get(item, "type") in ("function_call", "custom_tool_call"):
-            take_item(item, made, index)
-    elif kind in ("function_call_arguments.delta", "custom_tool_call_input.delta"):
-        made.call(index, arguments=get(event, "delta"))
-    elif kind in ("created", "in_progress", "completed", "incomplete", "failed") and response is not None:
-        made.identify(response)
-        if kind == "completed" and not made.chunks:
-            for number, item in enumerate(items(get(response, "output"))):
-                take_item(item, made, number)
-        end_response(response, made)
+            take_item(item, assembly, get(event, "output_index"))
+    elif kind in _STATES:
+        _take_state(kind, get(event, "response"), assembly)
     elif kind == "error":
-        made.fail(event)
+        assembly.fail(event)
 
 
-def _message_start(event: Any, made: Assembly) -> None:
-    made.identify(get(event, "message"))
+def _take_state(kind: str, response: Any, assembly: Assembly) -> None:
+    """Take in an event that carries the response as it is now: its ids, its status, and where
+    nothing else was streamed its output.
+
+    The status of a response that is still under way ends nothing.
+    """
+    if response is None:
+        return
+    assembly.identify(response)
+    if kind == "completed" and not assembly.chunks:
+        for number, item in enumerate(items(get(response, "output"))):
+            take_item(item, assembly, number)
+    end_response(response, assembly)
 
 
-def _block_start(event: Any, made: Assembly) -> None:
+# Deltas of the Responses API that are a piece of text.
+_DELTAS: Mapping[str, Callable[[Assembly, Any], None]] = MappingProxyType(
+    {
+        "output_text.delta": Assembly.say,
+        "refusal.delta": Assembly.refuse,
+        "reasoning_text.delta": Assembly.think,
+        "reasoning_summary_text.delta": Assembly.think,
+    }
+)
+_STATES = frozenset(("created", "in_progress", "completed", "incomplete", "failed"))
+
+
+def _message_start(event: Any, assembly: Assembly) -> None:
+    """Anthropic: ids and the prompt's tokens."""
+    assembly.identify(get(event, "message"))
+
+
+def _block_start(event: Any, assembly: Assembly) -> None:
+    """Anthropic: a content block begins, with a call's id and name, or with a first text.
+
+    The input of a call comes in pieces afterwards, as JSON text.
+    """
     block = get(event, "content_block")
     if get(block, "type") == "tool_use":
         # An empty object stands there for input that is still to come.
-        given = get(block, "input") or None
-        made.call(("block", get(event, "index")), id=get(block, "id"), name=get(block, "name"), arguments=given)
+        arguments = get(block, "input") or None
+        index = ("block", get(event, "index"))
+        assembly.call(index, id=get(block, "id"), name=get(block, "name"), arguments=arguments)
     else:
-        made.say(get(block, "text"))
-        made.think(get(block, "thinking"))
+        assembly.say(get(block, "text"))
+        assembly.think(get(block, "thinking"))
 
 
-def _block_delta(event: Any, made: Assembly) -> None:
+def _block_delta(event: Any, assembly: Assembly) -> None:
+    """Anthropic: a piece of a content block.
+
+    Pieces of other kinds (signatures, citations) are no words of the model.
+    """
     delta = get(event, "delta")
     kind = get(delta, "type")
     if kind == "text_delta":
-        made.say(get(delta, "text"))
+        assembly.say(get(delta, "text"))
     elif kind == "thinking_delta":
-        made.think(get(delta, "thinking"))
+        assembly.think(get(delta, "thinking"))
     elif kind == "input_json_delta":
-        made.call(("block", get(event, "index")), arguments=get(delta, "partial_json"))
+        assembly.call(("block", get(event, "index")), arguments=get(delta, "partial_json"))
 
 
-def _message_delta(event: Any, made: Assembly) -> None:
-    made.identify(event)
-    made.finish(get(get(event, "delta"), "stop_reason"))
+def _message_delta(event: Any, assembly: Assembly) -> None:
+    """Anthropic: the finish reason and the answer's tokens.
+
+    It comes once, behind all content.
+    """
+    assembly.identify(event)
+    assembly.finish(get(get(event, "delta"), "stop_reason"))
 
 
-_ANTHROPIC = {
-    "message_start": _message_start,
-    "content_block_start": _block_start,
-    "content_block_delta": _block_delta,
-    "content_block_stop": lambda event, made: None,
-    "message_delta": _message_delta,
-}
+def _error(event: Any, assembly: Assembly) -> None:
+    """Anthropic: the stream breaks off.
+
+    What came before it stays: the error says only why nothing follows.
+    """
+    assembly.fail(get(event, "error") or event)
+
+
+def _no_news(event: Any, assembly: Assembly) -> None:
+    """Anthropic: an event that adds nothing to the answer."""
+
+
+_ANTHROPIC: Mapping[str, Callable[[Any, Assembly], None]] = MappingProxyType(
+    {
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _no_news,
+        "message_delta": _message_delta,
+        "message_stop": _no_news,
+        "ping": _no_news,
+        "error": _error,
+    }
+)

@@ -1,7 +1,8 @@
 """Server-sent events: the text that a streaming endpoint sends over HTTP, as its JSON messages.
 
-Nothing here raises on account of the text. A line that was cut off, an event that is no JSON, comments and unknown
-fields are part of real dumps; what could not be read is counted, so that nobody takes the rest for the whole.
+Nothing here raises on account of the text. A line that was cut off, an event that is no JSON,
+comments and unknown fields are part of real dumps; what could not be read is counted, so that
+nobody takes the rest for the whole.
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ from typing import Any
 
 from ..values import read_strict
 
+# How a dump is read. It is cut into lines at any of the three line ends of the format; an empty
+# line ends an event, whose `data:` lines are joined. Real servers break the format in one way above
+# all: they leave out the empty line. So a `data:` line that begins a JSON object also begins an
+# event, where the lines before it are one whole object already. Each line is parsed at most twice.
+
 _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"(?:data|event|id|retry)(?::|\Z)|:")
 _FIRST = re.compile(r"\ufeff?\s*(?:(?:data|event|id|retry):|:)")
 _FIELDS = ("data:", "event:", "id:", "retry:")
+# Members by which the messages of chat streams are known.
+_CHAT_MEMBERS = ("choices", "type", "error", "output")
 DONE = "[DONE]"
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What an event stream says.
+    """The content of an event stream.
 
-    messages: the JSON objects of its events, in order. done: whether the end mark `[DONE]` was seen. unreadable: data
-    that is no JSON object, as it stands there; one that was cut off at the very end is among them.
+    messages: the JSON objects of its events, in order. done: whether the end mark `[DONE]` was
+    seen. unreadable: data that is no JSON object, as it stands there; one that was cut off at the
+    very end is among them.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -34,40 +43,64 @@ class Events:
 
 
 def is_event_stream(text: str) -> bool:
-    """Whether a text is a dump of an event stream and not a model's words about one.
+    """True for a dump of an event stream, False for a model's words about one.
 
-    Every line must be a line of the event stream format (`data:`, `event:`, `id:`, `retry:`, a comment that begins
-    with a colon, or empty; the last one may be cut off), and the first event's data must be `[DONE]` or a JSON object
-    with one of the members by which chat streams are known: `choices`, `type`, `error` or `output`. Prose before,
-    between or behind the lines makes it text.
+    Every line must be a line of the event stream format (`data:`, `event:`, `id:`, `retry:`, a
+    comment that begins with a colon, or empty; the last one may be cut off), and the first event's
+    data must be `[DONE]` or a JSON object with one of the members by which chat streams are known:
+    `choices`, `type`, `error` or `output`. Prose before, between or behind the lines makes it text.
 
     >>> is_event_stream('data: {"choices": []}\\n\\ndata: [DONE]\\n\\n')
     True
     >>> is_event_stream('A stream looks like this:\\ndata: {"choices": []}')
     False
+
+    It has to be strict: a text that is taken for a stream by mistake loses everything the model
+    wrote around it.
     """
     if not _FIRST.match(text):
         return False
     lines = _BREAK.split(text.removeprefix("\ufeff"))
     *whole, last = lines
-    if not all(not line.strip() or _LINE.match(line) for line in whole):
+    if not all(map(_is_line, whole)) or not _may_begin_line(last):
         return False
-    if last.strip() and not _LINE.match(last) and not any(f.startswith(last) for f in _FIELDS):
+
+    # The first event decides; a dump of comments alone has none, and tells nothing.
+    first = next(iter(_data_of_events(lines)), None)
+    if first is None:
         return False
-    for data in _datas(lines):
-        if data.strip() == DONE:
-            return True
-        message = _read(data)
-        return message is not None and any(k in message for k in ("choices", "type", "error", "output"))
-    return False
+    if first.strip() == DONE:
+        return True
+    message = _read(first)
+    return message is not None and any(name in message for name in _CHAT_MEMBERS)
+
+
+def _is_line(line: str) -> bool:
+    """True for a line of the event stream format.
+
+    A line of white space alone counts as empty, as servers behind proxies write it.
+    """
+    return not line.strip() or _LINE.match(line) is not None
+
+
+def _may_begin_line(text: str) -> bool:
+    """True for a line of the format that may have been cut off anywhere.
+
+    A dump ends where its connection did, which may be in the middle of a field's name.
+    """
+    return _is_line(text) or any(name.startswith(text) for name in _FIELDS)
 
 
 def read_events(text: str) -> Events:
-    """The messages of an event stream; see `Events`."""
+    """The messages of an event stream, the end mark, and what could not be read; see `Events`.
+
+    Any text can be passed: lines of no known form are skipped.
+    """
     messages: list[Mapping[str, Any]] = []
     unreadable: list[str] = []
     done = False
-    for data in _datas(_BREAK.split(text.removeprefix("\ufeff"))):
+    # What comes behind the end mark is read too: joined dumps have several of them.
+    for data in _data_of_events(_BREAK.split(text.removeprefix("\ufeff"))):
         if data.strip() == DONE:
             done = True
             continue
@@ -79,31 +112,50 @@ def read_events(text: str) -> Events:
     return Events(tuple(messages), done, tuple(unreadable))
 
 
-def _datas(lines: list[str]) -> list[str]:
-    """The data of each event: its `data:` lines joined. Some servers leave out the empty line between two events."""
-    found: list[str] = []
+def _data_of_events(lines: list[str]) -> list[str]:
+    """The data of each event: its `data:` lines joined. Some servers leave out the empty line
+    between two events."""
+    events: list[str] = []
     parts: list[str] = []
+
+    def end_event() -> None:
+        if parts:
+            events.append("\n".join(parts))
+            parts.clear()
+
     for line in lines:
         if not line.strip():
-            if parts:
-                found.append("\n".join(parts))
-                parts = []
+            end_event()
             continue
         name, _, value = line.partition(":")
-        if name != "data":
-            continue
-        value = value.removeprefix(" ")
-        if parts and (value.lstrip()[:1] == "{" or value.strip() == DONE) and _read("\n".join(parts)) is not None:
-            found.append("\n".join(parts))
-            parts = []
-        parts.append(value)
-    if parts:
-        found.append("\n".join(parts))
-    return found
+        if name == "data":
+            value = value.removeprefix(" ")
+            if _begins_event(value, parts):
+                end_event()
+            parts.append(value)
+    end_event()
+    return events
+
+
+def _begins_event(value: str, parts: list[str]) -> bool:
+    """True for data that is an event of its own, although no empty line ended the one before.
+
+    `value` is the data of the line, `parts` the data lines of the event so far. Data of one event
+    may be spread over several lines, and those must not be torn apart: so what came before has to
+    be a whole JSON object.
+    """
+    if not parts:
+        return False
+    if value.lstrip()[:1] != "{" and value.strip() != DONE:
+        return False
+    return _read("\n".join(parts)) is not None
 
 
 def _read(data: str) -> Mapping[str, Any] | None:
-    """A JSON object of any depth, None for everything else."""
+    """A JSON object of any depth, None for everything else.
+
+    Anything else cannot be a message of a chat stream, and is reported as unreadable.
+    """
     try:
         value = read_strict(data)
     except (ValueError, RecursionError):

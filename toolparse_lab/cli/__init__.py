@@ -1,7 +1,11 @@
-"""The command line. Exit codes: 0 ok, 1 a gate failed, 2 usage or bad input, 3 incomplete, 130 interrupted."""
+"""The command line.
+
+Exit codes: 0 ok, 1 a gate failed, 2 usage or bad input, 3 incomplete, 130 interrupted.
+"""
 
 from __future__ import annotations
 
-from .app import build_parser, main
+from .app import main
+from .parser import build_parser
 
 __all__ = ["build_parser", "main"]

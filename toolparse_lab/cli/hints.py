@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+# Names in the messages of `evals.cases` and `ingest`; a message that is changed there and not here
+# only shows the argument of Python again.
 _NAMED = r"columns=\{(['\"])(?P<old>.+?)\1: "
 _PRICE = r"tp\.Model\(\.\.\., price=\(input, output\) per million tokens; \(0, 0\) = free\)"
 _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), flag)
+    # The longer pattern first: each is replaced in the text that the one before it left.
     for pattern, flag in (
-        (_NAMED + r"(['\"])(?P<new>.+?)\3\}, or None", r"--columns '\g<old>=\g<new>', or '\g<old>='"),
+        (
+            _NAMED + r"(['\"])(?P<new>.+?)\3\}, or None",
+            r"--columns '\g<old>=\g<new>', or '\g<old>='",
+        ),
         (_NAMED + r"(['\"])(?P<new>.+?)\3\}", r"--columns '\g<old>=\g<new>'"),
         (_NAMED + r"None\}", r"--columns '\g<old>='"),
         (r"by columns=", "by --columns"),

@@ -1,4 +1,4 @@
-"""Options that commands share, and what they come to."""
+"""Options that several verbs share, and what they come to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import BadOptions, MissingExtra, StoreError
@@ -18,145 +18,179 @@ if TYPE_CHECKING:
 
 RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
 
-
-class Commands:
-    """Adds commands to a parser, each with an example."""
-
-    def __init__(self, commands: Any) -> None:
-        self._commands = commands
-
-    def add(
-        self, name: str, run: Callable[[Any], int], about: str, *examples: str, config: bool = True
-    ) -> argparse.ArgumentParser:
-        """A command that `run` runs; `config`: whether settings of a file hold for it."""
-        lines = ["example:" if len(examples) == 1 else "examples:", *(f"  {e}" for e in examples)]
-        command: argparse.ArgumentParser = self._commands.add_parser(
-            name, help=about, description=about[0].upper() + about[1:] + ".", epilog="\n".join(lines),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        command.set_defaults(handler=run)
-        if config:
-            command.add_argument("--config", metavar="FILE", help="settings (default: the nearest toolparse.toml)")
-        return command
+# arguments that several verbs declare
 
 
-def names(text: str) -> list[str]:
-    """A list as a flag writes it."""
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    if not found:
-        raise argparse.ArgumentTypeError("a list of names, with commas between them")
-    return found
-
-
-def renaming(text: str) -> dict[str, str | None]:
-    """`A=B,C=` as a mapping; nothing behind the sign leaves a column out."""
-    return {old.strip(): new.strip() or None for old, _, new in (pair.partition("=") for pair in names(text))}
+def add_config(command: argparse.ArgumentParser) -> None:
+    """`--config`, for a verb that settings of a file hold for."""
+    command.add_argument(
+        "--config", metavar="FILE", help="settings (default: the nearest toolparse.toml)"
+    )
 
 
 def add_store(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--store", metavar="PATH", help="where answers are recorded (default: toolparse.db)")
+    """`--store`."""
+    command.add_argument(
+        "--store", metavar="PATH", help="where answers are recorded (default: toolparse.db)"
+    )
+
+
+def add_run(command: argparse.ArgumentParser) -> None:
+    """The run that is looked at, the latest unless another one is named."""
+    command.add_argument(
+        "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
+    )
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:
+    """`--policy`, which goes before the setting of this name."""
     choices = ", ".join(SETTINGS["policy"].choices)
     command.add_argument("--policy", help=f"coercion policy: {choices} (default: safe)")
 
 
+def add_reader(command: argparse.ArgumentParser) -> None:
+    """`--protocol` and `--policy`: how recorded answers are read."""
+    command.add_argument(
+        "--protocol",
+        metavar="ID",
+        help="what reads the answers (default: what each prompt asked for)",
+    )
+    add_policy(command)
+
+
+def add_columns(command: argparse.ArgumentParser) -> None:
+    """`--columns`, of a file of cases."""
+    command.add_argument(
+        "--columns",
+        type=renaming,
+        metavar="A=B,...",
+        help="what the file calls things: question=input",
+    )
+
+
 def add_color(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--color", choices=("auto", "always", "never"), help="colour (default: auto)")
+    """`--color`."""
+    command.add_argument(
+        "--color", choices=("auto", "always", "never"), help="colour (default: auto)"
+    )
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
+    """`--json`."""
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_gate(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--fail-under", type=float, metavar="RATE", help="exit code 1 where a cell's success is below, or not known"
-    )
-    command.add_argument(
-        "--gate", action="append", default=[], metavar="COLUMN=BOUND",
-        help="exit code 1 where a cell does not keep another bound, such as coercion_rate=0.2; may be repeated",
-    )  # fmt: skip
+# texts of flags as values
 
 
-def gates_of(options: Any, more: dict[str, float] | None = None) -> dict[str, float]:
-    """The thresholds that were given, by column."""
-    found = dict(more or {})
-    if options.fail_under is not None:
-        found["success"] = options.fail_under
-    for text in options.gate:
-        column, _, bound = text.partition("=")
-        try:
-            found[column.strip()] = float(bound)
-        except ValueError:
-            raise BadOptions("--gate is a column and its bound", got=text, expected="coercion_rate=0.2") from None
-    return found
+def names(text: str) -> list[str]:
+    """The names of `A,B`; raises ArgumentTypeError for none."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise argparse.ArgumentTypeError("a list of names, with commas between them")
+    return parts
 
 
-def settings_of(options: Any) -> Settings:
-    """The settings that hold for a command. Variables that are none are told of."""
-    flags = {name: getattr(options, name, None) for name in SETTINGS}
-    settings = load_settings(getattr(options, "config", None), flags=flags)
-    for variable, near in settings.unknown.items():
-        if near:
-            say(f"toolparse: {variable} is no setting; did you mean {near}?")
-    return settings
-
-
-def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
-    """The lab over the settings' store. A store that is only looked at is not made: raises BadOptions."""
-    need("lab", "pandas", "litellm", "sqlalchemy")
-    from ..lab import Lab
-
-    store = str(settings["store"])
-    if must_be and "://" not in store and not os.path.exists(os.path.expanduser(store)):
-        raise BadOptions(
-            "there is no store here", got=store, hint="--store names another one; `toolparse run` makes one"
-        )
-    try:
-        return Lab(store)
-    except StoreError as e:
-        if "not a database" not in str(e.got):
-            raise
-        raise BadOptions("this file is no store", got=store, hint="--store names another one") from None
-
-
-def check_folder(file: str | None) -> None:
-    """Raises BadOptions where a file could not be written in the end, before any work is done."""
-    if file and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
-        raise BadOptions("there is no such folder to write into", got=file)
-
-
-def color(settings: Settings, stream: TextIO) -> bool:
-    """Whether to colour: on a terminal, unless NO_COLOR is set, or as told."""
-    chosen = settings["color"]
-    if chosen == "auto":
-        return stream.isatty() and not os.environ.get("NO_COLOR")
-    return bool(chosen == "always")
+def renaming(text: str) -> dict[str, str | None]:
+    """`A=B,C=` as a mapping; nothing behind the sign leaves a column out."""
+    columns: dict[str, str | None] = {}
+    for pair in names(text):
+        old, _, new = pair.partition("=")
+        columns[old.strip()] = new.strip() or None
+    return columns
 
 
 def level_of(text: str) -> tuple[str, Any]:
-    """`name=value` or `name=value,value`: JSON where it is JSON, else text."""
+    """`name=value` or `name=value,value`: JSON where it is JSON, else text.
+
+    Raises ArgumentTypeError for a text without a name or without the sign.
+
+    >>> level_of("few_shot=0,2"), level_of("wording=brief")
+    (('few_shot', [0, 2]), ('wording', 'brief'))
+    """
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"NAME=VALUE is wanted, not {text!r}")
+    # First as one value, so that a JSON list or object keeps its commas.
     try:
         return name.strip(), json.loads(value)
     except ValueError:
-        parts = [_plain(part.strip()) for part in value.split(",")]
+        parts = [_json_or_text(part.strip()) for part in value.split(",")]
     return name.strip(), parts if len(parts) > 1 else parts[0]
 
 
-def _plain(text: str) -> Any:
+def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
+# what flags come to
+
+
+def settings_of(options: Any) -> Settings:
+    """The settings that hold for a command; warns of variables that look like one and are none."""
+    # Not every verb has every flag.
+    flags: Mapping[str, Any] = {name: getattr(options, name, None) for name in SETTINGS}
+    settings = load_settings(getattr(options, "config", None), flags=flags)
+    for variable, nearest in settings.unknown.items():
+        if nearest:
+            say(f"toolparse: {variable} is no setting; did you mean {nearest}?")
+    return settings
+
+
+def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
+    """The lab over the settings' store.
+
+    must_be: the store is only looked at, so it is not made. Raises MissingExtra without the lab's
+    packages, and BadOptions for a store that is not there or is no store.
+    """
+    need_lab()
+    from ..lab import Lab  # SQLAlchemy: 0.8 s, and an extra
+
+    store = str(settings["store"])
+    is_file = "://" not in store
+    if must_be and is_file and not os.path.exists(os.path.expanduser(store)):
+        raise BadOptions(
+            "there is no store here",
+            got=store,
+            hint="--store names another one; `toolparse run` makes one",
+        )
+    try:
+        return Lab(store)
+    except StoreError as e:
+        # SQLite's own words; any other failure of the store is no matter of usage.
+        if "not a database" not in str(e.got):
+            raise
+        raise BadOptions(
+            "this file is no store", got=store, hint="--store names another one"
+        ) from None
+
+
+def need_lab() -> None:
+    """Check the packages of the extra `lab`; raises MissingExtra."""
+    need("lab", "pandas", "litellm", "sqlalchemy")
+
+
 def need(extra: str, *modules: str) -> None:
-    """Says which extra to install before anything fails half way."""
+    """Raise MissingExtra, with what to install, before anything fails half way."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        raise MissingExtra(f"this command needs {', '.join(missing)}", hint=f"pip install 'toolparse_lab[{extra}]'")
+        raise MissingExtra(
+            f"this command needs {', '.join(missing)}", hint=f"pip install 'toolparse_lab[{extra}]'"
+        )
+
+
+def check_folder(file: str | None) -> None:
+    """Raise BadOptions where a file could not be written in the end, before any work is done."""
+    if file and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
+        raise BadOptions("there is no such folder to write into", got=file)
+
+
+def color(settings: Settings, stream: TextIO) -> bool:
+    """Decide on colour: as the setting says; 'auto' is a terminal without NO_COLOR."""
+    chosen = settings["color"]
+    if chosen == "auto":
+        return stream.isatty() and not os.environ.get("NO_COLOR")
+    return bool(chosen == "always")

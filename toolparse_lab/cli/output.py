@@ -1,4 +1,4 @@
-"""What commands write: data to standard output, as tables or JSON; everything else to standard error."""
+"""What commands write: data to standard output, as tables or JSON; the rest to standard error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ from typing import Any
 
 from ..render.show import visible
 
+_NONE = "–"  # the cell of a value that is not there
+
 
 def say(text: str) -> None:
-    """For people: to standard error."""
+    """Write for people: to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def put(text: str) -> None:
-    """Data: to standard output."""
+    """Write data: to standard output."""
     print(text)
 
 
 def put_json(value: Any) -> None:
-    """JSON, ASCII alone, so that no terminal and no pipe changes it."""
+    """Write JSON, ASCII alone, so that no terminal and no pipe changes it."""
     print(json.dumps(plain(value), indent=2, allow_nan=False))
+
+
+def put_page(result: Any, path: str) -> None:
+    """Write the parse view of a result as one HTML file."""
+    from ..widgets import export_html  # anywidget: 0.3 s, and an extra
+
+    export_html(result, path)
 
 
 def plain(value: Any) -> Any:
@@ -37,27 +46,46 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
+        # Not a number, or infinite: such a difference is not 0.
         return value if value - value == 0 else None
+    # pandas has marks of its own for what is missing.
     return None if str(value) in ("<NA>", "NaT") else str(value)
 
 
 def records(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a pandas frame."""
+    """The rows of a pandas frame, as JSON has them."""
     rows: list[dict[str, Any]] = plain(frame.to_dict("records"))
     return rows
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> str:
-    """Aligned columns; numbers to the right. The last column is cut to what a terminal has room for."""
+    """Aligned columns, those of numbers to the right.
+
+    width: columns of the terminal; a longer line is cut there, None cuts none.
+    """
+    # A line break in a cell would break the columns.
     cells = [[visible(_cell(value)).replace("\n", "⏎") for value in row] for row in rows]
-    right = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(head))]
-    widths = [max(len(h), *(len(row[i]) for row in cells)) if cells else len(h) for i, h in enumerate(head)]
+    columns = list(zip(*cells, strict=True)) if cells else [()] * len(head)
+    sizes = [
+        max(len(title), *map(len, column)) if column else len(title)
+        for title, column in zip(head, columns, strict=True)
+    ]
+    numeric = [bool(column) and all(map(_is_number, column)) for column in columns]
     lines = []
     for row in [list(head), *cells]:
-        parts = [text.rjust(size) if r else text.ljust(size) for text, size, r in zip(row, widths, right, strict=True)]
-        line = "  ".join(parts).rstrip()
-        lines.append(line if width is None or len(line) <= width else line[: width - 1] + "…")
+        parts = [
+            text.rjust(size) if right else text.ljust(size)
+            for text, size, right in zip(row, sizes, numeric, strict=True)
+        ]
+        lines.append(_cut("  ".join(parts).rstrip(), width))
     return "\n".join(lines)
+
+
+def _cut(line: str, width: int | None) -> str:
+    """The line, with an ellipsis at the end of what a terminal has room for."""
+    if width is None or len(line) <= width:
+        return line
+    return line[: width - 1] + "…"
 
 
 def report_width() -> int:
@@ -72,11 +100,12 @@ def terminal_width() -> int | None:
 
 def _cell(value: Any) -> str:
     if value is None:
-        return "–"
+        return _NONE
     if isinstance(value, float):
         return f"{value:.3f}"
     return str(value)
 
 
 def _is_number(text: str) -> bool:
-    return text == "–" or text.replace(",", "").replace(".", "", 1).lstrip("-+$").isdigit()
+    """The cell is a number, with thousands, a sign or a currency; a missing one counts too."""
+    return text == _NONE or text.replace(",", "").replace(".", "", 1).lstrip("-+$").isdigit()

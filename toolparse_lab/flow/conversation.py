@@ -1,15 +1,15 @@
-"""What a tool loop leaves behind: the turns it took, the tools it ran, and why it ended."""
+"""The outcome of a tool loop: the turns it took, the tools it ran, and why it ended."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from ..exchange.types import Completion, Request
 from ..middleware import Answer
 from ..protocols.results import ToolResult
-from ..runner.types import Completion, Request
 from ..types import ParseResult, ToolCall
 from ..values import write_canonical
 
@@ -29,7 +29,8 @@ STOPS: Mapping[Stop, str] = {
     "unreadable_call": "A call was tried or required, and none could be read.",
     "max_turns": "The last turn allowed still held calls; they were not run.",
     "no_runnable_tool": "A call needs a tool that cannot be run here; nothing of its turn was run.",
-    "not_run": "The results of its calls are not recorded, and reading a recording runs no function.",
+    "not_run": "The results of its calls are not recorded, and reading a recording runs no "
+    "function.",
     "tool_failed": "A tool failed, and failures end this loop.",
     "unwritable_result": "A tool's result cannot be written in the format of the model.",
     "provider_error": "The provider failed.",
@@ -42,10 +43,10 @@ OPEN: tuple[Stop, ...] = ("not_asked", "not_run")
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """One call and what came of it.
-
-    status: 'ran'; 'failed', the tool raised or gave an error; 'rejected', the arguments do not fit the tool's schema,
-    so that it was not run and the model is told why. call_id: the same whenever the conversation is replayed.
+    """One call and its outcome.
+    status: 'ran'; 'failed', the tool raised or gave an error; 'rejected', the arguments do not fit
+    the tool's schema, so that it was not run and the model is told why. call_id: the same whenever
+    the conversation is replayed.
     """
 
     call: ToolCall
@@ -56,7 +57,8 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One question as it was sent, its recorded answer, what that says, and the calls that were run.
+    """One question as it was sent, its recorded answer, what that says, and the calls that were
+    run.
 
     answer is None where the provider failed.
     """
@@ -68,7 +70,11 @@ class ConversationTurn:
 
     @property
     def result(self) -> ParseResult | None:
-        """The parse of the answer; None where there is none, or no call was allowed."""
+        """The parse of the answer; None where there is none, or no call was allowed.
+
+        The parse holds every call that was seen, those that could not be read included; `runs`
+        holds only those that were run.
+        """
         return self.answer.result if self.answer else None
 
 
@@ -76,8 +82,9 @@ class ConversationTurn:
 class Conversation:
     """A finished tool loop, or as much of it as has answers.
 
-    stop: one of `STOPS`. messages: the conversation in OpenAI shape, as the caller of a model with tool calls would
-    keep it, the given messages first. pending: the question that has no answer, where stop is 'not_asked'.
+    stop: one of `STOPS`. messages: the conversation in OpenAI shape, as the caller of a model with
+    tool calls would keep it, the given messages first. pending: the question that has no answer,
+    where stop is 'not_asked'.
     """
 
     turns: tuple[ConversationTurn, ...]
@@ -88,27 +95,52 @@ class Conversation:
     @property
     def answer(self) -> str | None:
         """The text of the final answer; None where the conversation did not end with one."""
+        # The last text beside calls that were not run is no answer.
         if self.stop != "answered" or not self.turns or self.turns[-1].answer is None:
             return None
+
         content = self.turns[-1].answer.message.get("content")
         return content if isinstance(content, str) else ""
 
     @property
     def runs(self) -> tuple[ToolRun, ...]:
-        """What was called, over all turns."""
+        """The tool runs of all turns, in order.
+
+        A turn whose calls were not run, such as the last one allowed, adds nothing.
+        """
         return tuple(run for turn in self.turns for run in turn.runs)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Status of a tool run -> how many: 'ran', 'failed', 'rejected'."""
+        """Status of a tool run -> how many: 'ran', 'failed', 'rejected'.
+
+        Each status is a key, even where no run has it.
+        """
         return {"ran": 0, "failed": 0, "rejected": 0, **Counter(run.status for run in self.runs)}
 
     def __str__(self) -> str:
-        lines = []
+        """The conversation as text, turn by turn, and why it ended."""
+        lines: list[str] = []
         for number, turn in enumerate(self.turns, 1):
-            said = turn.answer.message.get("content") if turn.answer else turn.completion.error_message
-            lines.append(f"{number}. {said if isinstance(said, str) else ''}".rstrip())
-            for r in turn.runs:
-                told = write_canonical(r.result.content)
-                lines.append(f"   {r.call.name}({r.call.arguments_json}) {r.status}: {told}")
+            lines += _lines_of(number, turn)
+
         return "\n".join([*lines, f"{self.stop}: {STOPS[self.stop]}"])
+
+
+def _lines_of(number: int, turn: ConversationTurn) -> Iterator[str]:
+    """One turn as text: the answer or the provider's error, then its tool runs.
+
+    number: the place of the turn in the conversation, from 1.
+    turn: one question with its answer; without an answer its error message stands in the text.
+
+    Each run is a line of its own behind it, indented by three spaces.
+    """
+    text = turn.completion.error_message
+    if turn.answer:
+        text = turn.answer.message.get("content")
+
+    yield f"{number}. {text if isinstance(text, str) else ''}".rstrip()
+
+    for run in turn.runs:
+        result = write_canonical(run.result.content)
+        yield f"   {run.call.name}({run.call.arguments_json}) {run.status}: {result}"

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeAlias, TypeVar
 
-from ..runner.types import Completion, Request
+from ..exchange.types import Completion, Request
 
 _T = TypeVar("_T")
 Flow: TypeAlias = Generator[Request, Completion | None, _T]
-"""Yields questions; is sent their answers, or None for one that has none; returns what came of it."""
+"""Yields questions; is sent their answers, or None for one that has none; returns what came of
+it."""
 
 
-def advance(flow: Flow[_T], completion: Completion | None = None) -> tuple[Request, None] | tuple[None, _T]:
-    """The next question and None, or None and what came of the flow. completion: None for a flow not begun."""
+def advance(
+    flow: Flow[_T], completion: Completion | None = None
+) -> tuple[Request, None] | tuple[None, _T]:
+    """The next question and None, or None and the flow's outcome.
+
+    completion: the answer to the question before; None for a flow not begun, and for a question
+    that has no answer.
+
+    Raises whatever the flow itself raises. An exhausted flow cannot be advanced again.
+    """
     try:
         return flow.send(completion), None
     except StopIteration as end:
@@ -21,24 +30,31 @@ def advance(flow: Flow[_T], completion: Completion | None = None) -> tuple[Reque
 
 
 def drive(flow: Flow[_T], ask: Callable[[Request], Completion | None]) -> _T:
-    """Runs a flow to its end. `ask` gives the answer to a question: a model's, or a recorded one
-    (`runner.recording.replay(path).answer`). What it raises is raised from here, and the flow is closed.
+    """Run a flow to its end.
+
+    ask: gives the answer to a question: a model's, or a recorded one
+    (`store.recording.replay(path).answer`). What it raises is raised from here, and the flow is
+    closed.
     """
-    request, made = advance(flow)
+    request, outcome = advance(flow)
     try:
         while request is not None:
-            request, made = advance(flow, ask(request))
+            request, outcome = advance(flow, ask(request))
     finally:
+        # A flow that is left half way still runs its own clean-up.
         flow.close()
-    return made  # type: ignore[return-value]
+
+    return outcome  # type: ignore[return-value]
 
 
 async def adrive(flow: Flow[_T], ask: Callable[[Request], Awaitable[Completion | None]]) -> _T:
-    """`drive` for an `ask` that is awaited, such as `runner.complete.complete` or `runner.recording.replay(path)`."""
-    request, made = advance(flow)
+    """`drive` for an `ask` that is awaited, such as `runner.complete.complete` or
+    `store.recording.replay(path)`."""
+    request, outcome = advance(flow)
     try:
         while request is not None:
-            request, made = advance(flow, await ask(request))
+            request, outcome = advance(flow, await ask(request))
     finally:
         flow.close()
-    return made  # type: ignore[return-value]
+
+    return outcome  # type: ignore[return-value]

@@ -1,4 +1,5 @@
-"""Tools that the provider calls itself, where a tool loop has a middleware otherwise: nothing becomes text."""
+"""Tools that the provider calls itself, where a tool loop has a middleware otherwise: nothing
+becomes text."""
 
 from __future__ import annotations
 
@@ -6,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..api import parse_text
+from ..engine.parse import parse_text
 from ..middleware import Answer, Turn
-from ..middleware.answer import CallIds, answer_of
+from ..middleware.answer import answer_of
+from ..middleware.call_ids import CallIds
 from ..middleware.choice import read_choice, read_tools
 from ..protocols.results import ToolResult
 from ..types import ParseOptions
 from ..values import write_canonical
 
-_TAKEN = ("messages", "tools", "tool_choice")
+_REPLACED = ("messages", "tools", "tool_choice")
 _RESULT = "tool-result"
 
 
@@ -23,45 +25,88 @@ class NativeTools:
     """Sends tools, calls and results in OpenAI's shape, and reads the provider's own calls."""
 
     def transform_params(self, params: Mapping[str, Any]) -> Turn:
-        """What is sent: the tools as such, the tool choice where it is not 'auto' and there are tools.
+        """Return the request to send: the tools as such, and the tool choice.
+
+        params: the keyword arguments of an OpenAI-compatible completion; `messages` must be there.
+
+        The tool choice is left out where it is 'auto', and where there are no tools. The turn is
+        active where there are tools, so that the answer's calls are read with their schemas.
 
         Raises BadToolSpec and BadToolChoice.
         """
         offered = read_tools(params.get("tools"))
         choice = read_choice(params.get("tool_choice"), offered)
-        sent = {k: v for k, v in params.items() if k not in _TAKEN}
+        request = {k: v for k, v in params.items() if k not in _REPLACED}
+        # A provider takes no tool choice without tools.
         if offered.tools:
-            sent["tools"] = [t.to_openai() for t in offered.tools]
+            request["tools"] = [t.to_openai() for t in offered.tools]
             if choice.kind == "tool":
-                sent["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
+                request["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
             elif choice.kind != "auto":
-                sent["tool_choice"] = choice.kind
-        sent["messages"] = [message for given in params["messages"] for message in _messages_of(given)]
+                request["tool_choice"] = choice.kind
+
+        messages: list[dict[str, Any]] = []
+        for message in params["messages"]:
+            messages += _messages_of(message)
+
+        request["messages"] = messages
+
         active = bool(offered.tools)
-        return Turn(sent, offered.tools, choice.kind, choice.name, active, active and choice.forced)
+        forced = active and choice.forced
+        return Turn(request, offered.tools, choice.kind, choice.name, active, forced)
 
     def wrap_generate(
-        self, turn: Turn, content: Any, *, reasoning: str | None = None, finish_reason: str | None = "stop"
+        self,
+        turn: Turn,
+        content: Any,
+        *,
+        reasoning: str | None = None,
+        finish_reason: str | None = "stop",
     ) -> Answer:
-        """What a recorded answer says. content: its text, or with tools the canonical JSON of text and calls."""
+        """Read a recorded answer.
+
+        turn: what `transform_params` returned for the question.
+        reasoning: what the provider gave as reasoning, apart from the text.
+        finish_reason: what the provider said of the answer's end, None where it said nothing.
+        content: its text, or with tools the canonical JSON of text and calls.
+        """
+        # The runner records such an answer as the JSON of text and calls, which this format reads.
         result = parse_text(content, "openai_json", turn.tools, ParseOptions(coerce="middleware"))
         return answer_of(result, finish_reason, CallIds(), reasoning=reasoning)
 
 
 def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A message with its tool results in OpenAI's shape: one message each, the output as text."""
+    """Return a message with its tool results in OpenAI's shape, where one result is one message.
+
+    message: a message in OpenAI's shape, or with the content parts of an AI SDK.
+
+    A message without tool results comes back alone, as a new dict. Other parts beside results are
+    left out: OpenAI's tool messages have no place for them.
+    """
     content = message.get("content")
-    results = [p for p in content if _is_result(p)] if isinstance(content, (list, tuple)) else []
-    if message.get("role") != "tool" or not results:
+    if message.get("role") != "tool" or not isinstance(content, (list, tuple)):
         return [dict(message)]
+
+    results = [part for part in content if _is_result(part)]
+    if not results:
+        return [dict(message)]
+
     return [_result_message(ToolResult.of(part)) for part in results]
 
 
 def _is_result(part: Any) -> bool:
+    """True for a tool's result in the shape of an AI SDK.
+
+    part: a member of a message's content, of any type.
+    """
     return isinstance(part, Mapping) and part.get("type") == _RESULT
 
 
 def _result_message(result: ToolResult) -> dict[str, Any]:
-    said = result.content
-    text = said if isinstance(said, str) else write_canonical(said)
+    """A tool's result as a message, its output as text.
+
+    result: the output of one call. A text is sent as it is, everything else as canonical JSON.
+    """
+    content = result.content
+    text = content if isinstance(content, str) else write_canonical(content)
     return {"role": "tool", "tool_call_id": result.call_id, "name": result.name, "content": text}

@@ -1,11 +1,12 @@
-"""Reading a recorded answer as the middleware would: a forced tool choice is read as one call of JSON."""
+"""Reading a recorded answer as the middleware would: a forced tool choice is read as one call of
+JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ..api import Reader
+from ..engine.parse import Reader
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
 from ..toolspec import tool_specs
@@ -15,10 +16,14 @@ from ..types import ParseOptions, ParseResult
 def read_answer(
     raw: str, protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
 ) -> ParseResult:
-    """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the forced reading. A
-    provider's own calls are calls whether they were forced or not.
+    """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
+    forced reading. A provider's own calls are calls whether they were forced or not.
 
     Raises what `parse` raises, and BadToolChoice.
+
+    >>> f = {"name": "f", "parameters": {}}
+    >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
+    True
     """
     return answer_reader(protocol, tools, options, tool_choice)(raw)
 
@@ -26,14 +31,17 @@ def read_answer(
 def answer_reader(
     protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
 ) -> Callable[[str], ParseResult]:
-    """`read_answer` for many texts: what does not depend on the text is looked at once.
-
-    Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises what `parse` raises.
+    """`read_answer` for many texts: a function of the text; the rest is looked at once.
+    Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
+    what `parse` raises.
     """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
-    if not choice.forced or protocol in ("native", "openai_json"):
+    # The provider's own calls need no reading as JSON, forced or not.
+    if not choice.forced or getattr(protocol, "id", protocol) in ("native", "openai_json"):
         return Reader(protocol, specs, allowed).parse
-    callable_ = tuple(t for t in specs if choice.name in (None, t.name))
-    return lambda raw: parse_forced(raw, protocol, specs, callable_, allowed)
+
+    # 'required' names no tool: any of them may be the one.
+    candidates = tuple(t for t in specs if choice.name in (None, t.name))
+    return lambda raw: parse_forced(raw, protocol, specs, candidates, allowed)

@@ -1,4 +1,5 @@
-"""Recorded outputs from elsewhere become a run: they are parsed, scored and debugged like any other."""
+"""Recorded outputs from elsewhere become a run: they are parsed, scored and debugged like any
+other."""
 
 from .build import Ingested, ingest
 

@@ -1,4 +1,5 @@
-"""Answers from elsewhere as a recorded run: completions in the store, and a plan made from what the rows say."""
+"""Answers from elsewhere as a recorded run: completions in the store, and a plan made from what the
+rows say."""
 
 from __future__ import annotations
 
@@ -6,38 +7,40 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from .. import __version__
-from ..arms import Arm
+from ..capture import Captured
 from ..errors import BadCase, BadOptions
-from ..evals.cases.case import Case, Cases, Skipped
-from ..evals.cases.loading import load
+from ..evals.cases.case import Case
+from ..evals.cases.collection import Cases, Skipped
+from ..evals.cases.loading import load_cases
 from ..evals.cases.row_files import RowSource
 from ..evals.cases.rows import BadRows, Errors, Others
-from ..plan import Plan
+from ..exchange.questions import Held
+from ..exchange.redaction import redact, redact_named, redact_strings
+from ..exchange.summary import Summary
+from ..exchange.types import Chunk, Completion, Model, PlanItem
+from ..experiment.arms import Arm, prompt_protocol
+from ..experiment.plan import Plan
 from ..runner.progress import Progress
-from ..runner.questions import Held
-from ..runner.redaction import redact, redact_named, redact_strings
-from ..runner.store import Store
-from ..runner.summary import Summary
-from ..runner.types import Chunk, Completion, Model, PlanItem
+from ..store.store import Store
 from ..values import write_canonical
 from .rows import Observed, RowReader, tools_digest
 from .sources import answers_of
 
-_VERSION = 1
+_VERSION = 1  # of the keys; another one makes old rows new answers
 _BATCH = 500  # answers in one transaction, and in memory
-_SHOWN = 2000  # rows from one word of progress to the next
+_PER_STEP = 2000  # rows from one word of progress to the next
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of a source: a run in the store."""
+    """The outcome of a source: a run in the store."""
 
     run_id: str
     plan: Plan
@@ -58,238 +61,597 @@ def ingest(
     split: str | None = None,
     progress: bool | None = None,
 ) -> Ingested:
-    """Records the answers of a source, without asking anybody; see `Lab.ingest`."""
-    began = time.monotonic()
-    found = answers_of(source, split=split)
-    reader = RowReader(found, tools=tools, columns=columns, others=others, model=model, protocol=protocol)
-    bad = BadRows(found, errors)
-    given = None if cases is None else load(cases)
-    building = _Building(store, given)
-    rows = 0
-    with ExitStack() as stack:
-        bar: Progress | None = None
-        for line, row in found.rows:
-            rows += 1
-            try:
-                for seen in reader.read(line, row):
-                    building.add(seen, found)
-            except BadCase as e:
-                bad.add(e)
-            if rows % _SHOWN == 0:
-                # Most logs are read before anybody wonders.
-                bar = bar or stack.enter_context(Progress(None, show=progress, unit="row"))
-                bar.advance(_SHOWN)
-        building.flush()
-    bad.end(rows)
-    if reader.names.unseen:
-        raise found.bad("no row has this column, which is mapped", column=reader.names.unseen[0])
-    if not building.items:
-        reason = bad.found[0].message if bad.found else None
-        raise found.bad("there are no answers in it", got=reason, expected="at least one row that can be read")
-    skipped = [Skipped("rows that cannot be read", bad.count, bad.found[0].message)] if bad.count else []
-    for column, n in reader.names.secrets.items():
-        skipped.append(Skipped(f"column {column}", n, "it has the name of a credential"))
-    plan = building.plan(found, [*skipped, *building.skipped()])
+    """Record the answers of a source, without asking anybody; see `Lab.ingest`.
+
+    Raises BadCase and BadOptions for rows and columns that cannot be read.
+    """
+    start = time.monotonic()
+    rows = answers_of(source, split=split)
+    reader = RowReader(
+        rows, tools=tools, columns=columns, others=others, model=model, protocol=protocol
+    )
+    building = _Building(store, None if cases is None else load_cases(cases))
+    bad = _read_rows(rows, reader, building, BadRows(rows, errors), progress)
+    plan = building.plan(rows, [*_left_out(reader, bad), *building.skipped()])
     summary = building.summary
-    summary.seconds = time.monotonic() - began
+    summary.seconds = time.monotonic() - start
     run_id = _record_run(store, plan, summary)
     return Ingested(run_id, plan, summary)
 
 
+def _read_rows(
+    rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: bool | None
+) -> BadRows:
+    """Read every row into `building` and return those that cannot be read; raises for none at all.
+
+    rows: the source, which is read once from its first row to its last.
+    reader: makes answers of each row.
+    building: takes the answers over.
+    bad: collects the rows that cannot be read, or raises for the first, as the caller chose.
+    progress: show it, None where a terminal is there.
+    """
+    count = 0
+    with ExitStack() as stack:
+        bar: Progress | None = None
+        for line, row in rows.rows:
+            count += 1
+            try:
+                for observed in reader.read(line, row):
+                    building.add(observed, rows)
+            except BadCase as e:
+                bad.add(e)
+
+            # Most logs are read before anybody wonders, so the bar comes late.
+            if count % _PER_STEP == 0:
+                bar = bar or stack.enter_context(Progress(None, show=progress, unit="row"))
+                bar.advance(_PER_STEP)
+
+        building.flush()
+
+    bad.end(count)
+    _check_rows(rows, reader, building, bad)
+    return bad
+
+
+def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: BadRows) -> None:
+    """Raise BadCase for a source without answers, or without a column that the caller mapped.
+
+    All rows have been read by now: only then can it be said that no row has a column.
+
+    rows: the source, which the errors name.
+    bad: the rows that could not be read; the first of them says most of why there is no answer.
+    """
+    if reader.names.unseen:
+        raise rows.bad("no row has this column, which is mapped", column=reader.names.unseen[0])
+
+    if not building.items:
+        reason = bad.first_message
+        raise rows.bad(
+            "there are no answers in it", got=reason, expected="at least one row that can be read"
+        )
+
+
+def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
+    """The rows and columns that were not read.
+
+    reader: has counted the columns with the name of a credential.
+    bad: the rows that could not be read.
+    """
+    if bad.count:
+        yield Skipped("rows that cannot be read", bad.count, bad.first_message or "")
+
+    for column, n in reader.names.secrets.items():
+        yield Skipped(f"column {column}", n, "it has the name of a credential")
+
+
+# How a run is built: rows come one by one and in any order, and what they say of one case or one
+# arm is put together as it comes. An answer waits until there are `_BATCH` of them, because one
+# transaction for each would take most of the time; only their keys, cases and plan items stay in
+# memory. A key is made of the answer itself, so that the same row read twice is one answer, and a
+# second ingestion of a log records nothing new.
+
+
+@dataclass
+class _KnownCases:
+    """The cases that the caller gave, found by id or by an input that only one of them has."""
+
+    by_id: dict[str, Case]
+    by_input: dict[str, str]
+
+    @classmethod
+    def of(cls, cases: Cases) -> _KnownCases:
+        """An index of some cases.
+
+        cases: those of the caller. An input that two of them have names neither.
+        """
+        by_id = {case.id: case for case in cases}
+        return cls(by_id, _unique_inputs(cases))
+
+    def find(self, case: Case) -> Case | None:
+        """The case that a row means, None where there is none or more than one.
+
+        case: made from the row; its id goes before its input.
+        """
+        id = case.id if case.id in self.by_id else self.by_input.get(case.input_text)
+        return None if id is None else self.by_id[id]
+
+
+def _unique_inputs(cases: Cases) -> dict[str, str]:
+    """Return input text -> id of its case, for the inputs that only one case has.
+
+    cases: those of the caller.
+    """
+    counts = Counter(case.input_text for case in cases)
+    unique: dict[str, str] = {}
+
+    for case in cases:
+        if counts[case.input_text] == 1:
+            unique[case.input_text] = case.id
+
+    return unique
+
+
 class _Building:
-    """A run while its rows come in."""
+    """A run while its rows come in. cases: those the rows answer; None makes cases of the rows."""
 
     def __init__(self, store: Store, cases: Cases | None) -> None:
+        """Begin a run without rows.
+
+        store: where the answers are recorded, batch by batch.
+        cases: those the rows answer; None makes cases of the rows.
+        """
         self.items: list[PlanItem] = []
         self.summary = Summary()
         self._store = store
-        self._given = cases
-        self._by_id = {c.id: c for c in cases or ()}
-        inputs = Counter(c.input_text for c in cases or ())
-        self._by_input = {c.input_text: c.id for c in cases or () if inputs[c.input_text] == 1}
+        self._known = None if cases is None else _KnownCases.of(cases)
         self._now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._cases: dict[str, Case] = {}
+        # What makes an arm -> the arm and its levels; and each name's first owner.
         self._arms: dict[tuple[str, str, str], tuple[Arm, dict[str, Any]]] = {}
         self._arm_names: dict[str, tuple[str, str, str]] = {}
         self._models: dict[str, Model] = {}
+        # Case, model and arm -> the next number of a trial; with that number -> the answer's key.
         self._trials: Counter[tuple[str, str, str]] = Counter()
-        self._taken: dict[tuple[str, str, str, int], str] = {}
+        self._keys: dict[tuple[str, str, str, int], str] = {}
         self._varying: Counter[str] = Counter()
         self._copies = 0
         self._waiting: dict[str, tuple[Observed, int]] = {}
 
-    def add(self, seen: Observed, source: RowSource) -> None:
-        """Takes a row over; raises BadCase for one that contradicts what came before."""
-        case = self._case(seen, source)
-        arm, levels = self._arm(seen)
-        cell = (case.id, seen.model, arm.name)
-        trial = self._trials[cell] if seen.trial is None else seen.trial
-        key = _key(seen, case.id, arm, trial)
-        if (*cell, trial) in self._taken:
-            if self._taken[*cell, trial] != key:
-                raise source.bad(
-                    f"trial {trial} of case {case.id!r} with this model and arm is there already, with another answer",
-                    seen.line, got=seen.captured.raw[:120],
-                    hint="leave the column trial out to have repeated answers counted, or name what differs in arm",
-                )  # fmt: skip
+    def add(self, observed: Observed, source: RowSource) -> None:
+        """Take a row over; raises BadCase for one that contradicts what came before.
+
+        observed: one answer of a row.
+        source: of the row, for errors.
+
+        A second row of the same answer is counted as a copy and adds nothing.
+        """
+        case = self._case(observed, source)
+        arm, levels = self._arm(observed)
+        cell = (case.id, observed.model, arm.name)
+        trial = self._trials[cell] if observed.trial is None else observed.trial
+        key = _key(observed, case.id, arm, trial)
+        place = (*cell, trial)
+        if place in self._keys:
+            if self._keys[place] != key:
+                raise _two_answers(observed, source, case, trial)
+
             self._copies += 1
             return
-        self._taken[*cell, trial] = key
+
+        self._keys[place] = key
         self._trials[cell] = max(self._trials[cell], trial + 1)
-        self._models.setdefault(seen.model, Model(seen.model))
-        self.items.append(PlanItem(case.id, seen.model, key, trial, levels))
-        self._waiting[key] = seen, trial
+        self._models.setdefault(observed.model, Model(observed.model))
+        self.items.append(PlanItem(case.id, observed.model, key, trial, levels))
+        self._waiting[key] = observed, trial
         if len(self._waiting) >= _BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is not in the store yet."""
-        known = self._store.done_keys(self._waiting)
+        """Write what waits and is not in the store yet.
+
+        Done at every batch, and once more after the last row.
+        """
+        stored = self._store.done_keys(self._waiting)
         new = []
-        for key, (seen, trial) in self._waiting.items():
-            if key not in known and seen.error is not None and self._store.get(key) is not None:
-                known.add(key)
-            if key not in known:
-                new.append(_completion(seen, key, trial, self._now))
-        # The environment is looked through once for all of them.
-        clean = redact_strings([[c.request, c.response] for c in new])
-        new = [replace(c, request=q, response=a or None) for c, (q, a) in zip(new, clean, strict=True)]
+
+        for key, (observed, trial) in self._waiting.items():
+            # A failure is not done, but it is there; it is not recorded a second time.
+            if key not in stored and observed.error and self._store.get(key) is not None:
+                stored.add(key)
+
+            if key not in stored:
+                new.append(_completion(observed, key, trial, self._now))
+
+        new = _without_credentials(new)
         self._store.record_many(new)
         self._waiting.clear()
-        self.summary.planned += len(known) + len(new)
-        self.summary.cached += len(known)
-        failed = Counter(str(c.error_kind) for c in new if not c.ok)
+        self._count(len(stored), new)
+
+    def _count(self, stored: int, new: list[Completion]) -> None:
+        """Add a batch to the summary.
+
+        stored: how many answers the store had already.
+        new: those that were recorded just now, failures among them.
+        """
+        failed = _failures_in(new)
+        self.summary.planned += stored + len(new)
+        self.summary.cached += stored
         self.summary.failures.update(failed)
         self.summary.failed += failed.total()
         self.summary.done += len(new) - failed.total()
 
-    def _case(self, seen: Observed, source: RowSource) -> Case:
-        case = seen.case
-        if self._given is not None:
-            case_id = case.id if case.id in self._by_id else self._by_input.get(case.input_text)
-            if case_id is None:
-                raise source.bad(
-                    "there is no such case", seen.line, "case_id", got=case.id,
-                    expected="the id of one of the cases given, or the input of just one",
-                )  # fmt: skip
-            return self._cases.setdefault(case_id, self._by_id[case_id])
-        before = self._cases.get(case.id)
-        if before is None:
-            self._cases[case.id] = case
-            return case
-        changes: dict[str, Any] = {}
-        for name in ("input", "tools", "target"):
-            old, new = getattr(before, name), getattr(case, name)
-            if old == new or (name not in seen.known and not (name == "tools" and new)):
-                continue
-            if old not in ("", (), None):
-                raise source.bad(
-                    f"case {case.id!r} has another {name} in a row before", seen.line, name, got=str(new)[:120],
-                    expected=str(old)[:120], hint="give the cases by cases=, or another case_id",
-                )  # fmt: skip
-            changes[name] = new
-        if case.metadata != before.metadata:
-            varying = {k for k, v in case.metadata.items() if before.metadata.get(k, v) != v}
-            self._varying.update(varying)
-            changes["metadata"] = {**case.metadata, **before.metadata}
-        if changes:
-            self._cases[case.id] = replace(before, **changes)
-        return self._cases[case.id]
+    def _case(self, observed: Observed, source: RowSource) -> Case:
+        """The case of a row, with what earlier rows said of it; raises BadCase.
 
-    def _arm(self, seen: Observed) -> tuple[Arm, dict[str, Any]]:
-        choice = seen.tool_choice if isinstance(seen.tool_choice, str) else write_canonical(seen.tool_choice)
-        identity = (seen.arm, seen.protocol, choice)
-        known = self._arms.get(identity)
-        if known is None:
-            name = seen.arm
-            if self._arm_names.setdefault(name, identity) != identity:
-                # One name for two ways of asking: it says the difference then.
-                name = " ".join(dict.fromkeys(w for w in (seen.arm, seen.protocol, choice) if w != "auto"))
-            levels = {"max_turns": 1, "tool_choice": seen.tool_choice}
-            arm = Arm(seen.protocol, levels, name)
-            known = arm, {"arm": name, "prompt_protocol": seen.protocol, **levels}
-            self._arms[identity] = known
-        return known
+        observed: one answer of a row. source: of the row, for errors.
+
+        The caller's cases are taken as they are; others grow by what each row adds.
+        """
+        case = observed.case
+        if self._known is not None:
+            asked_case = _find_case(self._known, observed, source)
+            return self._cases.setdefault(asked_case.id, asked_case)
+
+        before = self._cases.get(case.id)
+        if before is not None:
+            case = self._merged(before, observed, source)
+
+        self._cases[case.id] = case
+        return case
+
+    def _merged(self, before: Case, observed: Observed, source: RowSource) -> Case:
+        """A case with what another of its rows adds; raises BadCase where they contradict.
+
+        before: the case as earlier rows say it is.
+        observed: an answer of the same case. source: of the row, for errors.
+
+        Only metadata may differ from row to row.
+        """
+        case = observed.case
+        changes = _changed_members(before, observed, source)
+        if case.metadata != before.metadata:
+            # What differs between the rows of a case belongs to the rows, and is left out.
+            self._varying.update(_varying_names(before, case))
+            changes["metadata"] = {**case.metadata, **before.metadata}
+
+        return replace(before, **changes) if changes else before
+
+    def _arm(self, observed: Observed) -> tuple[Arm, dict[str, Any]]:
+        """The arm of a row and its levels; rows of one name, protocol and choice share one.
+
+        observed: one answer of a row, with the name of its arm.
+
+        The levels are shared by all items of the arm, so they are made once.
+        """
+        choice = observed.tool_choice
+        if not isinstance(choice, str):
+            choice = write_canonical(choice)
+
+        protocol = prompt_protocol(observed.protocol)
+        identity = (observed.arm, protocol, choice)
+        arm = self._arms.get(identity)
+        if arm is not None:
+            return arm
+
+        name = observed.arm
+        if self._arm_names.setdefault(name, identity) != identity:
+            # One name for two ways of asking: it says the difference then.
+            name = _told_apart(identity)
+
+        levels = {"max_turns": 1, "tool_choice": observed.tool_choice}
+        row_levels = {"arm": name, "prompt_protocol": protocol, **levels}
+        self._arms[identity] = Arm(observed.protocol, levels, name), row_levels
+        return self._arms[identity]
 
     def skipped(self) -> Iterator[Skipped]:
-        """What of the rows is in no case and no answer."""
+        """The parts of the rows that are in no case and no answer.
+
+        It is complete only after the last row.
+        """
         if self._copies:
             yield Skipped("copies", self._copies, "the same answer stands in a row before")
+
         for name, n in sorted(self._varying.items()):
             yield Skipped(f"metadata {name}", n, "it differs between the rows of one case")
 
     def plan(self, source: RowSource, skipped: list[Skipped]) -> Plan:
-        """The plan that asking for all of this would have been."""
-        kept = [{k: v for k, v in c.metadata.items() if k not in self._varying} for c in self._cases.values()]
-        clean = redact_strings([[c.input, m] for c, m in zip(self._cases.values(), kept, strict=True)])
-        cases = (replace(c, input=i, metadata=m) for c, (i, m) in zip(self._cases.values(), clean, strict=True))
-        trials = max(self._trials.values())
-        arms = tuple(arm for arm, _ in self._arms.values())
-        return Plan(Cases(cases, source.name, skipped), self._models, arms, trials, tuple(self.items), Held(()))
+        """The plan that asking for all of this would have been.
+
+        source: names the plan's cases. skipped: what was left out of them.
+
+        Nothing in it can be asked: its questions are empty, because the answers are there.
+        """
+        cases = _clean_cases(list(self._cases.values()), self._varying)
+        return Plan(
+            Cases(cases, source.name, skipped),
+            self._models,
+            tuple(arm for arm, _ in self._arms.values()),
+            max(self._trials.values()),
+            tuple(self.items),
+            Held(()),
+        )
 
 
-def _completion(seen: Observed, key: str, trial: int, now: str) -> Completion:
-    c = seen.captured
-    kind, message = seen.error or (None, None)
-    response = {"id": c.id, "model": c.model, "usage": None if c.usage is None else dict(c.usage)}
-    request: dict[str, Any] = {}
-    if seen.request is not None:
-        params = {k: v for k, v in seen.request.items() if k not in ("model", "messages", "tools")}
-        request = {
-            "model": {"name": seen.request.get("model") or seen.model}, "model_alias": seen.model,
-            "messages": seen.request.get("messages") or [], "params": redact_named(params), "trial": trial,
-        }  # fmt: skip
-        if seen.request.get("tools"):
-            request["tools"] = seen.request["tools"]
-    return Completion(
-        key=key,
-        raw=c.raw,
-        status="ok" if kind is None else "error",
-        error_kind=kind,
-        error_message=None if message is None else redact(message),
-        finish_reason=c.finish_reason,
-        chunks=tuple(Chunk(0.0, text, part) for part, text in c.chunks),
-        reasoning=c.reasoning,
-        endpoint_kind=seen.endpoint_kind,
-        fidelity=c.fidelity,
-        stream=c.stream,
-        cut=kind == "cut_stream",
-        system_fingerprint=c.system_fingerprint,
-        created=seen.created or now,
-        request=request,
-        response={k: v for k, v in response.items() if v is not None},
-        **seen.numbers,
+def _without_credentials(completions: list[Completion]) -> list[Completion]:
+    """Return the completions with credentials removed from their requests and responses.
+
+    completions: of one batch; none of them is changed.
+    """
+    # The environment is looked through for credentials once for all of them.
+    bodies = redact_strings([[c.request, c.response] for c in completions])
+    clean: list[Completion] = []
+
+    for completion, (request, response) in zip(completions, bodies, strict=True):
+        clean.append(replace(completion, request=request, response=response or None))
+
+    return clean
+
+
+def _failures_in(completions: list[Completion]) -> Counter[str]:
+    """Return class of error -> the number of completions that failed with it.
+
+    completions: of one batch, those that are ok among them.
+    """
+    return Counter(str(c.error_kind) for c in completions if not c.ok)
+
+
+def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Case:
+    """Return the caller's case that a row answers; raise BadCase where there is none.
+
+    cases: those of the caller.
+    observed: one answer of a row. source: of the row, for the error.
+    """
+    case = cases.find(observed.case)
+    if case is None:
+        raise source.bad(
+            "there is no such case",
+            observed.line,
+            "case_id",
+            got=observed.case.id,
+            expected="the id of one of the cases given, or the input of just one",
+        )
+
+    return case
+
+
+def _changed_members(before: Case, observed: Observed, source: RowSource) -> dict[str, Any]:
+    """Return name -> value of what a row adds to its case.
+
+    before: the case as earlier rows say it is.
+    observed: an answer of the same case. source: of the row, for errors.
+
+    Raises BadCase where the row says something else than a row before it.
+    """
+    changes: dict[str, Any] = {}
+    for name in ("input", "tools", "target"):
+        old, new = getattr(before, name), getattr(observed.case, name)
+        # Tools may come from the caller, for a row that has no column of them.
+        says_it = name in observed.columns or (name == "tools" and new)
+        if old == new or not says_it:
+            continue
+
+        if old not in ("", (), None):
+            raise _contradiction(observed, source, name, old, new)
+
+        changes[name] = new
+
+    return changes
+
+
+def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, new: Any) -> BadCase:
+    """Return the error of a row that says something else of its case than a row before.
+
+    observed: the answer of this row. source: of the row. Long values are cut.
+    name: the member of the case. old, new: its value before, and in this row.
+    """
+    return source.bad(
+        f"case {observed.case.id!r} has another {name} in a row before",
+        observed.line,
+        name,
+        got=str(new)[:120],
+        expected=str(old)[:120],
+        hint="give the cases by cases=, or another case_id",
     )
 
 
-def _key(seen: Observed, case_id: str, arm: Arm, trial: int) -> str:
-    """The same for the same answer to the same case, whenever and wherever it is read in again."""
-    c = seen.captured
+def _varying_names(before: Case, case: Case) -> set[str]:
+    """Return the names of metadata that two rows of one case say differently.
+
+    A name that only one of them has does not vary: rows need not repeat what is the same.
+
+    before: the case as earlier rows say it is. case: what this row says of it.
+    """
+    names: set[str] = set()
+    for name, value in case.metadata.items():
+        if before.metadata.get(name, value) != value:
+            names.add(name)
+
+    return names
+
+
+def _told_apart(identity: tuple[str, str, str]) -> str:
+    """Return a name for an arm whose own name another one has already.
+
+    identity: the arm's name, its protocol and its tool choice.
+
+    >>> _told_apart(("mine", "hermes", "auto"))
+    'mine hermes'
+    """
+    # The usual tool choice says nothing, and a name may be that of its protocol.
+    words = [word for word in identity if word != "auto"]
+    return " ".join(dict.fromkeys(words))
+
+
+def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
+    """Return the cases without credentials, and without the metadata that belongs to rows.
+
+    cases: in the order of the plan, which stays the same.
+    varying: names of metadata that differ between the rows of one case.
+    """
+    members: list[list[Any]] = []
+    for case in cases:
+        shared = {name: value for name, value in case.metadata.items() if name not in varying}
+        members.append([case.input, shared])
+
+    # The environment is looked through for credentials once for all of them.
+    clean: list[Case] = []
+    for case, (input, metadata) in zip(cases, redact_strings(members), strict=True):
+        clean.append(replace(case, input=input, metadata=metadata))
+
+    return clean
+
+
+def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) -> BadCase:
+    """The error of a row whose trial has another answer already.
+
+    observed: the second answer. source: of its row.
+    case: the one both answer. trial: the number both have.
+    """
+    return source.bad(
+        f"trial {trial} of case {case.id!r} with this model and arm is there already, "
+        "with another answer",
+        observed.line,
+        got=observed.captured.raw[:120],
+        hint="leave the column trial out to have repeated answers counted, or name "
+        "what differs in arm",
+    )
+
+
+def _completion(observed: Observed, key: str, trial: int, now: str) -> Completion:
+    """The record of an answer. now: the time of one that has none.
+
+    observed: the answer and what its row says of it.
+    key: the name of the answer in the store.
+    trial: the number of the repetition, which becomes part of the request.
+    """
+    captured = observed.captured
+    kind, message = observed.error or (None, None)
+    return Completion(
+        key=key,
+        raw=captured.raw,
+        status="ok" if kind is None else "error",
+        error_kind=kind,
+        error_message=None if message is None else redact(message),
+        finish_reason=captured.finish_reason,
+        chunks=tuple(Chunk(0.0, text, part) for part, text in captured.chunks),
+        reasoning=captured.reasoning,
+        endpoint_kind=observed.endpoint_kind,
+        fidelity=captured.fidelity,
+        stream=captured.stream,
+        cut=kind == "cut_stream",
+        system_fingerprint=captured.system_fingerprint,
+        created=observed.created or now,
+        request=_request(observed, trial),
+        response=_response_of(captured),
+        **observed.numbers,
+    )
+
+
+def _response_of(captured: Captured) -> dict[str, Any]:
+    """Return what the response says of itself: its id, model and usage, where it does.
+
+    captured: the answer; what it does not say is left out, not None.
+    """
+    members = {
+        "id": captured.id,
+        "model": captured.model,
+        "usage": None if captured.usage is None else dict(captured.usage),
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _request(observed: Observed, trial: int) -> dict[str, Any]:
+    """The request as a run of ours records it, without credentials; empty where none is known.
+
+    observed: the answer, with the request of its row where that holds one.
+    trial: the number of the repetition.
+
+    Parameters with the name of a credential are removed here, credentials inside of texts when the
+    batch is written.
+    """
+    body = observed.request
+    if body is None:
+        return {}
+
+    params = {k: v for k, v in body.items() if k not in ("model", "messages", "tools")}
+    request = {
+        "model": {"name": body.get("model") or observed.model},
+        "model_alias": observed.model,
+        "messages": body.get("messages") or [],
+        "params": redact_named(params),
+        "trial": trial,
+    }
+    if body.get("tools"):
+        request["tools"] = body["tools"]
+
+    return request
+
+
+def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
+    """A key that the same answer to the same case has whenever and wherever it is read in again.
+
+    observed: the answer. case_id: of the case it answers.
+    arm: its protocol and tool choice count, as they say how it was asked.
+    trial: equal answers of two trials are two answers.
+    """
+    captured = observed.captured
     choice = arm.levels["tool_choice"]
     subject = [
-        "ingested", _VERSION, case_id, seen.model, arm.name, arm.protocol, choice, trial, c.raw, c.reasoning,
-        seen.endpoint_kind, seen.error, c.finish_reason,
-    ]  # fmt: skip
+        "ingested",
+        _VERSION,
+        case_id,
+        observed.model,
+        arm.name,
+        arm.prompt_protocol,
+        choice,
+        trial,
+        captured.raw,
+        captured.reasoning,
+        observed.endpoint_kind,
+        observed.error,
+        captured.finish_reason,
+    ]
     return hashlib.sha256(json.dumps(subject, ensure_ascii=True).encode()).hexdigest()
 
 
 def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
-    """The run's id, which is the same for the same rows and cases; nothing is written where it is there already."""
-    digest = hashlib.sha256()
-    for item in plan.items:
-        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
-    for case in plan.cases:
-        said = write_canonical([case.id, case.input, tools_digest(case.tools), case.target, case.metadata])
-        digest.update(said.encode("utf-8", "surrogatepass"))
-    run_id = f"ingested-{digest.hexdigest()[:16]}"
+    """Write the run and return its id, which is the same for the same rows and cases.
+
+    A run that is there already is only finished again.
+
+    store: has the answers already.
+    plan: the run, with an item for each answer.
+    summary: of this reading; the id of the run is written into it.
+    """
+    run_id = f"ingested-{_digest_of(plan)[:16]}"
     summary.run_id = run_id
     try:
         store.items(run_id)
     except BadOptions:
         skipped = [asdict(s) for s in plan.cases.skipped]
-        told = {
-            **plan.to_dict(), "version": __version__, "ingested": {"source": plan.cases.source, "skipped": skipped},
-        }  # fmt: skip
-        store.begin_run(told, plan.items, run_id=run_id)
-    store.finish_run(run_id, "complete" if summary.complete else "incomplete", summary.to_dict())
+        record = {
+            **plan.to_dict(),
+            "version": __version__,
+            "ingested": {"source": plan.cases.source, "skipped": skipped},
+        }
+        store.begin_run(record, plan.items, run_id=run_id)
+
+    status = "complete" if summary.complete else "incomplete"
+    store.finish_run(run_id, status, summary.to_dict())
     return run_id
+
+
+def _digest_of(plan: Plan) -> str:
+    """Return a digest of the rows and cases of a plan, in hexadecimal.
+
+    plan: its items and cases count in their order; the name of the source does not.
+    """
+    digest = hashlib.sha256()
+    for item in plan.items:
+        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
+
+    for case in plan.cases:
+        members = [case.id, case.input, tools_digest(case.tools), case.target, case.metadata]
+        digest.update(write_canonical(members).encode("utf-8", "surrogatepass"))
+
+    return digest.hexdigest()

@@ -1,21 +1,22 @@
-"""Which column of somebody else's log is what.
+"""The meaning of the columns of somebody else's log.
 
-Names are taken as they are where they are ours, by `GUESSES` where they are common elsewhere, and as the caller says.
+A column is named by the caller, by its own name where that is one of `NAMES`, or by `GUESSES` where
+it has a name that is common elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..evals.cases.row_files import RowSource
 from ..evals.cases.rows import Others, Renaming
 from ..evals.frames.columns import columns_of
-from ..runner.redaction import is_secret_name
+from ..exchange.redaction import is_secret_name
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
-    "output": ("completion", "raw_output", "output_text", "generated_text", "generation", "model_output",
-               "answer", "text", "content"),
+    "output": ("completion", "raw_output", "output_text", "generated_text", "generation",
+               "model_output", "answer", "text", "content"),
     "response": ("raw_response", "response_body", "response_json", "result"),
     "request": ("request_body", "model_parameters"),
     "case_id": ("custom_id", "example_id", "sample_id", "question_id", "task_id", "id"),
@@ -33,15 +34,17 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
     "error_message": ("error_str",),
     "metadata_category": ("category",),
 }  # fmt: skip
-"""What a column is taken for where no column has the name itself: the first that is there."""
+"""Name -> words of other logs for it: the first that is there, where no column has the name."""
 NAMES: Mapping[str, str] = {
     "raw": "The model's text, character by character.",
     "output": "The answer as text; JSON of a response object or a message is read as one.",
     "response": "A response object, its JSON, its chunks, or the text of its event stream.",
     "tool_calls": "The provider's own calls, beside a text.",
-    "messages": "The conversation as asked; where no other column holds the answer, its last message is it.",
+    "messages": "The conversation as asked; where no other column holds the answer, its last "
+    "message is it.",
     "input": "What was asked: a text, or messages.",
-    "request": "The request as sent; its messages, tools and model count where no column says them.",
+    "request": "The request as sent; its messages, tools and model count where no column says "
+    "them.",
     "tools": "Tool definitions, or their JSON.",
     "target": "The calls that are right, as in a case.",
     "case_id": "The case that was asked.",
@@ -68,45 +71,83 @@ NAMES: Mapping[str, str] = {
     "raw_surrogates_json": "In frames of this package: what `raw` could not hold.",
     "metadata": "An object of your own; so is every column `metadata_…`.",
 }
-"""What a column may be, and what it then holds."""
+"""Name -> what a column of this name holds."""
 _REMEMBERED = 1000  # sets of columns; rows of JSONL may each have their own
-_OURS = frozenset(
-    {"trial_id", "parse_protocol", "policy", "completion_key"}
-)  # together, a trials frame of this package
-ANSWERS = "raw or output (the model's text), response (a response object or its JSON), messages, or error"
-_HOLDING = frozenset({"raw", "output", "tool_calls", "response", "messages", "error"})
+# Together they are only in a trials frame of this package.
+_OURS = frozenset({"trial_id", "parse_protocol", "policy", "completion_key"})
+ANSWERS = (
+    "raw or output (the model's text), response (a response object or its JSON), messages, or error"
+)
+# Columns that can hold an answer.
+_ANSWER_NAMES = frozenset({"raw", "output", "tool_calls", "response", "messages", "error"})
 
 
 class ColumnNames:
-    """The names of one source's columns, found once for each set of them. Raises BadCase and BadOptions."""
+    """The names of one source's columns, looked up once for each set of them.
 
-    def __init__(self, source: RowSource, columns: Mapping[str, str | None] | None, others: Others) -> None:
+    Raises BadOptions and BadCase for columns that are not there, or that cannot be told apart.
+    """
+
+    def __init__(
+        self, source: RowSource, columns: Mapping[str, str | None] | None, others: Others
+    ) -> None:
+        """Read the mapping, and check it where the source has fixed columns.
+
+        source: the rows, which have columns of their own where they are a table.
+        columns: column -> name, or None to leave it out; the caller's word goes before all others.
+        others: what becomes of columns that nobody knows: 'metadata', 'drop' or 'error'.
+        """
         self.secrets: dict[str, int] = {}
-        """columns that are left out because their names are those of credentials, with the rows that had one"""
+        """columns that are left out because their names are those of credentials, with the rows
+        that had one"""
         self._source = source
         self._renaming = Renaming(tuple(NAMES), columns or {}, others)
-        self._named: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+        self._names_of: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
         self._unseen = set(self._renaming.columns)
-        if source.columns is None:
-            return
-        if gone := [c for c in self._renaming.columns if c not in source.columns]:
-            raise source.bad("there is no such column", column=gone[0], expected=", ".join(source.columns))
+        if source.columns is not None:
+            self._check(tuple(source.columns))
+
+    def _check(self, columns: tuple[str, ...]) -> None:
+        """Hold the mapping to a table, whose columns are known before its first row.
+
+        columns: all of the table, in order.
+
+        Raises BadCase for a mapped column that is not there, and where no column holds an answer.
+        """
+        missing = [c for c in self._renaming.columns if c not in columns]
+        if missing:
+            raise self._source.bad(
+                "there is no such column", column=missing[0], expected=", ".join(columns)
+            )
+
         self._unseen.clear()
-        if not {name for _, name in self.of(tuple(source.columns))} & _HOLDING:
-            raise source.bad(
-                "no column holds the answers", got=", ".join(source.columns), expected=ANSWERS,
+        names = {name for _, name in self.of(columns)}
+        if not names & _ANSWER_NAMES:
+            raise self._source.bad(
+                "no column holds the answers",
+                got=", ".join(columns),
+                expected=ANSWERS,
                 hint='say which one it is: columns={"my column": "raw"}',
-            )  # fmt: skip
+            )
 
     @property
     def unseen(self) -> list[str]:
-        """Columns that were mapped and that no row had so far."""
+        """Columns that were mapped and that no row had so far.
+
+        In a table there are none: its columns are checked at once.
+        """
         return sorted(self._unseen)
 
     def taken(self, row: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-        """(name, value) of a row's columns that are taken over."""
+        """(name, value) of a row's columns that are taken over.
+
+        row: column -> cell, of one row.
+
+        Columns with the name of a credential are counted here, and their cells never looked at.
+        """
         if self._unseen:
             self._unseen.difference_update(row)
+
         for column, name in self.of(tuple(row)):
             if column in self.secrets:
                 self.secrets[column] += 1
@@ -114,50 +155,152 @@ class ColumnNames:
                 yield name, row[column]
 
     def of(self, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        """(column, name) of those that are taken over."""
-        known = self._named.get(columns)
-        if known is None:
-            known = tuple(self._guessed(columns))
-            if len(self._named) < _REMEMBERED:
-                self._named[columns] = known
-        return known
+        """(column, name) of those that are taken over.
 
-    def _guessed(self, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        columns: of one row, in order; the same ones were mostly looked up before.
+        """
+        names = self._names_of.get(columns)
+        if names is None:
+            names = tuple(self._look_up(columns))
+            if len(self._names_of) < _REMEMBERED:
+                self._names_of[columns] = names
+
+        return names
+
+    def _look_up(self, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """(column, name) of columns: as mapped, by their own names, by guess, as others.
+
+        columns: of one row, in order.
+
+        Raises BadCase for two columns of one name, and for unknown ones where the caller forbids
+        them.
+        """
         mapped = self._renaming.columns
-        plain = {k: str(k).strip().casefold().replace("-", "_").replace(" ", "_") for k in keys if k not in mapped}
-        names: dict[str, str | None] = {key: name for key, name in mapped.items() if key in keys}
-        taken = {name for name in names.values() if name}
-        for key, word in plain.items():
-            if word in NAMES:
-                if word in taken:
-                    raise self._source.bad(
-                        f"two columns are the {word}", column=str(key), hint=f"leave one out: columns={{{key!r}: None}}"
-                    )
-                names[key] = word
-                taken.add(word)
-        for name, words in GUESSES.items():
-            for word in words:
-                found = next((k for k, w in plain.items() if w == word and k not in names), None)
-                if name not in taken and found is not None:
-                    names[found] = name
-                    taken.add(name)
-        ours = plain.keys() >= _OURS
-        declared = {c.name for c in columns_of("trials")} if ours else set()
-        for key in keys:
-            taken_as = names.get(key)
-            if key not in names and key not in declared:
-                taken_as = key if str(key).startswith("metadata_") else self._other(str(key))
-            if taken_as:
-                yield key, taken_as
+        words = _words_of(columns, mapped)
+        names = {column: name for column, name in mapped.items() if column in columns}
+        self._name_by_word(words, names)
+        _name_by_guess(words, names)
+        derived = _derived_columns(words)
 
-    def _other(self, key: str) -> str | None:
+        for column in columns:
+            name = names.get(column)
+            if column not in names and column not in derived:
+                name = self._other(column)
+
+            if name:
+                yield column, name
+
+    def _name_by_word(self, words: Mapping[str, str], names: dict[str, str | None]) -> None:
+        """Name the columns that have a name of ours; raises BadCase for two of one name.
+
+        words: column -> its name as a plain word.
+        names: column -> name, of those that have one; the new ones are added to it.
+        """
+        used = _used_names(names)
+        for column, word in words.items():
+            if word not in NAMES:
+                continue
+            if word in used:
+                raise self._source.bad(
+                    f"two columns are the {word}",
+                    column=str(column),
+                    hint=f"leave one out: columns={{{column!r}: None}}",
+                )
+
+            names[column] = word
+            used.add(word)
+
+    def _other(self, label: str) -> str | None:
+        """The name of a column that nobody knows, None for one that is left out.
+
+        label: the column's own name; a table may have names that are no text.
+
+        Where the caller keeps others, the name is that of metadata. One of a credential is counted,
+        so that it is left out of every row.
+        """
+        column = str(label)
+        if column.startswith("metadata_"):
+            return label
+
         if self._renaming.others == "error":
             raise self._source.bad(
-                "unknown column", column=key, expected=", ".join(NAMES),
-                hint=f'say what it is: columns={{{key!r}: "metadata_{key}"}}, or None to leave it out',
-            )  # fmt: skip
+                "unknown column",
+                column=column,
+                expected=", ".join(NAMES),
+                hint=f'say what it is: columns={{{column!r}: "metadata_{column}"}}, or None to '
+                "leave it out",
+            )
         if self._renaming.others == "drop":
             return None
-        if is_secret_name(key):
-            self.secrets.setdefault(key, 0)
-        return f"metadata_{key}"
+
+        if is_secret_name(column):
+            self.secrets.setdefault(column, 0)
+
+        return f"metadata_{column}"
+
+
+def _words_of(columns: tuple[str, ...], mapped: Collection[str]) -> dict[str, str]:
+    """Return column -> its name as a plain word, for the columns that the caller did not map.
+
+    columns: of one row, in order. mapped: those with a name by the caller.
+    """
+    return {column: _word(column) for column in columns if column not in mapped}
+
+
+def _derived_columns(words: Collection[str]) -> set[str]:
+    """Return the columns that follow from the answer, where a table is a trials frame of ours.
+
+    words: the names of all columns. Of any other table nothing is derived.
+
+    Such columns are what parsing and scoring made of the answer.
+    """
+    if not _OURS.issubset(words):
+        return set()
+
+    return {column.name for column in columns_of("trials")}
+
+
+def _used_names(names: Mapping[str, str | None]) -> set[str]:
+    """Return the names that columns have already; a column without one is left out of the rows.
+
+    names: column -> name, or None for a column that the caller left out.
+    """
+    return {name for name in names.values() if name}
+
+
+def _free_words(words: Mapping[str, str], names: Mapping[str, Any]) -> dict[str, str]:
+    """Return word -> column, for the columns that have no name yet.
+
+    words: column -> its name as a plain word. names: column -> name, of those that have one.
+    """
+    # Backwards, so that of two columns with one word the first is taken.
+    columns = reversed(list(words.items()))
+    return {word: column for column, word in columns if column not in names}
+
+
+def _word(column: Any) -> str:
+    """A column's name as a plain word: `Finish-Reason` is `finish_reason`.
+
+    >>> _word(" Finish-Reason ")
+    'finish_reason'
+    """
+    return str(column).strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def _name_by_guess(words: Mapping[str, str], names: dict[str, str | None]) -> None:
+    """Name the columns whose words other logs use, where no column has the name itself.
+
+    words: column -> its name as a plain word.
+    names: column -> name, of those that have one; the new ones are added to it.
+    """
+    used = _used_names(names)
+    for name, guesses in GUESSES.items():
+        if name in used:
+            continue
+
+        # The guesses stand in order of trust.
+        free = _free_words(words, names)
+        guess = next((guess for guess in guesses if guess in free), None)
+        if guess is not None:
+            names[free[guess]] = name
+            used.add(name)

@@ -1,31 +1,41 @@
 """Rows of somebody else's log: the answer a row holds, and what it says about who gave it to what.
 
-A row is a mapping (a line of JSONL, a record of a table), a text, or a response object of any client.
+A row is a mapping (a line of JSONL, a record of a table), a text, or a response object of any
+client.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ..arms import NATIVE
 from ..capture import Captured
+from ..engine.any_protocol import AnyProtocol, any_protocol
 from ..errors import BadCase, BadToolSpec, ToolparseError, UnreadableInput
 from ..evals.cases.case import Case, is_storable
 from ..evals.cases.loading import case_of_members
 from ..evals.cases.row_files import RowSource
-from ..evals.cases.rows import Others, is_missing, json_value, listed
-from ..registry import protocol_of
-from ..runner.redaction import redact_named
-from ..runner.types import EndpointKind
+from ..evals.cases.rows import Others, is_missing, listed
+from ..exchange.redaction import redact_named
+from ..exchange.types import EndpointKind
+from ..experiment.arms import prompt_protocol
+from ..protocols.json.openai_json import OPENAI_JSON
 from ..toolspec import ToolSpec, tool_specs
 from ..values import read_strict, write_canonical
-from .answers import captured_of, error_of, is_true, json_or_text, take_last_message
+from .answers import captured_of, error_of, take_last_message
+from .cells import (
+    LARGEST,
+    Place,
+    is_true,
+    json_or_text,
+    mapping_of,
+    number_of,
+    time_of,
+    tool_choice_of,
+)
 from .names import ColumnNames
 from .sources import is_chunk, is_response
 
@@ -34,24 +44,24 @@ _NUMBERS: Mapping[str, type] = {
     "prompt_tokens": int, "completion_tokens": int, "cost": float, "latency": float, "ttft": float,
 }  # fmt: skip
 _REMEMBERED = 1000  # sets of tools
-_LARGEST = 2**31  # what a database's integers hold
-_MILLISECONDS = 10**11  # from here on a time is meant in milliseconds: in seconds it would be the year 5138
+_NO_ID = "?"  # of a case until its own is made from its input
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """One row: the answer, and what the row says about who gave it to what.
 
-    case holds only what the row itself says (`id` always); `known` are the names of its members that it says.
+    case holds only what the row itself says (`id` always); `columns` are the names of its members
+    that it says.
     """
 
     line: int | None
     captured: Captured
     endpoint_kind: EndpointKind
     case: Case
-    known: frozenset[str]
+    columns: frozenset[str]
     model: str
-    protocol: str
+    protocol: AnyProtocol | None
     arm: str
     tool_choice: Any
     trial: int | None
@@ -62,7 +72,10 @@ class Observed:
 
 
 class RowReader:
-    """Reads the rows of one source. Every error is a BadCase that names the place."""
+    """Reads the rows of one source. Every error is a BadCase that names the place.
+
+    tools, model, protocol: those of rows that name none. columns, others: as for `Lab.ingest`.
+    """
 
     def __init__(
         self,
@@ -74,199 +87,284 @@ class RowReader:
         model: str | None = None,
         protocol: Any = "auto",
     ) -> None:
+        """Read what holds for all rows; raise for tools, columns or a protocol that cannot be read.
+
+        source: the rows, for the names of its columns and for errors.
+        tools, model, protocol: those of rows that name none.
+        columns, others: as for `Lab.ingest`.
+        """
         self.source = source
         self.names = ColumnNames(source, columns, others)
         self.tools = tool_specs(tools)
         self.model = model
-        self.protocol = _asked_for(protocol)
-        self._read_tools: dict[str, Any] = {}
-        self._protocols: dict[str, str] = {}
+        self.protocol = _resolved(protocol)
+        # A log says the same few tools and protocols in every row, so each is read once.
+        self._tools_by_text: dict[str, Any] = {}
+        self._protocols: dict[str, AnyProtocol | None] = {}
 
     def read(self, line: int | None, row: Any) -> Iterator[Observed]:
-        """The answers of a row: one, or as many as its response has choices."""
+        """The answers of a row: one, or as many as its response has choices.
+
+        line: the number of the row in its source, None where rows have none.
+        row: a mapping, a text, a response object, or the error of a row that could not be read.
+        """
         if isinstance(row, BadCase):
             raise row
+
+        place = Place(self.source, line)
         if isinstance(row, Mapping) and not is_response(row):
-            if row.get("format") == "toolparse-recording":
-                raise UnreadableInput(
-                    "this is a recording of this package", got=self.source.name,
-                    hint="toolparse_lab.runner.recording.import_recording adds it to a store",
-                )  # fmt: skip
-            yield from self._observed(line, self._members(row))
+            _refuse_recording(row, self.source)
+            yield from self._answers(place, self._cells(row))
             return
+
         if is_chunk(row):
-            raise self._bad(line, "a piece of a stream is no answer", got=row, hint="give the list of its pieces")
-        yield from self._observed(line, {"response": row} if not isinstance(row, str) else {"raw": row})
+            raise place.bad(
+                "a piece of a stream is no answer", got=row, hint="give the list of its pieces"
+            )
 
-    def _bad(self, line: int | None, message: str, column: str | None = None, **more: Any) -> BadCase:
-        return self.source.bad(message, line, column, **more)
+        yield from self._answers(place, {"raw" if isinstance(row, str) else "response": row})
 
-    def _members(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+    def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The cells of a row by the names of their columns, those that are missing left out.
+
+        row: column -> cell. A cell is missing where it is None, or a mark of its library for that.
+        """
+        cells: dict[str, Any] = {}
         for name, value in self.names.taken(row):
             if not is_missing(value):
-                out[name] = value
-            elif name in ("raw", "output") and value is None and self.source.table and self.source.unit == "line":
-                out[name] = ""  # an empty cell of CSV is how an empty answer is written there
-        return out
+                cells[name] = value
+            elif name in ("raw", "output") and value is None and self._is_csv():
+                cells[name] = ""  # an empty cell of CSV is how an empty answer is written there
+
+        return cells
+
+    def _is_csv(self) -> bool:
+        """True for the only tables that are counted by lines.
+
+        Files of CSV are tables, and have an empty cell where other tables have an empty text.
+        """
+        return self.source.table and self.source.unit == "line"
 
     # answers
 
-    def _observed(self, line: int | None, said: dict[str, Any]) -> Iterator[Observed]:
-        request = self._mapping(line, said, "request")
-        error = error_of(self.source, line, said)
-        take_last_message(said)
-        first = captured_of(self.source, line, said, error, 0)
-        if first.choices > 1:
-            said.pop("trial", None)  # they are answers of one request, and counted
-        yield self._observe(line, said, request, error, first)
-        for choice in range(1, first.choices):
-            yield self._observe(line, said, request, error, captured_of(self.source, line, said, error, choice))
+    def _answers(self, place: Place, cells: dict[str, Any]) -> Iterator[Observed]:
+        """An answer for each choice of the row's response.
 
-    def _observe(
+        place: the row, for errors.
+        cells: the row by the names of its columns; it is changed.
+
+        The choices of one response share its request and its error.
+        """
+        request = mapping_of(place, cells.get("request"), "request")
+        error = error_of(place, cells)
+        take_last_message(cells)
+
+        first = captured_of(place, cells, error, 0)
+        if first.choices > 1:
+            cells.pop("trial", None)  # they are answers of one request, and counted
+
+        yield self._observed(place, cells, request, error, first)
+
+        for choice in range(1, first.choices):
+            further = captured_of(place, cells, error, choice)
+            yield self._observed(place, cells, request, error, further)
+
+    def _observed(
         self,
-        line: int | None,
-        said: dict[str, Any],
+        place: Place,
+        cells: dict[str, Any],
         request: Mapping[str, Any] | None,
         error: tuple[str, str] | None,
         captured: Captured,
     ) -> Observed:
-        if error is None and captured.error is not None:
-            error = ("cut_stream" if captured.stream and captured.content else "other", captured.error)
-        if error is None and (captured.cut or is_true(said.get("cut"))):
-            error = ("cut_stream", "the stream ended without a finish part")
-        for name, other in (("messages", "input"), ("tools", "tools")):
-            asked = (request or {}).get(name)
-            if isinstance(asked, list) and asked and not said.keys() & {name, other}:
-                said[name] = asked
-        case, known = self._case(line, said, captured)
-        if case.tools and captured.completion is False and "tools" in (request or {}):
-            captured = captured.as_native()
-        protocol = self._protocol(line, said.get("prompt_protocol"), captured)
-        kind: EndpointKind = "native_tools" if protocol == NATIVE else captured.endpoint_kind
-        model = said.get("model") or captured.model or (request or {}).get("model") or self.model or "unknown"
-        if not isinstance(model, str) or not model.strip() or not is_storable(model):
-            raise self._bad(line, "a model is a name", "model", got=ascii(model))
-        return Observed(
-            line, captured, kind, case, known, model, protocol, str(said.get("arm") or protocol), self._choice(said),
-            self._trial(line, said.get("trial")), error, self._numbers(line, said, captured),
-            self._created(line, said.get("created")), request,
-        )  # fmt: skip
+        """One answer with all that the row says about it.
 
-    def _case(self, line: int | None, said: dict[str, Any], captured: Captured) -> tuple[Case, frozenset[str]]:
-        members = {k: v for k, v in said.items() if k in _CASE or k.startswith("metadata_")}
-        known = frozenset("input" if k == "messages" else k for k in members if k in _CASE)
-        given = said.get("case_id")
-        if given is not None and not isinstance(given, (str, int)):
-            given = json_value(given, self.source, line, "case_id")
-            given = str(int(given)) if isinstance(given, float) and given.is_integer() else given
-        if "tools" in members:
-            members["tools"] = self._tools(line, members["tools"])
-        elif self.tools:
-            members["tools"] = self.tools
-        if isinstance(members.get("input"), str) and members["input"].lstrip()[:1] == "[":
-            members["input"] = _messages_or_text(members["input"])
-        if "input" in members and "messages" in members:
-            del members["messages"]
-        if not self.source.from_json:
-            members = {k: json_value(v, self.source, line, k) if not _is_read(v) else v for k, v in members.items()}
+        place: the row, for errors.
+        cells: the row by the names of its columns; messages and tools of the request are added to
+        it.
+        request: as it was sent, None where the row does not hold it.
+        error: the failure that the row tells of, None where it tells of none.
+        captured: the answer itself.
+        """
+        body = request or {}
+        _complete_case(cells, body)
+        case, columns = self._case(place, cells, captured)
+        if _offers_native_tools(case, captured, body):
+            captured = captured.as_native()
+
+        protocol = self._protocol(place, cells.get("prompt_protocol"), captured)
+        kind: EndpointKind = "native_tools" if protocol is None else captured.endpoint_kind
+        return Observed(
+            line=place.line,
+            captured=captured,
+            endpoint_kind=kind,
+            case=case,
+            columns=columns,
+            model=self._model(place, cells, captured, body),
+            protocol=protocol,
+            arm=str(cells.get("arm") or prompt_protocol(protocol)),
+            tool_choice=tool_choice_of(cells.get("tool_choice")),
+            trial=_trial(place, cells.get("trial")),
+            error=error or _error_of_stream(cells, captured),
+            numbers=_numbers(place, cells, captured),
+            created=time_of(place, cells.get("created")),
+            request=request,
+        )
+
+    def _model(
+        self, place: Place, cells: Mapping[str, Any], captured: Captured, body: Mapping[str, Any]
+    ) -> str:
+        """The model of an answer: of the row, the response, the request, or the whole source.
+
+        place: the row, for the error.
+        body: the request as it was sent, empty where the row does not hold it.
+
+        Without any of them it is 'unknown'. Raises BadCase for what is no name.
+        """
+        candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
+        model = next((name for name in candidates if name), "unknown")
+        if not _is_model_name(model):
+            raise place.bad("a model is a name", "model", got=ascii(model))
+
+        return model
+
+    # the case
+
+    def _case(
+        self, place: Place, cells: dict[str, Any], captured: Captured
+    ) -> tuple[Case, frozenset[str]]:
+        """The case of a row, and the names of its members that the row itself says.
+
+        place: the row, for errors.
+        cells: the row by the names of its columns.
+        captured: the answer, whose id may become that of the case.
+
+        A question that is not in the row is the empty text.
+        """
+        members = _members_of(cells)
+        columns = _columns_of(members)
+        members = self._plain_members(place, members)
         if isinstance(members.get("metadata"), Mapping):
             members["metadata"] = redact_named(members["metadata"])
+
         members.setdefault("messages" if "messages" in members else "input", "")
-        case = case_of_members({"id": given if given is not None else "?", **members}, _Same(), self.source, line)
-        if given is None:
-            case = replace(case, id=_derived_id(case, known, captured, line))
-        return case, known
 
-    def _tools(self, line: int | None, x: Any) -> Any:
-        """Tools as ToolSpecs; a log says the same ones in every row, so that they are read once."""
-        seen = x if isinstance(x, str) else repr(x)
-        known = self._read_tools.get(seen)
-        if known is None:
-            try:
-                found = json_value(x, self.source, line, "tools") if self.source.table else x
-                known = tool_specs(listed(read_strict(found) if isinstance(found, str) else found))
-            except (ValueError, RecursionError) as e:
-                raise self._bad(line, "the tools cannot be read: not JSON", "tools", got=f"{seen[:80]} ({e})") from None
-            except BadToolSpec as e:
-                raise self._bad(
-                    line, f"the tools cannot be read: {e.message}", "tools", got=e.got, expected=e.expected, hint=e.hint
-                ) from None
-            if len(self._read_tools) < _REMEMBERED:
-                self._read_tools[seen] = known
-        return known
+        id = _case_id(place, cells.get("case_id"))
+        case = case_of_members(
+            {"id": _NO_ID if id is None else id, **members}, _Same(), self.source, place.line
+        )
+        if id is None:
+            case = replace(case, id=_derived_id(case, columns, captured, place.line))
 
-    def _protocol(self, line: int | None, named: Any, captured: Captured) -> str:
+        return case, columns
+
+    def _plain_members(self, place: Place, members: dict[str, Any]) -> dict[str, Any]:
+        """The members of a case as plain JSON, the tools read.
+
+        place: the row, for errors.
+        members: of the case; tools that were given for the whole source are added where the row has
+        none.
+        """
+        if "tools" in members:
+            members["tools"] = self._tools(place, members["tools"])
+        elif self.tools:
+            members["tools"] = self.tools
+
+        _settle_input(members)
+        if self.source.from_json:
+            return members
+        return {k: v if _is_final(v) else place.json(v, k) for k, v in members.items()}
+
+    def _tools(self, place: Place, x: Any) -> Any:
+        """Tools as ToolSpecs; equal cells are read once.
+
+        place: the row, for errors. x: the cell: definitions, or their JSON text.
+        """
+        text = x if isinstance(x, str) else repr(x)
+        tools = self._tools_by_text.get(text)
+        if tools is None:
+            tools = _read_tools(place, x, text)
+            if len(self._tools_by_text) < _REMEMBERED:
+                self._tools_by_text[text] = tools
+
+        return tools
+
+    def _protocol(self, place: Place, name: Any, captured: Captured) -> AnyProtocol | None:
+        """The prompt protocol of an answer, None for native, as the provider's own calls are.
+
+        place: the row, for the error.
+        name: the cell of the column `prompt_protocol`, None where the row has none.
+        captured: the answer, which may hold calls of the provider's own.
+
+        Raises BadCase for the name of no protocol.
+        """
         if captured.native:
-            return NATIVE
-        if named is None:
-            return self.protocol
-        if named not in self._protocols:
-            try:
-                self._protocols[named] = _asked_for(str(named))
-            except ToolparseError as e:
-                raise self._bad(line, e.message, "prompt_protocol", got=named, expected=e.expected, hint=e.hint) from e
-        return self._protocols[named]
-
-    def _choice(self, said: Mapping[str, Any]) -> Any:
-        choice = said.get("tool_choice")
-        if isinstance(choice, str) and choice[:1] == "{":
-            choice = json_or_text(choice)
-        if isinstance(choice, Mapping):
-            function = choice.get("function")
-            name = function.get("name") if isinstance(function, Mapping) else choice.get("name")
-            return {"name": name} if isinstance(name, str) else "auto"
-        return choice if choice in ("required", "none") else "auto"
-
-    def _trial(self, line: int | None, x: Any) -> int | None:
-        if x is None:
             return None
-        number = self._number(line, x, int, "trial")
-        if number < 0:
-            raise self._bad(line, "a trial is a number from 0", "trial", got=x)
-        return int(number)
+        if name is None:
+            return self.protocol
 
-    def _numbers(self, line: int | None, said: Mapping[str, Any], captured: Captured) -> dict[str, Any]:
-        usage = captured.usage or {}
-        found = {
-            "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
-            "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
-        }
-        out = {k: v for k, v in found.items() if type(v) is int and abs(v) < _LARGEST}
-        for name, kind in _NUMBERS.items():
-            if name in said:
-                out[name] = self._number(line, said[name], kind, name)
-        return out
+        if name not in self._protocols:
+            try:
+                self._protocols[name] = _resolved(str(name))
+            except ToolparseError as e:
+                raise place.bad(
+                    e.message, "prompt_protocol", got=name, expected=e.expected, hint=e.hint
+                ) from e
 
-    def _number(self, line: int | None, x: Any, kind: type, column: str) -> Any:
-        try:
-            value = float(x)
-            whole = value.is_integer() and abs(value) < _LARGEST
-            if not math.isfinite(value) or isinstance(x, bool) or (kind is int and not whole):
-                raise ValueError
-        except (TypeError, ValueError, OverflowError):
-            raise self._bad(line, f"this is no {'whole ' if kind is int else ''}number", column, got=x) from None
-        return kind(value)
+        return self._protocols[name]
 
-    def _created(self, line: int | None, x: Any) -> str:
-        if x is None:
-            return ""
-        if isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < _MILLISECONDS * 1000:
-            seconds = x / 1000 if x >= _MILLISECONDS else x
-            return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-        return str(json_value(x, self.source, line, "created"))[:40]
 
-    def _mapping(self, line: int | None, said: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-        x = said.get(name)
-        if isinstance(x, str):
-            x = json_or_text(x)
-        if x is None or isinstance(x, str):
-            return None  # somebody's own text about the request
-        x = json_value(x, self.source, line, name)
-        if not isinstance(x, Mapping):
-            raise self._bad(line, f"the {name} is no object", name, got=x)
-        body = x.get("body")
-        return body if isinstance(body, Mapping) else x
+def _refuse_recording(row: Mapping[Any, Any], source: RowSource) -> None:
+    """Raise UnreadableInput for the first line of a recording, which has a reader of its own.
+
+    row: any mapping; only the first line of a recording has this format.
+    source: of the row, for the error.
+    """
+    if row.get("format") == "toolparse-recording":
+        raise UnreadableInput(
+            "this is a recording of this package",
+            got=source.name,
+            hint="toolparse_lab.store.recording.import_recording adds it to a store",
+        )
+
+
+def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]) -> bool:
+    """True for a chat request that offered tools, to which the provider may answer by calls.
+
+    case: with the tools of the row. captured: the answer, which knows its endpoint.
+    body: the request as it was sent, empty where the row does not hold it.
+    """
+    if not case.tools or "tools" not in body:
+        return False
+    return captured.completion is False
+
+
+def _is_model_name(model: Any) -> bool:
+    """True for a text that can be stored and is more than white space.
+
+    model: whatever the row, the response or the caller calls the model.
+    """
+    if not isinstance(model, str) or not model.strip():
+        return False
+    return is_storable(model)
+
+
+def _members_of(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells that are members of a case, its metadata included.
+
+    cells: the row by the names of its columns, of which many say something of the answer only.
+    """
+    return {k: v for k, v in cells.items() if k in _CASE or k.startswith("metadata_")}
+
+
+def _columns_of(members: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the members that a row itself says, metadata aside.
+
+    >>> sorted(_columns_of({"messages": [], "tools": [], "metadata_a": 1}))
+    ['input', 'tools']
+    """
+    # Messages are an input in another column.
+    return frozenset("input" if name == "messages" else name for name in members if name in _CASE)
 
 
 class _Same(Mapping[str, str]):
@@ -282,20 +380,154 @@ class _Same(Mapping[str, str]):
         return 0
 
 
-def _asked_for(protocol: Any) -> str:
-    """The prompt protocol of an arm: an id, auto, or native; raises UnknownProtocol."""
-    if protocol == "auto":
-        return "auto"
-    found = protocol_of(protocol).id
-    return NATIVE if found == protocol_of(NATIVE).id else found
+def _complete_case(cells: dict[str, Any], body: Mapping[str, Any]) -> None:
+    """Take messages and tools from the request where the row has no column of its own for them.
+
+    cells: the row by the names of its columns, which is added to.
+    body: the request as it was sent, empty where the row does not hold it.
+    """
+    for name, other in (("messages", "input"), ("tools", "tools")):
+        value = body.get(name)
+        if isinstance(value, list) and value and not cells.keys() & {name, other}:
+            cells[name] = value
 
 
-def _is_read(x: Any) -> bool:
+def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str, str] | None:
+    """The failure that the answer itself shows, where the row tells of none.
+
+    cells: the row, whose column `cut` may say that the stream was cut.
+    captured: the answer. A stream with text was cut; one without never began.
+    """
+    if captured.error is not None:
+        has_text = captured.stream and captured.content
+        return ("cut_stream" if has_text else "other"), captured.error
+    if captured.cut or is_true(cells.get("cut")):
+        return "cut_stream", "the stream ended without a finish part"
+    return None
+
+
+def _settle_input(members: dict[str, Any]) -> None:
+    """Read an input that is the JSON of messages, and drop messages where there is an input.
+
+    members: of the case, which is changed.
+    """
+    text = members.get("input")
+    if isinstance(text, str) and text.lstrip()[:1] == "[":
+        members["input"] = _messages_or_text(text)
+
+    if "input" in members and "messages" in members:
+        del members["messages"]
+
+
+def _case_id(place: Place, id: Any) -> Any:
+    """The id of a row's case as text or integer; a frame makes floats of integers beside gaps.
+
+    place: the row, for errors.
+    id: the cell, None where there is none.
+    """
+    if id is None or isinstance(id, (str, int)):
+        return id
+
+    id = place.json(id, "case_id")
+    return str(int(id)) if isinstance(id, float) and id.is_integer() else id
+
+
+def _read_tools(place: Place, x: Any, text: str) -> tuple[ToolSpec, ...]:
+    """The tools of a cell; raises BadCase. text: the cell for an error.
+
+    place: the row, for errors.
+    x: the cell: definitions, one alone, or their JSON text.
+    """
+    try:
+        value = place.json(x, "tools") if place.source.table else x
+        return tool_specs(listed(read_strict(value) if isinstance(value, str) else value))
+    except (ValueError, RecursionError) as e:
+        raise place.bad(
+            "the tools cannot be read: not JSON", "tools", got=f"{text[:80]} ({e})"
+        ) from None
+    except BadToolSpec as e:
+        raise place.bad(
+            f"the tools cannot be read: {e.message}",
+            "tools",
+            got=e.got,
+            expected=e.expected,
+            hint=e.hint,
+        ) from None
+
+
+def _trial(place: Place, x: Any) -> int | None:
+    """The number of a repetition, None where it is to be counted; raises BadCase.
+
+    place: the row, for the error. x: the cell, a number or its text.
+    """
+    if x is None:
+        return None
+
+    number = number_of(place, x, int, "trial")
+    if number < 0:
+        raise place.bad("a trial is a number from 0", "trial", got=x)
+
+    return int(number)
+
+
+def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict[str, Any]:
+    """Tokens, cost and times; columns go before the response's own count.
+
+    place: the row, for errors.
+    cells: the row by the names of its columns. captured: the answer, with its usage.
+
+    Raises BadCase for a cell that is no number of its kind.
+    """
+    numbers = _token_counts(captured.usage or {})
+    for name, kind in _NUMBERS.items():
+        if name in cells:
+            numbers[name] = number_of(place, cells[name], kind, name)
+
+    return numbers
+
+
+def _token_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens that a response counted itself, in the words of either OpenAI interface.
+
+    What is no integer, or larger than a store can hold, is left out.
+
+    usage: of a response, empty where it has none.
+
+    >>> _token_counts({"input_tokens": 3, "output_tokens": "many"})
+    {'prompt_tokens': 3}
+    """
+    counts = {
+        "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
+        "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+    }
+    return {k: v for k, v in counts.items() if type(v) is int and abs(v) < LARGEST}
+
+
+def _resolved(x: Any) -> AnyProtocol | None:
+    """The prompt protocol of an arm, None for native; raises UnknownProtocol.
+
+    x: an id, a Protocol, or an object of somebody else's; the provider's own calls are 'native'.
+    """
+    protocol = any_protocol(x)
+    return None if protocol is OPENAI_JSON else protocol
+
+
+def _is_final(x: Any) -> bool:
+    """True for a text and for tools that are read already, which need no conversion to JSON.
+
+    x: a member of a case, of any type.
+    """
     return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(v, ToolSpec) for v in x))
 
 
-def _derived_id(case: Case, known: frozenset[str], captured: Captured, line: int | None) -> str:
-    if "input" in known:
+def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: int | None) -> str:
+    """An id for a case without one: of its question, so that its repetitions are one case.
+
+    case: with its tools and its input.
+    columns: the members that the row itself says.
+    captured, line: give the id where the row holds no question.
+    """
+    if "input" in columns:
         text = f"{tools_digest(case.tools)} {case.input_text}"
         return f"input-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
     return captured.id or f"row-{line}"
@@ -303,12 +535,25 @@ def _derived_id(case: Case, known: frozenset[str], captured: Captured, line: int
 
 @lru_cache(maxsize=1024)
 def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
-    """What tells one set of tools from another."""
+    """A digest that tells one set of tools from another.
+
+    tools: in order, which counts. Equal tools give equal digests in every process.
+    """
     text = write_canonical([[t.name, t.description, t.schema_json] for t in tools])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _messages_or_text(text: str) -> Any:
-    found = json_or_text(text)
-    ok = isinstance(found, list) and found and all(isinstance(m, Mapping) and "role" in m for m in found)
-    return found if ok else text
+    """The messages that a text is the JSON of; the text itself where it is none.
+
+    text: an input that begins like a list.
+    """
+    value = json_or_text(text)
+    if not isinstance(value, list) or not value:
+        return text
+    return value if all(map(_is_message, value)) else text
+
+
+def _is_message(x: Any) -> bool:
+    """True for a mapping with a role, which every message of a conversation has."""
+    return isinstance(x, Mapping) and "role" in x

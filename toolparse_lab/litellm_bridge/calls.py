@@ -1,4 +1,5 @@
-"""`completion` and `acompletion` with litellm's arguments and answers, and tool calls from any model."""
+"""`completion` and `acompletion` with litellm's arguments and answers, and tool calls from any
+model."""
 
 from __future__ import annotations
 
@@ -25,16 +26,18 @@ def completion(
     tool_choice_by: ChoiceBy | None = None,
     **arguments: Any,
 ) -> Any:
-    """`litellm.completion` for a model that has no tool calling: the tools are described in the prompt and the calls
-    are read from the text.
+    """`litellm.completion` for a model that has no tool calling: the tools are described in the
+    prompt and the calls are read from the text.
 
-    `protocol` ("hermes" unless said otherwise) is an id or protocol object; `tool_choice_by="prompt"` asks for a
-    forced call in the system prompt, for providers that reject response_format; `middleware` replaces both.
-    Everything else goes to litellm. Gives litellm's ModelResponse, or with `stream=True` its stream: an iterator of
-    ModelResponseStream. Without `tools` the answer is litellm's own.
+    `protocol` ("hermes" unless said otherwise) is an id or protocol object;
+    `tool_choice_by="prompt"` asks for a forced call in the system prompt, for providers that reject
+    response_format; `middleware` replaces both. Everything else goes to litellm. Gives litellm's
+    ModelResponse, or with `stream=True` its stream: an iterator of ModelResponseStream. Without
+    `tools` the answer is litellm's own.
 
-    Raises what litellm raises; ResponseFormatRejected (also a litellm.BadRequestError) where the provider refuses the
-    response_format of a forced tool choice; BadToolSpec, BadOptions, UnknownProtocol for what cannot be sent.
+    Raises what litellm raises; ResponseFormatRejected (also a litellm.BadRequestError) where the
+    provider refuses the response_format of a forced tool choice; BadToolSpec, BadOptions,
+    UnknownProtocol for what cannot be sent.
     """
     by = _middleware(protocol, middleware, tool_choice_by)
     return completion_with(by, model=model, messages=messages, **arguments)
@@ -49,8 +52,9 @@ async def acompletion(
     tool_choice_by: ChoiceBy | None = None,
     **arguments: Any,
 ) -> Any:
-    """`litellm.acompletion` for a model that has no tool calling; see `completion`. With `stream=True` it gives an
-    async iterator; a task that is cancelled while it waits for a chunk closes the provider's connection."""
+    """`litellm.acompletion` for a model that has no tool calling; see `completion`. With
+    `stream=True` it gives an async iterator; a task that is cancelled while it waits for a chunk
+    closes the provider's connection."""
     by = _middleware(protocol, middleware, tool_choice_by)
     return await acompletion_with(by, model=model, messages=messages, **arguments)
 
@@ -62,11 +66,11 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     try:
         response = litellm.completion(**turn.params)
     except Exception as e:
-        refused = refusal(e, turn)
-        if refused is None:
+        rejection = refusal(e, turn)
+        if rejection is None:
             raise
-        raise refused from e
-    return _read(litellm, response, middleware, turn)
+        raise rejection from e
+    return _answer(litellm, response, middleware, turn)
 
 
 async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
@@ -76,18 +80,23 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:
-        refused = refusal(e, turn)
-        if refused is None:
+        rejection = refusal(e, turn)
+        if rejection is None:
             raise
-        raise refused from e
-    return _read(litellm, response, middleware, turn)
+        raise rejection from e
+    return _answer(litellm, response, middleware, turn)
 
 
 def _turn(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
-    return middleware.transform_params({**arguments, "messages": list(arguments.get("messages") or ())})
+    """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, BadOptions."""
+    return middleware.transform_params(
+        {**arguments, "messages": list(arguments.get("messages") or ())}
+    )
 
 
-def _read(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def _answer(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+    """litellm's answer, whole or a stream, with the calls of its text."""
+    # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
     if not turn.active:
         return response
     if isinstance(response, litellm.ModelResponse):
@@ -100,22 +109,28 @@ def _read(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Tur
 def _middleware(
     protocol: Any, middleware: ToolCallMiddleware | None, tool_choice_by: ChoiceBy | None
 ) -> ToolCallMiddleware:
-    if middleware is None:
-        by: ChoiceBy = tool_choice_by or "response_format"
-        protocol = "hermes" if protocol is None else protocol
-        return middleware_for(protocol, by) if isinstance(protocol, str) else _made(protocol, by)
-    if protocol is not None or tool_choice_by is not None:
-        raise BadOptions(
-            "a middleware has its protocol and its tool_choice_by already",
-            got={"protocol": protocol, "tool_choice_by": tool_choice_by},
-            hint="pass them to create_tool_middleware instead",
-        )
-    return middleware
+    """The middleware that was passed, or one of the protocol. Raises BadOptions for both."""
+    if middleware is not None:
+        if protocol is not None or tool_choice_by is not None:
+            raise BadOptions(
+                "a middleware has its protocol and its tool_choice_by already",
+                got={"protocol": protocol, "tool_choice_by": tool_choice_by},
+                hint="pass them to create_tool_middleware instead",
+            )
+        return middleware
+
+    by: ChoiceBy = tool_choice_by or "response_format"
+    if protocol is None:
+        protocol = "hermes"
+    # A protocol object may not be hashable, and may change: only ids are remembered.
+    if isinstance(protocol, str):
+        return middleware_for(protocol, by)
+    return _new_middleware(protocol, by)
 
 
-def _made(protocol: Any, tool_choice_by: ChoiceBy) -> ToolCallMiddleware:
+def _new_middleware(protocol: Any, tool_choice_by: ChoiceBy) -> ToolCallMiddleware:
     return create_tool_middleware(protocol, tool_choice_by=tool_choice_by)
 
 
-middleware_for = functools.lru_cache(maxsize=64)(_made)
+middleware_for = functools.lru_cache(maxsize=64)(_new_middleware)
 """The middleware of a protocol id and a `tool_choice_by`, made once. Raises UnknownProtocol."""

@@ -1,4 +1,5 @@
-"""The chunks of a stream with the calls that their texts hold as tool-call deltas. No input or output happens here."""
+"""The chunks of a stream with the calls that their texts hold as tool-call deltas. No input or
+output happens here."""
 
 from __future__ import annotations
 
@@ -7,27 +8,48 @@ from typing import Any
 
 from ..middleware import AnswerStream, ToolCallMiddleware, Turn
 
-_OTHER = ("function_call", "audio", "images", "annotations", "reasoning_content", "thinking_blocks", "reasoning_items")
+# How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
+# text back while it may become a call. Most chunks are plain text with nothing held back, and go on
+# as they are: one look-up, one feed and two comparisons. Any other chunk becomes up to three kinds:
+# one of what is not text, one for each delta that the parser gives, and at the end the finish
+# reasons. A client must see them in that order, and every call under an index of its own, although
+# the provider may number its own calls from 0 too. Invariant: the texts and calls that were passed
+# on, and what the parsers hold back, are all that was received.
+
+# Members of a delta, beside text and calls, that must not be lost with the text.
+_OTHER = (
+    "function_call",
+    "audio",
+    "images",
+    "annotations",
+    "reasoning_content",
+    "thinking_blocks",
+    "reasoning_items",
+)
 
 
 class _Choice:
-    """What one choice of a stream has said so far."""
+    """The state of one choice of a stream."""
 
-    __slots__ = ("finish", "indices", "role", "sent", "stream")
+    __slots__ = ("calls", "finish", "index", "indices", "role", "stream")
 
-    def __init__(self, stream: AnswerStream) -> None:
+    def __init__(self, index: int, stream: AnswerStream) -> None:
+        self.index = index
         self.stream = stream
         self.role: str | None = None  # of a chunk whose text was held back
         self.finish: Any = None  # the chunk that ended it
-        self.sent = 0  # calls sent
-        self.indices: dict[int, int] = {}  # the provider's own calls: their index -> the index they were sent with
+        self.calls = 0  # the number of calls passed on
+        # The provider's own calls: their index -> the index they were passed on with.
+        self.indices: dict[int, int] = {}
 
 
 class ChunkReader:
-    """`feed(chunk)` for every chunk of litellm, then `close()`; both give the chunks to send on instead.
+    """`feed(chunk)` for every chunk of litellm, then `close()`; both give the chunks to send on
+    instead.
 
-    A chunk whose text is plain text is passed on as it is. What ends a choice is sent last, when nothing can follow:
-    litellm ends the first choice when any of them ends. After a failure, `close(cut=True)` gives what was held back.
+    A chunk whose text is plain text is passed on as it is. What ends a choice is sent last, when
+    nothing can follow: litellm ends the first choice when any of them ends. After a failure,
+    `close(cut=True)` gives what was held back.
     """
 
     def __init__(self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn) -> None:
@@ -39,6 +61,8 @@ class ChunkReader:
         self._closed = False
 
     def feed(self, chunk: Any) -> Sequence[Any]:
+        """Take in a chunk, and return the chunks to send on in its place: none, it alone, or
+        several."""
         choices = chunk.choices
         if self._closed:
             return (chunk,)
@@ -47,59 +71,82 @@ class ChunkReader:
         self._last = chunk
         if len(choices) == 1:
             return self._read(chunk, choices[0])
-        # Chunks with several choices are sent on as several chunks, so that each may become more or fewer.
-        return [
-            made for choice in choices for made in self._read(chunk.model_copy(update={"choices": [choice]}), choice)
-        ]
+        # Chunks with several choices are sent on as several chunks, so that each may become more or
+        # fewer.
+        chunks: list[Any] = []
+        for choice in choices:
+            chunks += self._read(chunk.model_copy(update={"choices": [choice]}), choice)
+        return chunks
 
     def close(self, *, cut: bool = False) -> Sequence[Any]:
+        """End the stream: return what was held back, and then the ends of all choices.
+
+        `cut`: the stream broke off, so that choices without an end get none.
+        """
         if self._closed:
             return ()
         self._closed = True
-        ends = [c.finish for c in self._choices.values() if c.finish is not None]
-        made: list[Any] = []
+        finishes = [c.finish for c in self._choices.values() if c.finish is not None]
+        # litellm ends the first choice only: the others ended with it.
+        default = finishes[0] if finishes and not cut else None
+
+        chunks: list[Any] = []
         endings: list[Any] = []
-        for index, state in sorted(self._choices.items()):
-            end = state.finish if state.finish is not None else (ends[0] if ends and not cut else None)
-            reason = None if end is None else end.choices[0].finish_reason
+        for _, state in sorted(self._choices.items()):
+            finish = state.finish if state.finish is not None else default
+            reason = None if finish is None else finish.choices[0].finish_reason
             deltas, answer = state.stream.close(reason, called=bool(state.indices))
-            made += self._made(self._last, index, state, deltas)
-            if end is None:
-                continue
-            if end is state.finish and answer.finish_reason == reason and not end.choices[0].delta.content:
-                endings.append(end)
-            else:
-                endings.append(self._chunk(end, index, {"content": None}, answer.finish_reason))
-        return made + endings
+            chunks += self._chunks(self._last, state, deltas)
+            if finish is not None:
+                endings.append(self._ending(state, finish, answer.finish_reason))
+        return chunks + endings
+
+    def _ending(self, state: _Choice, finish: Any, reason: str | None) -> Any:
+        """The chunk that ends a choice, without its text: the provider's own where it will do."""
+        last = finish.choices[0]
+        if finish is state.finish and reason == last.finish_reason and not last.delta.content:
+            return finish
+        return self._chunk(finish, state.index, {"content": None}, reason)
 
     @property
     def _ended(self) -> bool:
         return any(c.finish is not None for c in self._choices.values())
 
     def _read(self, chunk: Any, choice: Any) -> Sequence[Any]:
-        delta = choice.delta
-        text = delta.content
-        index = choice.index
-        state = self._choices.get(index)
+        """The chunks in place of one that has a single choice."""
+        state = self._choices.get(choice.index)
         if state is None:
-            state = self._choices[index] = _Choice(self._middleware.wrap_stream(self._turn))
+            stream = self._middleware.wrap_stream(self._turn)
+            state = self._choices[choice.index] = _Choice(choice.index, stream)
+        text = choice.delta.content
         if choice.finish_reason is not None:
-            state.finish = chunk
-            made = self._made(chunk, index, state, state.stream.feed(text)) if text else ()
-            return (*self._rest(chunk, index, state, choice), *made)
+            return self._read_finish(chunk, state, choice)
         if not text:
-            if self._ended and getattr(chunk, "usage", None) is not None:
-                return (*self.close(), chunk)
-            return self._rest(chunk, index, state, choice) if delta.tool_calls else (chunk,)
+            return self._read_textless(chunk, state, choice)
+
         deltas = state.stream.feed(text)
         if len(deltas) == 1 and state.role is None and deltas[0].get("content") == text:
             return (chunk,)
-        rest = self._rest(chunk, index, state, choice)
-        if delta.role and not rest:
-            state.role = delta.role
-        return (*rest, *self._made(chunk, index, state, deltas))
+        rest = self._rest(chunk, state, choice)
+        if choice.delta.role and not rest:
+            state.role = choice.delta.role
+        return (*rest, *self._chunks(chunk, state, deltas))
 
-    def _rest(self, chunk: Any, index: int, state: _Choice, choice: Any) -> Sequence[Any]:
+    def _read_finish(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
+        """The chunks in place of one that ends a choice; the end itself is sent by `close`."""
+        state.finish = chunk
+        text = choice.delta.content
+        chunks = self._chunks(chunk, state, state.stream.feed(text)) if text else ()
+        return (*self._rest(chunk, state, choice), *chunks)
+
+    def _read_textless(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
+        """The chunks in place of one without text: a call of the provider's, or anything else."""
+        # Some providers send the usage with an empty delta, behind all ends.
+        if self._ended and getattr(chunk, "usage", None) is not None:
+            return (*self.close(), chunk)
+        return self._rest(chunk, state, choice) if choice.delta.tool_calls else (chunk,)
+
+    def _rest(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
         """A chunk of all that is not text, where there is any."""
         delta = choice.delta
         changes: dict[str, Any] = {"content": None}
@@ -107,32 +154,47 @@ class ChunkReader:
             changes["tool_calls"] = [self._own_call(state, call) for call in delta.tool_calls]
         elif choice.logprobs is None and all(getattr(delta, name, None) is None for name in _OTHER):
             return ()
-        rest = choice.model_copy(update={"delta": delta.model_copy(update=changes), "finish_reason": None})
+        rest = choice.model_copy(
+            update={"delta": delta.model_copy(update=changes), "finish_reason": None}
+        )
         return (chunk.model_copy(update={"choices": [rest]}),)
 
     def _own_call(self, state: _Choice, call: Any) -> Any:
-        """A call that the provider made itself, with an index that no other call of the choice has."""
+        """A call that the provider made itself, with an index that no other call of the choice
+        has."""
         if call.index not in state.indices:
-            state.indices[call.index] = state.sent
-            state.sent += 1
+            state.indices[call.index] = state.calls
+            state.calls += 1
         return call.model_copy(update={"index": state.indices[call.index]})
 
-    def _made(self, chunk: Any, index: int, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
-        made = []
+    def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
+        """A chunk for each delta, otherwise like `chunk`."""
+        chunks = []
         for delta in deltas:
             if "tool_calls" in delta:
-                calls = [{**call, "index": state.sent + i} for i, call in enumerate(delta["tool_calls"])]
-                state.sent += len(calls)
-                delta = {"tool_calls": calls}
+                delta = {"tool_calls": self._numbered(state, delta["tool_calls"])}
+            # The role belongs to the first chunk of a choice, and was held back with its text.
             if state.role is not None:
                 delta = {"role": state.role, **delta}
                 state.role = None
-            made.append(self._chunk(chunk, index, delta))
-        return made
+            chunks.append(self._chunk(chunk, state.index, delta))
+        return chunks
 
-    def _chunk(self, like: Any, index: int, delta: dict[str, Any], finish_reason: str | None = None) -> Any:
-        """A chunk with one delta, otherwise like `like`: the same id, model, time, hidden parameters."""
+    def _numbered(self, state: _Choice, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Calls with the next free indices of their choice."""
+        first = state.calls
+        state.calls += len(calls)
+        return [{**call, "index": index} for index, call in enumerate(calls, first)]
+
+    def _chunk(
+        self, like: Any, index: int, delta: dict[str, Any], finish_reason: str | None = None
+    ) -> Any:
+        """A chunk with one delta, otherwise like `like`: the same id, model, time, hidden
+        parameters."""
         choice = self._shapes.StreamingChoices(
-            index=index, delta=self._shapes.Delta(**delta), finish_reason=finish_reason, logprobs=None
+            index=index,
+            delta=self._shapes.Delta(**delta),
+            finish_reason=finish_reason,
+            logprobs=None,
         )
         return like.model_copy(update={"choices": [choice]})

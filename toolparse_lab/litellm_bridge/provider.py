@@ -9,78 +9,105 @@ from typing import Any
 from ..errors import UsageError
 from ..middleware import ToolCallMiddleware
 from ..runner.litellm_door import litellm_module
+from ..runner.litellm_faults import allow_tools_without_mcp
 from .calls import acompletion_with, completion_with, middleware_for
-from .gateway import allow_tools_without_mcp
 
 PROVIDER = "toolparse"
 # What litellm keeps apart from a provider's parameters, and the inner provider needs.
-_KEPT = ("api_version", "drop_params", "organization", "region_name")
-_KEPT_OF = ("aws_", "azure_", "vertex_", "watsonx_")
+_PASSED = ("api_version", "drop_params", "organization", "region_name")
+_PASSED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 
 
 def register() -> None:
-    """Makes `toolparse/hermes/openai/my-model` a model of litellm: model `openai/my-model` with the tools described
-    in its prompt and the calls read from its text by protocol `hermes`. Doing it again does nothing.
+    """Make `toolparse/hermes/openai/my-model` a model of litellm: model `openai/my-model` with the
+    tools described in its prompt and the calls read from its text by protocol `hermes`. Doing it
+    again does nothing.
 
-    From then on `completion`, `acompletion`, their streams and Router take such a model string; key, base address,
-    headers, timeout and the other parameters go to the inner call, and `tool_choice_by="prompt"` is read here.
-    Failures are the inner provider's; an unknown protocol is a litellm.BadRequestError that lists the known ones.
+    From then on `completion`, `acompletion`, their streams and Router take such a model string;
+    key, base address, headers, timeout and the other parameters go to the inner call, and
+    `tool_choice_by="prompt"` is read here. Failures are the inner provider's; an unknown protocol
+    is a litellm.BadRequestError that lists the known ones.
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
-        made = {"provider": PROVIDER, "custom_handler": _provider_class(litellm)()}
-        litellm.custom_provider_map = [*litellm.custom_provider_map, made]
+        provider = {"provider": PROVIDER, "custom_handler": _provider_class(litellm)()}
+        litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
 
 
+# How the provider works. litellm strips the model string of `toolparse/` and calls one of four
+# methods with everything a provider might need, sorted its own way. The method takes the next part
+# of the string for the protocol, the rest for the model to ask, and makes the inner call through
+# `calls`, which goes to litellm again. So there are two calls of litellm for each of the user's:
+# the inner one talks to the provider, the outer one logs, caches, retries and routes.
+
+
+def _inner_params(kw: Mapping[str, Any], model: str, *, stream: bool) -> dict[str, Any]:
+    """The arguments of the inner call to `model`, from those of a provider's method."""
+    params = {name: value for name, value in kw["optional_params"].items() if value is not None}
+    params.pop("tool_choice_by", None)  # read already, and no provider's
+    for name, value in (kw["litellm_params"] or {}).items():
+        passed = name in _PASSED or name.startswith(_PASSED_PREFIXES)
+        if passed and value is not None and name not in params:
+            params[name] = value
+    for name in ("api_key", "api_base", "timeout", "client", "logger_fn"):
+        if kw.get(name):
+            params[name] = kw[name]
+    if kw.get("headers"):
+        params["extra_headers"] = kw["headers"]
+    # The outer call logs and caches; both would do it twice.
+    params.update({"no-log": True, "caching": False, "stream": stream})
+    params.update(messages=kw["messages"], model=model)
+    return params
+
+
 def _provider_class(litellm: Any) -> Any:
-    def inner_call(kw: Mapping[str, Any], *, stream: bool) -> tuple[ToolCallMiddleware, dict[str, Any]]:
-        params = {name: value for name, value in kw["optional_params"].items() if value is not None}
+    """The provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so the
+    class cannot be made before."""
+
+    def inner_call(
+        kw: Mapping[str, Any], *, stream: bool
+    ) -> tuple[ToolCallMiddleware, dict[str, Any]]:
+        """The middleware and the arguments of the inner call. Raises BadRequestError."""
         protocol, _, model = kw["model"].partition("/")
+        choice_by = kw["optional_params"].get("tool_choice_by")
         try:
-            by = middleware_for(protocol, params.pop("tool_choice_by", "response_format"))
+            by = middleware_for(protocol, "response_format" if choice_by is None else choice_by)
         except UsageError as e:
-            raise refused(e, kw["model"]) from e
+            raise bad_request(e, kw["model"]) from e
         if not model:
             raise litellm.BadRequestError(
-                message=f"The model string is toolparse/<protocol>/<provider>/<model>; got toolparse/{kw['model']}",
+                message="The model string is toolparse/<protocol>/<provider>/<model>; got "
+                f"toolparse/{kw['model']}",
                 model=kw["model"],
                 llm_provider=PROVIDER,
             )
-        kept = kw["litellm_params"] or {}
-        params.update(
-            (name, value)
-            for name, value in kept.items()
-            if value is not None and (name in _KEPT or name.startswith(_KEPT_OF)) and name not in params
-        )
-        params.update(
-            {name: kw[name] for name in ("api_key", "api_base", "timeout", "client", "logger_fn") if kw.get(name)}
-        )
-        if kw.get("headers"):
-            params["extra_headers"] = kw["headers"]
-        # The outer call logs and caches; both would do it twice.
-        params.update({"no-log": True, "caching": False, "stream": stream, "messages": kw["messages"], "model": model})
-        return by, params
+        return by, _inner_params(kw, model, stream=stream)
 
-    def refused(e: UsageError, model: str) -> Exception:
-        made: Exception = litellm.BadRequestError(message=str(e), model=model, llm_provider=PROVIDER)
-        return made
+    def bad_request(e: UsageError, model: str) -> Exception:
+        """A mistake of the caller's, as the exception that litellm's own providers raise."""
+        error: Exception = litellm.BadRequestError(
+            message=str(e), model=model, llm_provider=PROVIDER
+        )
+        return error
 
     class ToolCalling(litellm.CustomLLM):  # type: ignore[misc]
+        """The four ways in which litellm asks a provider."""
+
         def completion(self, *args: Any, **kw: Any) -> Any:
             by, params = inner_call(kw, stream=False)
             try:
                 return completion_with(by, **params)
             except UsageError as e:
-                raise refused(e, kw["model"]) from e
+                raise bad_request(e, kw["model"]) from e
 
         async def acompletion(self, *args: Any, **kw: Any) -> Any:
             by, params = inner_call(kw, stream=False)
             try:
                 return await acompletion_with(by, **params)
             except UsageError as e:
-                raise refused(e, kw["model"]) from e
+                raise bad_request(e, kw["model"]) from e
 
         def streaming(self, *args: Any, **kw: Any) -> Iterator[Any]:
             by, params = inner_call(kw, stream=True)
@@ -88,27 +115,26 @@ def _provider_class(litellm: Any) -> Any:
                 # Asked at once, so that a failure is raised where litellm's own providers raise it.
                 stream = completion_with(by, **params)
             except UsageError as e:
-                raise refused(e, kw["model"]) from e
+                raise bad_request(e, kw["model"]) from e
             return _passed_on(stream, kw["model"])
 
         def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
+            # Not itself a generator: a wrong model string is refused at once, as in `streaming`.
             by, params = inner_call(kw, stream=True)
 
             async def chunks() -> AsyncIterator[Any]:
                 try:
                     stream = await acompletion_with(by, **params)
                 except UsageError as e:
-                    raise refused(e, kw["model"]) from e
+                    raise bad_request(e, kw["model"]) from e
+                ends = _Ends()
                 try:
-                    end = None
                     async for chunk in stream:
-                        if _ends(chunk):
-                            end = end or chunk
-                        else:
+                        if not ends.take(chunk):
                             chunk.model = kw["model"]
                             yield chunk
-                    if end is not None:
-                        yield end
+                    for chunk in ends.chunks:
+                        yield chunk
                 finally:
                     await stream.aclose()
 
@@ -118,18 +144,27 @@ def _provider_class(litellm: Any) -> Any:
 
 
 def _passed_on(stream: Any, model: str) -> Iterator[Any]:
-    end = None
+    """The chunks of the inner stream, of the outer model's name, with the end last."""
+    ends = _Ends()
     with contextlib.closing(stream):
         for chunk in stream:
-            if _ends(chunk):
-                end = end or chunk
-            else:
+            if not ends.take(chunk):
                 chunk.model = model
                 yield chunk
-        if end is not None:
-            yield end
+        yield from ends.chunks
 
 
-def _ends(chunk: Any) -> bool:
-    # litellm reads nothing of a provider's stream after its first finish reason, the usage neither: it is sent last.
-    return bool(chunk.choices) and chunk.choices[0].finish_reason is not None
+class _Ends:
+    """Holds back the end of a stream: litellm reads nothing of a provider's stream after its first
+    finish reason, the usage neither."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+
+    def take(self, chunk: Any) -> bool:
+        """True for a chunk with a finish reason, which is held back, the first of several."""
+        if not chunk.choices or chunk.choices[0].finish_reason is None:
+            return False
+        if not self.chunks:
+            self.chunks.append(chunk)
+        return True

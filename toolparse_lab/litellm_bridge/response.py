@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
 
 
 def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
-    """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same objects), each of its
-    choices read on its own; `response` itself where no choice changes. litellm's object is left as it came, because
-    its logging and its cache still hold it."""
+    """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same
+    objects), each of its choices read on its own; `response` itself where no choice changes.
+    litellm's object is left as it came, because its logging and its cache still hold it."""
     changed = False
     choices = []
     for old in response.choices:
@@ -22,44 +23,60 @@ def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware,
 
 
 def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+    """A choice with the calls of its text; itself where nothing changes."""
     message = choice.message
-    thought = message.__dict__.get("reasoning_content")  # litellm deletes the attribute where there is none
-    own = message.tool_calls or ()
-    content, reason = message.content, choice.finish_reason
+    # litellm deletes the attribute where there is no reasoning.
+    thought = message.__dict__.get("reasoning_content")
+    own_calls = message.tool_calls or ()
     answer = middleware.wrap_generate(
         turn,
-        content,
+        message.content,
         reasoning=thought,
-        finish_reason=reason,
-        tool_calls=[call.model_dump() for call in own] if own else (),
+        finish_reason=choice.finish_reason,
+        tool_calls=[call.model_dump() for call in own_calls] if own_calls else (),
     )
-    said = answer.message
+
+    new = answer.message
     changes: dict[str, Any] = {}
-    if said["content"] != content:
-        changes["content"] = said["content"]
-    if said.get("reasoning_content", thought) != thought:
-        changes["reasoning_content"] = said["reasoning_content"]
-    calls = said.get("tool_calls", ())
-    n_made = len(calls) - len(own)
-    made = [_tool_call(litellm, call) for call in calls[:n_made]]
-    if own:
-        coerced = [_with_arguments(call, fixed) for call, fixed in zip(own, calls[n_made:], strict=True)]
-        if made or any(new is not old for new, old in zip(coerced, own, strict=True)):
-            changes["tool_calls"] = made + coerced
-    elif made:
-        changes["tool_calls"] = made
-    if not changes and answer.finish_reason == reason:
+    if new["content"] != message.content:
+        changes["content"] = new["content"]
+    if new.get("reasoning_content", thought) != thought:
+        changes["reasoning_content"] = new["reasoning_content"]
+    calls = _calls(litellm, new.get("tool_calls", ()), own_calls)
+    if calls is not None:
+        changes["tool_calls"] = calls
+    if not changes and answer.finish_reason == choice.finish_reason:
         return choice
     return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)
 
 
+def _calls(litellm: Any, calls: Sequence[dict[str, Any]], own_calls: Sequence[Any]) -> Any:
+    """The calls of an answer as litellm's objects, None where there are none but the provider's own
+    and these are as they were.
+
+    `calls`: those of the text first, and behind them the provider's own with their arguments
+    coerced.
+    """
+    from_text = len(calls) - len(own_calls)
+    new_calls = [_tool_call(litellm, call) for call in calls[:from_text]]
+    if not own_calls:
+        return new_calls or None
+
+    pairs = zip(own_calls, calls[from_text:], strict=True)
+    coerced = [_with_arguments(call, fixed) for call, fixed in pairs]
+    unchanged = all(new is old for new, old in zip(coerced, own_calls, strict=True))
+    return None if unchanged and not new_calls else new_calls + coerced
+
+
 def _tool_call(litellm: Any, call: dict[str, Any]) -> Any:
+    """A call in OpenAI's shape as litellm's object."""
     blank, function = _blank_call(litellm.types.utils)
     return _copied(blank, id=call["id"], function=_copied(function, **call["function"]))
 
 
 def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
-    """A call that the provider made, with its arguments as they fit the schema; itself where they did."""
+    """A call that the provider made, with its arguments as they fit the schema; itself where they
+    did."""
     function = getattr(call, "function", None)  # a call of a custom tool has none
     arguments = fixed["function"]["arguments"] if function is not None else None
     if function is None or function.arguments == arguments:
@@ -69,8 +86,11 @@ def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _blank_call(shapes: Any) -> tuple[Any, Any]:
-    """A tool call of litellm's and its function: building these anew runs validators for what is known to be right."""
-    blank = shapes.ChatCompletionMessageToolCall(id="", type="function", function={"name": "", "arguments": ""})
+    """A tool call of litellm's and its function: building these anew runs validators for what is
+    known to be right."""
+    blank = shapes.ChatCompletionMessageToolCall(
+        id="", type="function", function={"name": "", "arguments": ""}
+    )
     return blank, blank.function
 
 
@@ -78,7 +98,11 @@ def _copied(model: Any, **changes: Any) -> Any:
     """A pydantic object with other values; what `model_copy` gives, by a shorter way."""
     shape = type(model)
     copied = object.__new__(shape)
-    values, extra, private = dict(model.__dict__), model.__pydantic_extra__, model.__pydantic_private__
+    values, extra, private = (
+        dict(model.__dict__),
+        model.__pydantic_extra__,
+        model.__pydantic_private__,
+    )
     extra = None if extra is None else dict(extra)
     declared = shape.__pydantic_fields__
     for name, value in changes.items():

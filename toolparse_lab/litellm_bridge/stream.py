@@ -15,7 +15,8 @@ from .refusal import refusal
 
 
 def stream_of(litellm: Any, inner: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
-    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a CustomStreamWrapper."""
+    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a
+    CustomStreamWrapper."""
     return _stream_class(litellm)(inner, ChunkReader(litellm.types.utils, middleware, turn), turn)
 
 
@@ -24,7 +25,8 @@ def _stream_class(litellm: Any) -> Any:
     """Made when first needed, because importing litellm takes seconds."""
 
     class ToolCallStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
-        """What is not said here is the inner stream's: headers, hidden parameters, model, logging."""
+        """A stream of litellm's around another: headers, hidden parameters, model and logging are
+        the inner one's."""
 
         def __init__(self, inner: Any, reader: ChunkReader, turn: Turn) -> None:
             self._inner = inner
@@ -35,34 +37,34 @@ def _stream_class(litellm: Any) -> Any:
             self._ended = False
 
         def __getattr__(self, name: str) -> Any:
-            if name == "_inner":  # half made or half gone
+            if name == "_inner":  # an object that is still being made, or copied
                 raise AttributeError(name)
             return getattr(self._inner, name)
 
         def __del__(self) -> None:
-            """The inner stream has its own."""
+            """Do nothing: litellm's closes the connection, and the inner stream has its own."""
 
         def __next__(self) -> Any:
             while True:
                 if self._ready or self._ended:
-                    return self._held(StopIteration)
+                    return self._ready_or(StopIteration)
                 try:
-                    made = self._reader.feed(next(self._inner))
+                    chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
                     self._end()
                 except Exception as e:
                     self._end(e)
                 else:
-                    if len(made) == 1:
-                        return made[0]
-                    self._ready.extend(made)
+                    if len(chunks) == 1:
+                        return chunks[0]
+                    self._ready.extend(chunks)
 
         async def __anext__(self) -> Any:
             while True:
                 if self._ready or self._ended:
-                    return self._held(StopAsyncIteration)
+                    return self._ready_or(StopAsyncIteration)
                 try:
-                    made = self._reader.feed(await self._inner.__anext__())
+                    chunks = self._reader.feed(await self._inner.__anext__())
                 except StopAsyncIteration:
                     self._end()
                 except asyncio.CancelledError:
@@ -71,18 +73,20 @@ def _stream_class(litellm: Any) -> Any:
                 except Exception as e:
                     self._end(e)
                 else:
-                    if len(made) == 1:
-                        return made[0]
-                    self._ready.extend(made)
+                    if len(chunks) == 1:
+                        return chunks[0]
+                    self._ready.extend(chunks)
 
         def _end(self, failure: Exception | None = None) -> None:
-            """No more will come. After a failure the text held back is given first, and then the failure."""
+            """Note that no more will come. After a failure the text held back is given first, and
+            then the failure."""
             self._ended = True
             self._ready.extend(self._reader.close(cut=failure is not None))
             if failure is not None:
                 self._failure = refusal(failure, self._turn) or failure
 
-        def _held(self, end: type[Exception]) -> Any:
+        def _ready_or(self, end: type[Exception]) -> Any:
+            """The next chunk that is ready; where there is none, raise the failure or `end`."""
             if self._ready:
                 return self._ready.popleft()
             failure, self._failure = self._failure, None
@@ -91,7 +95,8 @@ def _stream_class(litellm: Any) -> Any:
             raise end
 
         def close(self) -> None:
-            """Ends the stream and closes the provider's connection, of a stream that `completion` made."""
+            """End the stream and close the provider's connection, of a stream that `completion`
+            made."""
             self._drop()
             source = self._inner.completion_stream
             for closable in (source, getattr(source, "response", None)):
@@ -101,11 +106,12 @@ def _stream_class(litellm: Any) -> Any:
                         close()
 
         async def aclose(self) -> None:
-            """Ends the stream and closes the provider's connection, as litellm does."""
+            """End the stream and close the provider's connection, as litellm does."""
             self._drop()
             await self._inner.aclose()
 
         def _drop(self) -> None:
+            """Forget what was not yet given."""
             self._ended, self._failure = True, None
             self._ready.clear()
 

@@ -1,17 +1,21 @@
-"""The tool-call middleware: pure functions over messages, tools and results. Parts are its view of an answer.
+"""The tool-call middleware: pure functions over messages, tools and results. Parts are its view of
+an answer.
 
-`hermes_tool_middleware`, `gemma_tool_middleware` and `xml_tool_middleware` are made when they are first asked for.
+`hermes_tool_middleware`, `gemma_tool_middleware` and `xml_tool_middleware` are made when they are
+first asked for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..parts import PartStream, failures_of, parts_of
+from ..engine.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer
 from .choice import create_dynamic_if_then_else_schema
-from .core import AnswerStream, ToolCallMiddleware, Turn, create_tool_middleware
+from .core import ToolCallMiddleware, create_tool_middleware
 from .native import fix_tool_call_with_schema
+from .stream import AnswerStream
+from .turn import Turn
 
 if TYPE_CHECKING:
     gemma_tool_middleware: ToolCallMiddleware
@@ -42,8 +46,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Make one of the three presets when it is first asked for, and keep it."""
     if name in _PRESETS:
         value = create_tool_middleware(_PRESETS[name])
         globals()[name] = value
         return value
+
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

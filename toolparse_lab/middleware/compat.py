@@ -1,4 +1,4 @@
-"""What `compat="seed"` means: a preset of options. The engine and the protocols never see it."""
+"""The preset of options behind `compat="seed"`. The engine and the protocols never see it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import BadOptions
 from ..protocols.base import Protocol
-from ..protocols.json_call import JsonCall
-from ..protocols.morph_xml import ElementCall
+from ..protocols.json.call import JsonCall
+from ..protocols.xml.morph_xml import ElementCall
 from ..types import DEFAULT_OPTIONS, ParseOptions
 
 _OURS: Mapping[str, Any] = {"coerce": "middleware"}
@@ -17,10 +17,11 @@ _OURS: Mapping[str, Any] = {"coerce": "middleware"}
 
 @dataclass(frozen=True)
 class Ways:
-    """How a middleware reads and writes. batch, stream, choice: options for whole answers, streams and forced ones.
+    """The ways in which a middleware reads and writes. batch, stream, choice: options for whole
+    answers, streams and forced ones.
 
-    seed_choice: a forced answer is strict JSON, or a call of `unknown`. seed_results: results are `{toolName, result}`.
-    supports_none: `tool_choice="none"` is no error.
+    seed_choice: a forced answer is strict JSON, or a call of `unknown`. seed_results: results are
+    `{toolName, result}`. supports_none: `tool_choice="none"` is no error.
     """
 
     batch: ParseOptions
@@ -32,31 +33,62 @@ class Ways:
 
 
 def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, protocol: Any) -> Ways:
-    """The ways of a preset; what `options` says goes before it. Raises BadOptions."""
+    """The ways of a preset; what `options` says goes before it. Raises BadOptions.
+
+    compat: None or "seed".
+    options: ParseOptions or a mapping of some of them.
+    protocol: the one the middleware is for; the old ways depend on it.
+    """
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'seed'")
-    given = _given(options)
+
+    chosen = _chosen_options(options)
     if compat is None:
-        read = ParseOptions.of({**_OURS, **given})
-        return Ways(read, read, read)
+        usual = ParseOptions.of({**_OURS, **chosen})
+        return Ways(usual, usual, usual)
+
+    return _seed_ways(chosen, protocol)
+
+
+def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
+    """The ways of the oldest version, which differed by protocol and between batch and stream.
+
+    chosen: options of the caller, which go before those of the preset.
+    protocol: ours or somebody else's; the latter gets what is common to all.
+    """
     codec = protocol.codec if isinstance(protocol, Protocol) else None
-    old = {**_OURS, "recover": False, **({"repair": False} if isinstance(codec, ElementCall) else {})}
-    plain = {**old, "coerce": "none"}
+    batch: dict[str, Any] = {**_OURS, "recover": False}
+    if isinstance(codec, ElementCall):
+        batch["repair"] = False
+
+    # Coercion came in for JSON formats with the whole answer alone; docs/port.md has the sources.
+    uncoerced = {**batch, "coerce": "none"}
+    stream = uncoerced if isinstance(codec, JsonCall) else batch
     return Ways(
-        batch=ParseOptions.of({**old, **given}),
-        stream=ParseOptions.of({**(plain if isinstance(codec, JsonCall) else old), **given}),
-        choice=ParseOptions.of({**plain, **given}),
+        batch=ParseOptions.of({**batch, **chosen}),
+        stream=ParseOptions.of({**stream, **chosen}),
+        choice=ParseOptions.of({**uncoerced, **chosen}),
         seed_choice=True,
         seed_results=True,
         supports_none=False,
     )
 
 
-def _given(options: ParseOptions | Mapping[str, Any] | None) -> dict[str, Any]:
-    """What options say beyond their defaults, where they are a whole set."""
+def _chosen_options(options: ParseOptions | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options that were chosen: of a whole set, those that differ from their defaults.
+
+    options: ParseOptions, a mapping, or None.
+
+    Raises BadOptions for another type.
+    """
     if isinstance(options, ParseOptions):
         values = {f.name: getattr(options, f.name) for f in fields(options)}
-        return {k: v for k, v in values.items() if k == "coerce" or v != getattr(DEFAULT_OPTIONS, k)}
+        # A policy is always a choice: the middleware's own default is another one.
+        return {
+            name: value
+            for name, value in values.items()
+            if name == "coerce" or value != getattr(DEFAULT_OPTIONS, name)
+        }
     if options is not None and not isinstance(options, Mapping):
         raise BadOptions("options are ParseOptions or a mapping", got=type(options).__name__)
     return dict(options or {})

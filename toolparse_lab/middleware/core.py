@@ -1,106 +1,61 @@
-"""Tool calls for models that know none: what to send, and what the answer says. Pure: nothing is sent from here."""
+"""Tool calls for models that know none: what to send, and what the answer says. Pure: nothing is
+sent from here.
+
+Beside this file: `turn.py` (a request and what is prepared for its answer), `history.py` (the
+conversation as text), `answer.py` and `deltas.py` (a result as a message, whole or in pieces),
+`reading.py` and `stream.py` (answers, whole and in pieces), `choice.py` and `forced.py` (tool
+choice).
+"""
 
 from __future__ import annotations
 
-import json
 import marshal
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..api import Reader
-from ..errors import BadOptions, ParserClosed
-from ..foreign import ForeignProtocol, adapt
-from ..parts import OnError
+from ..engine.any_protocol import AnyProtocol, any_protocol
+from ..engine.content_parts import OnError
+from ..errors import BadOptions
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
 from ..protocols.results import ToolResult
-from ..registry import protocol_of
-from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult
-from . import debug
-from .answer import (
-    NOTHING_BESIDE,
-    Answer,
-    CallIds,
-    Delta,
-    Deltas,
-    UnknownTools,
-    answer_of,
-    both_thoughts,
-    deltas_of,
-    made_calls,
-    passed_through,
-    read_content,
-)
-from .choice import Kind, Offer, forced_prompt, read_offer, response_format
+from .answer import Answer, UnknownTools, answer_of, both_thoughts, passed_through
+from .call_ids import CallIds
+from .choice import Offer, forced_prompt, read_offer, response_format
 from .compat import Ways, ways_of
-from .failures import tell_failures, tell_left_out
-from .forced import parse_forced, parse_like_seed
+from .content import ONLY_TEXT, read_content
+from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
+from .reading import AnswerReading
+from .stream import AnswerStream
+from .turn import Prepared, Turn
 
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
 
-_KEPT = 64  # sets of tools whose reading is kept
-_TAKEN = ("messages", "tools", "tool_choice", "parallel_tool_calls")
+_MOST_PREPARED = 64  # sets of tools that are remembered
+_REPLACED = (
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+)  # arguments that are not sent
 _ONE_CALL = "Call at most one tool in an answer."
-_PROVIDER_TOOL = "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One request and what its answer may be.
-
-    params: what to send. tools: what the model was told of, with the schemas to read arguments by. choice and
-    tool_name: what was asked for. active: answers are parsed; False where there are no tools or none may be called.
-    forced: the answer must be one call. one_call: of the calls that a text holds only the first is made, because the
-    request says `parallel_tool_calls=False`.
-    """
-
-    params: dict[str, Any]
-    tools: tuple[ToolSpec, ...] = ()
-    choice: Kind = "auto"
-    tool_name: str | None = None
-    active: bool = False
-    forced: bool = False
-    one_call: bool = False
-    _told: _Told | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def allowed(self) -> tuple[ToolSpec, ...]:
-        """The tools that may be called."""
-        return tuple(t for t in self.tools if self.tool_name in (None, t.name))
-
-
-@dataclass(frozen=True, slots=True)
-class _Readers:
-    """How answers are read that come whole, and those that come in pieces."""
-
-    whole: Reader
-    pieces: Reader
-
-
-@dataclass(slots=True)
-class _Told:
-    """What one set of tools and one tool choice come to: how calls of the history are written, the prompt, and how
-    answers are read, which nobody may ask for."""
-
-    offer: Offer
-    writer: Writer
-    protocol: Protocol | ForeignProtocol
-    ways: Ways
-    prompt: str | None = None
-    readers: _Readers | None = None
+_PROVIDER_TOOL = (
+    "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
+)
 
 
 @dataclass(frozen=True)
 class ToolCallMiddleware:
-    """Tool calling for any model; `create_tool_middleware` makes one and says what the fields mean."""
+    """Tool calling for any model; `create_tool_middleware` makes one and says what the fields
+    mean."""
 
-    protocol: Protocol | ForeignProtocol
+    protocol: AnyProtocol
     ways: Ways
     tool_system_prompt_template: Template | None = None
     placement: Literal["first", "last"] = "first"
@@ -109,41 +64,64 @@ class ToolCallMiddleware:
     tool_choice_by: Literal["response_format", "prompt"] = "response_format"
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
-    _kept: dict[bytes, _Told] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _prepared: dict[bytes, Prepared] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _reading: AnswerReading = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Gather what reading answers needs; the class is frozen, hence the detour."""
+        reading = AnswerReading(self.protocol, self.ways, self.on_error, self.unknown_tools)
+        object.__setattr__(self, "_reading", reading)
 
     def transform_params(
         self, params: Mapping[str, Any], *, original_tool_schemas: Mapping[str, Any] | None = None
     ) -> Turn:
-        """What to send instead of `params`, the keyword arguments of an OpenAI-compatible completion.
+        """The request to send instead of `params`, the keyword arguments of an OpenAI-compatible
+        completion.
 
-        The tools go into the system prompt, and calls and results of the history become text; all other arguments are
-        kept. original_tool_schemas: name -> schema to read arguments by, where `tools` shows the model another.
+        The tools go into the system prompt, and calls and results of the history become text; all
+        other arguments are kept. original_tool_schemas: name -> schema to read arguments by, where
+        `tools` shows the model another.
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
         """
-        if params.get("functions") is not None or params.get("function_call") is not None:
-            raise BadOptions("functions were replaced by tools", got="functions", expected="tools and tool_choice")
-        told = self._told(params.get("tools"), params.get("tool_choice"), original_tool_schemas)
-        offer = told.offer
-        messages = rewrite_history(params.get("messages", ()), told.writer)
+        _refuse_functions(params)
+        prepared = self._prepare(
+            params.get("tools"), params.get("tool_choice"), original_tool_schemas
+        )
+        offer = prepared.offer
+        messages = rewrite_history(params.get("messages", ()), prepared.writer)
+
+        # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
-            told.writer.tell(_PROVIDER_TOOL, tool=dict(tool))
-        sent = {k: v for k, v in params.items() if k not in _TAKEN}
-        one_call = offer.active and not offer.forced and params.get("parallel_tool_calls") is False
+            prepared.writer.tell(_PROVIDER_TOOL, tool=dict(tool))
+
+        request = {k: v for k, v in params.items() if k not in _REPLACED}
+        one_call = False
         if offer.active:
             if offer.forced and self.tool_choice_by == "response_format":
-                sent["response_format"] = response_format(offer.choice, offer.shown)
-            prompt = told.prompt
-            if prompt is None:
-                prompt = self._prompt(offer)
-                if self.tool_system_prompt_template is None:  # one of the user's may say something else each time
-                    told.prompt = prompt
+                request["response_format"] = response_format(offer.choice, offer.for_model)
+
+            one_call = not offer.forced and params.get("parallel_tool_calls") is False
+            prompt = self._prompt_of(prepared)
             if one_call:
                 prompt = f"{prompt}\n\n{_ONE_CALL}"
+
             messages = _place(prompt, messages, self.placement)
-        sent["messages"] = messages
+
+        request["messages"] = messages
         choice = offer.choice
-        return Turn(sent, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call, told)
+        return Turn(
+            request,
+            offer.tools,
+            choice.kind,
+            choice.name,
+            offer.active,
+            offer.forced,
+            one_call,
+            prepared,
+        )
 
     def wrap_generate(
         self,
@@ -155,235 +133,232 @@ class ToolCallMiddleware:
         tool_calls: Iterable[Mapping[str, Any]] = (),
         debug_summary: MutableMapping[str, str] | None = None,
     ) -> Answer:
-        """What a whole answer says.
+        """Read a whole answer.
 
-        content: its text, None, or a list of content parts, whose texts are read as one and whose images are kept.
-        reasoning: what the provider said as reasoning. tool_calls: calls that the provider read itself, in OpenAI
-        shape; they are kept, behind those of the text, with their arguments coerced. debug_summary: is filled with
-        `original_text` and `tool_calls` (JSON text), and nothing is logged at level 'parse'. Raises UnreadableInput
-        for a content that is none of these.
+        turn: what `transform_params` returned for the request.
+        finish_reason: what the provider said of the answer's end, None where it said nothing.
+        content: its text, None, or a list of content parts, whose texts are read as one and whose
+        images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
+        provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
+        arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
+        text), and nothing is logged at level 'parse'. Raises UnreadableInput for a content that is
+        none of these.
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
-        native: tuple[dict[str, Any], ...] = ()
-        if tool_calls:
-            by_name = {t.name: t for t in turn.tools}
-            native = tuple(coerce_call(c, by_name, self.ways.batch.coerce) for c in tool_calls)
-        said = NOTHING_BESIDE if type(content) is str else read_content(content)
-        text = content if said is NOTHING_BESIDE else said.text
-        level = debug.debug_level()
+
+        native = self._coerced(tool_calls, turn) if tool_calls else ()
+        # Most contents are one text, which is not copied into a Content of its own.
+        parts = ONLY_TEXT if type(content) is str else read_content(content)
+        text = content if parts is ONLY_TEXT else parts.text
+        level = debug_level()
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
-            debug.log_raw(text)
-        if turn.forced and (text.strip() or not native):
-            result = self._read_forced(turn, text)
-        else:
-            result = self._readers(turn).whole.parse(text)
-        if self.on_error is not None:
-            self._tell(result, turn)
-        thought = both_thoughts(reasoning, said.reasoning) if said.reasoning else reasoning
+            log_raw(text)
+
+        result = self._parse(turn, text, has_calls=bool(native))
         answer = answer_of(
             result,
             finish_reason,
             CallIds(),
             unknown_tools=self.unknown_tools,
             one_call=turn.one_call,
-            reasoning=thought,
+            reasoning=both_thoughts(reasoning, parts.reasoning) if parts.reasoning else reasoning,
             native=native,
         )
-        if content is None or said.media:
-            answer.message["content"] = said.beside(answer.message["content"])
+        # The message says None for no text, and keeps images in their place.
+        if content is None or parts.media:
+            answer.message["content"] = parts.beside(answer.message["content"])
+
         if level == "stream":
-            debug.log_out(answer.message)
+            log_out(answer.message)
+
         if level != "off" or debug_summary is not None:
-            _summarise(answer, level, debug_summary)
+            log_answer(answer, level, debug_summary)
+
         return answer
 
-    def wrap_stream(self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None) -> AnswerStream:
-        """The same for an answer that comes in pieces."""
-        return AnswerStream(self, turn, debug_summary)
+    def wrap_stream(
+        self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None
+    ) -> AnswerStream:
+        """A reader of an answer that comes in pieces; debug_summary: as for `wrap_generate`.
+
+        turn: what `transform_params` returned for the request.
+        """
+        return AnswerStream(self._reading, turn, debug_summary)
 
     def completion(self, **params: Any) -> Any:
-        """litellm's `completion` with tool calls by this middleware: its arguments, its results, streams included."""
+        """litellm's `completion` with tool calls by this middleware: its arguments, its results,
+        streams included.
+
+        params: the arguments of litellm's own function. Without litellm, its ImportError is raised.
+        """
         return hooks.call("completion", self, **params)
 
     async def acompletion(self, **params: Any) -> Any:
         """litellm's `acompletion`, likewise."""
         return await hooks.call("acompletion", self, **params)
 
-    def _told(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> _Told:
-        """What the tools of a request come to; requests with the same ones are read once."""
+    # requests
+
+    # How requests are remembered: an application sends the same tools again and again, and reading
+    # them costs more than all the rest of `transform_params`. The key is the bytes of `marshal`:
+    # equal bytes are equal values, and they are made sooner than a hash of nested dicts. What it
+    # cannot write (objects, functions) is read each time. A full table is emptied: sets of tools
+    # that never stop changing are not worth an order of use.
+
+    def _prepare(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> Prepared:
+        """The outcome of a request's tools and choice; equal ones are read once.
+
+        tools, tool_choice: as the request has them, in any shape.
+        schemas: name -> schema to read arguments by, None for those of the tools.
+        """
         try:
-            # Equal bytes are equal values; what is not plain JSON is read each time.
-            asked: Any = (tools, tool_choice, schemas)
-            key = marshal.dumps(asked, 2)
+            subject: Any = (tools, tool_choice, schemas)
+            key = marshal.dumps(subject, 2)
         except ValueError:
-            return self._read(tools, tool_choice, schemas)
-        known = self._kept.get(key)
-        if known is None:
-            # Read from the bytes, so that whoever changes the objects later does not change what is kept.
-            known = self._read(*marshal.loads(key))  # noqa: S302 - bytes of our own
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            self._kept[key] = known
-        return known
+            return self._read_offer(tools, tool_choice, schemas)
 
-    def _read(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> _Told:
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            # Read from the bytes, so that whoever changes the objects later does not change what is
+            # remembered.
+            prepared = self._read_offer(*marshal.loads(key))  # noqa: S302 - bytes of our own
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+
+            self._prepared[key] = prepared
+
+        return prepared
+
+    def _read_offer(
+        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None
+    ) -> Prepared:
+        """Read a request's tools and choice, without looking whether they are remembered.
+
+        Raises what `read_offer` does for tools or a choice that cannot be read.
+        """
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
-        by_name = {t.name: t for t in offer.shown}
+        by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return _Told(offer, writer, self.protocol, self.ways)
+        return Prepared(offer, writer, self.protocol, self.ways)
 
-    def _readers_of(self, tools: tuple[ToolSpec, ...]) -> _Readers:
-        protocol, ways = self.protocol, self.ways
-        whole = Reader(protocol, tools, ways.batch)
-        return _Readers(whole, whole if ways.stream == ways.batch else Reader(protocol, tools, ways.stream))
+    def _prompt_of(self, prepared: Prepared) -> str:
+        """The prompt of a set of tools, remembered with it.
 
-    def _readers(self, turn: Turn) -> _Readers:
-        told = turn._told
-        if (
-            told is None or told.offer.tools is not turn.tools
-            or told.protocol is not self.protocol or told.ways is not self.ways
-        ):  # fmt: skip
-            return self._readers_of(turn.tools)  # a turn made by hand, or by another middleware
-        if told.readers is None:
-            told.readers = self._readers_of(turn.tools)
-        return told.readers
+        prepared: of the request, which keeps the prompt for the next one with the same tools.
+        """
+        if prepared.prompt is not None:
+            return prepared.prompt
 
-    def _prompt(self, offer: Offer) -> str:
-        prompt = self.protocol.format_tools(offer.shown, self.tool_system_prompt_template)
+        prompt = self._write_prompt(prepared.offer)
+        # A template of the user's own may say something else each time.
+        if self.tool_system_prompt_template is None:
+            prepared.prompt = prompt
+
+        return prompt
+
+    def _write_prompt(self, offer: Offer) -> str:
+        """The prompt of a set of tools, with the forced call in words where the model is asked
+        by them.
+
+        offer: the tools as the model is told of them, and the choice.
+        """
+        prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
         if offer.forced and self.tool_choice_by == "prompt":
-            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.shown)}"
+            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model)}"
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
+        """A tool's result as text: by the user's function, as the oldest version did, or by the
+        protocol.
+
+        result: the output of one call, with the id and the name of the call.
+        """
         if callable(self.result_format):
             return self.result_format(result)
-        compat: Literal["seed"] | None = "seed" if self.result_format == "seed" or self.ways.seed_results else None
-        given = result if isinstance(self.protocol, Protocol) else _for_them(result)
-        return self.protocol.format_tool_response(given, compat=compat)
 
-    def _read_forced(self, turn: Turn, text: str) -> ParseResult:
-        if self.ways.seed_choice:
-            return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
-        return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+        like_seed = self.result_format == "seed" or self.ways.seed_results
+        compat: Literal["seed"] | None = "seed" if like_seed else None
+        subject = result if isinstance(self.protocol, Protocol) else _for_foreign(result)
+        return self.protocol.format_tool_response(subject, compat=compat)
 
-    def _tell(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
-        if self.on_error is None:
-            return
-        tell_failures(result, self.on_error, self.unknown_tools, streamed=streamed)
-        if turn.one_call:
-            tell_left_out(made_calls(result.calls, self.unknown_tools)[1:], result.raw, self.on_error)
+    # answers
 
+    def _parse(self, turn: Turn, text: str, *, has_calls: bool) -> ParseResult:
+        """The parse of an answer's text, its failures told.
 
-class AnswerStream:
-    """An answer that comes in pieces: feed it texts of any size, then close it.
-
-    The contents of all deltas make the message's content, their tool calls its tool calls. Nothing is taken back. An
-    answer that must be a call says nothing before its end.
-    """
-
-    def __init__(
-        self, middleware: ToolCallMiddleware, turn: Turn, debug_summary: MutableMapping[str, str] | None = None
-    ) -> None:
-        self._middleware = middleware
-        self._turn = turn
-        self._summary = debug_summary
-        self._level = debug.debug_level() if turn.active else "off"
-        self._texts: list[str] = []
-        self._ids = CallIds()
-        self._closed: tuple[tuple[Delta, ...], Answer] | None = None
-        self._parser = None
-        if turn.active and not turn.forced:
-            self._parser = middleware._readers(turn).pieces.stream()
-            self._deltas = Deltas(
-                middleware.protocol,
-                turn.tools,
-                self._parser.text_of,
-                self._ids,
-                middleware.unknown_tools,
-                one_call=turn.one_call,
-            )
-
-    def feed(self, text: str) -> tuple[Delta, ...]:
-        """The deltas that a piece of text settles. Raises ParserClosed after `close`."""
-        if self._closed is not None:
-            raise ParserClosed("this answer is closed", hint="make a new one with wrap_stream")
-        if self._level == "stream" and text:
-            debug.log_raw(text)
-        if self._parser is not None:
-            deltas = self._deltas.of(self._parser.feed(text))
-        else:
-            self._texts.append(text)
-            deltas = ({"content": text},) if text and not self._turn.active else ()
-        self._log(deltas)
-        return deltas
-
-    def close(self, finish_reason: str | None = None, *, called: bool = False) -> tuple[tuple[Delta, ...], Answer]:
-        """The last deltas, and the whole.
-
-        finish_reason: what the provider said, None where it said nothing. called: the provider made calls itself
-        beside the text, so that a text that says nothing is no failure.
+        turn: the request, which says whether a call was forced.
+        text: the answer's text without its other parts.
+        has_calls: the provider made calls itself. One that did so and wrote nothing has answered a
+        forced choice.
         """
-        if self._closed is None:
-            deltas, answer = self._finish(finish_reason, called)
-            self._log(deltas)
-            _summarise(answer, self._level, self._summary if self._turn.active else None)
-            self._closed = deltas, answer
-        return self._closed
-
-    def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
-        middleware, turn = self._middleware, self._turn
-        if not turn.active:
-            return (), passed_through("".join(self._texts), finish_reason)
-        if self._parser is not None:
-            result = self._parser.close()
-            deltas = self._deltas.of(self._parser.last_events())
-            deltas += self._deltas.end()
+        reading = self._reading
+        if turn.forced and (text.strip() or not has_calls):
+            result = reading.parse_forced(turn, text)
         else:
-            text = "".join(self._texts)
-            if called and not text.strip():
-                return (), passed_through(text or None, finish_reason)
-            result = middleware._read_forced(turn, text)
-        middleware._tell(result, turn, streamed=True)
-        answer = answer_of(
-            result, finish_reason, self._ids, unknown_tools=middleware.unknown_tools, one_call=turn.one_call
+            result = reading.readers(turn).whole.parse(text)
+
+        if self.on_error is not None:
+            reading.tell_failures(result, turn)
+        return result
+
+    def _coerced(
+        self, tool_calls: Iterable[Mapping[str, Any]], turn: Turn
+    ) -> tuple[dict[str, Any], ...]:
+        """The provider's own calls with their arguments coerced.
+
+        tool_calls: in OpenAI shape, as the provider gave them.
+        turn: the request, whose tools have the schemas.
+        """
+        by_name = {t.name: t for t in turn.tools}
+        return tuple(coerce_call(call, by_name, self.ways.batch.coerce) for call in tool_calls)
+
+
+def _refuse_functions(params: Mapping[str, Any]) -> None:
+    """Raise BadOptions for a request with `functions` or `function_call`, OpenAI's older form.
+
+    params: the keyword arguments of a completion.
+    """
+    if params.get("functions") is not None or params.get("function_call") is not None:
+        raise BadOptions(
+            "functions were replaced by tools",
+            got="functions",
+            expected="tools and tool_choice",
         )
-        return (deltas if self._parser is not None else deltas_of(answer)), answer
-
-    def _log(self, deltas: Iterable[Delta]) -> None:
-        if self._level == "stream":
-            for delta in deltas:
-                debug.log_out(delta)
 
 
-def _summarise(answer: Answer, level: debug.Level, into: MutableMapping[str, str] | None) -> None:
-    if into is None and level != "parse":
-        return
-    calls = [{"toolName": c["function"]["name"], "input": c["function"]["arguments"]} for c in answer.tool_calls]
-    if into is not None:
-        into["original_text"] = answer.original_text
-        into["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
-    else:
-        debug.log_summary(answer.original_text, calls)
+def _place(
+    prompt: str, messages: list[Message], placement: Literal["first", "last"]
+) -> list[Message]:
+    """The prompt in the system message at the beginning, or as one of its own, first or last.
 
-
-def _place(prompt: str, messages: list[Message], placement: Literal["first", "last"]) -> list[Message]:
-    """The prompt in the system message at the beginning, or as one of its own, first or last."""
+    prompt: the tools in words; '' changes nothing.
+    messages: the conversation, which may begin with a system message.
+    placement: 'first' or 'last', in the system message as well as among the messages.
+    """
     if not prompt:
         return messages
     if messages and messages[0]["role"] in ("system", "developer"):
         head = messages[0]
-        return [{**head, "content": merge_prompt(prompt, head.get("content"), placement)}, *messages[1:]]
+        content = merge_prompt(prompt, head.get("content"), placement)
+        return [{**head, "content": content}, *messages[1:]]
+
     ours = {"role": "system", "content": prompt}
     return [ours, *messages] if placement == "first" else [*messages, ours]
 
 
-def _for_them(result: ToolResult) -> dict[str, Any]:
-    """A result as AI SDKs hand it to a protocol."""
+def _for_foreign(result: ToolResult) -> dict[str, Any]:
+    """A result as AI SDKs hand it to a protocol.
+
+    result: the output of one call. It stands under two names, since versions of AI SDKs differ.
+    """
     return {
-        "type": "tool-result", "toolCallId": result.call_id, "toolName": result.name, "output": result.output,
+        "type": "tool-result",
+        "toolCallId": result.call_id,
+        "toolName": result.name,
+        "output": result.output,
         "result": result.output,
-    }  # fmt: skip
+    }
 
 
 def create_tool_middleware(
@@ -401,21 +376,59 @@ def create_tool_middleware(
     """A middleware that gives tool calling to a model by one protocol.
 
     protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own. A
-    tool_system_prompt_template is a function of the tools' JSON text, or text with placeholders as `{{tools_json}}`.
-    placement: of the prompt before or behind the system message that is there, or the whole conversation. on_error:
-    called as on_error(message, metadata) for each piece of text that could not be read; what it raises is ignored.
-    compat: "seed" brings back the ways of the oldest version (see docs/middleware.md). options: ParseOptions or a
-    mapping of them; coercion has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice
-    asks for its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function that writes a
-    ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a tool that was not offered stays
-    "text", or is a "call" like others, so that a loop can tell the model that there is no such tool.
+    tool_system_prompt_template is a function of the tools' JSON text, or text with placeholders as
+    `{{tools_json}}`. placement: of the prompt before or behind the system message that is there, or
+    the whole conversation. on_error: called as on_error(message, metadata) for each piece of text
+    that could not be read; what it raises is ignored. compat: "seed" brings back the ways of the
+    oldest version (see docs/middleware.md). options: ParseOptions or a mapping of them; coercion
+    has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice asks for
+    its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
+    that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
+    tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
+    model that there is no such tool.
 
     Raises UnknownProtocol and BadOptions.
     """
-    known = adapt(protocol) if not isinstance(protocol, str) else None
-    chosen = None if protocol == "auto" else known or protocol_of(protocol)
-    if chosen is None or chosen.id == "auto":
-        raise BadOptions("'auto' only reads", got="auto", hint="name the protocol that the model is to be told of")
+    chosen = _protocol_to_write(protocol)
+    _check_options(placement, tool_choice_by, unknown_tools, result_format, on_error)
+    return ToolCallMiddleware(
+        protocol=chosen,
+        ways=ways_of(compat, options, chosen),
+        tool_system_prompt_template=tool_system_prompt_template,
+        placement=placement,
+        on_error=on_error,
+        compat=compat,
+        tool_choice_by=tool_choice_by,
+        result_format=result_format,
+        unknown_tools=unknown_tools,
+    )
+
+
+def _protocol_to_write(protocol: Any) -> AnyProtocol:
+    """Return the protocol that a model is to be told of.
+
+    protocol: an id, a Protocol, a factory, or an object of somebody else's.
+
+    Raises UnknownProtocol, and BadOptions for 'auto', which can read any format and write none.
+    """
+    chosen = any_protocol(protocol)
+    if chosen.id == "auto":
+        raise BadOptions(
+            "'auto' only reads",
+            got="auto",
+            hint="name the protocol that the model is to be told of",
+        )
+
+    return chosen
+
+
+def _check_options(
+    placement: Any, tool_choice_by: Any, unknown_tools: Any, result_format: Any, on_error: Any
+) -> None:
+    """Raise BadOptions for a value that an option of `create_tool_middleware` cannot have.
+
+    Each argument is the option of the same name, unchecked.
+    """
     for name, value, allowed in (
         ("placement", placement, ("first", "last")),
         ("tool_choice_by", tool_choice_by, ("response_format", "prompt")),
@@ -423,13 +436,14 @@ def create_tool_middleware(
     ):
         if value not in allowed:
             raise BadOptions(f"unknown {name}", got=value, expected=" or ".join(allowed))
+
     if result_format not in (None, "seed") and not callable(result_format):
-        raise BadOptions("result_format writes a result", got=result_format, expected="None, 'seed' or a function")
+        raise BadOptions(
+            "result_format writes a result",
+            got=result_format,
+            expected="None, 'seed' or a function",
+        )
     if on_error is not None and not callable(on_error):
-        raise BadOptions("on_error is called as on_error(message, metadata)", got=type(on_error).__name__)
-    return ToolCallMiddleware(
-        protocol=chosen, ways=ways_of(compat, options, chosen),
-        tool_system_prompt_template=tool_system_prompt_template, placement=placement, on_error=on_error,
-        compat=compat, tool_choice_by=tool_choice_by, result_format=result_format,
-        unknown_tools=unknown_tools,
-    )  # fmt: skip
+        raise BadOptions(
+            "on_error is called as on_error(message, metadata)", got=type(on_error).__name__
+        )

@@ -1,7 +1,9 @@
-"""What the middleware shows of its work: `DEBUG_PARSER_MW` says how much, `DEBUG_PARSER_MW_STYLE` how calls stand out.
+"""The middleware's log of its own work: `DEBUG_PARSER_MW` says how much of it, and
+`DEBUG_PARSER_MW_STYLE` how calls stand out.
 
-Everything goes to the logger `toolparse_lab.middleware`, and to stderr where no handler is installed. What models and
-providers say is written with its control characters made visible, so that it cannot act on the terminal.
+Everything goes to the logger `toolparse_lab.middleware`, and to stderr where no handler is
+installed. What models and providers say is written with its control characters made visible, so
+that it cannot act on the terminal.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from ..render.show import visible
+from .answer import Answer
 
 Level: TypeAlias = Literal["off", "stream", "parse"]
 Style: TypeAlias = Literal["bg", "inverse", "underline", "bold"]
@@ -26,9 +29,11 @@ LOGGER: Final = logging.getLogger("toolparse_lab.middleware")
 _YES = ("1", "true", "yes")
 _LEVELS: Mapping[str, Level] = {"stream": "stream", "parse": "parse", "2": "parse"}
 _STYLES: Mapping[str, Style] = {
-    "inverse": "inverse", "invert": "inverse", "underline": "underline", "ul": "underline", "bold": "bold",
+    "inverse": "inverse", "invert": "inverse", "underline": "underline", "ul": "underline",
+    "bold": "bold",
 }  # fmt: skip
 _STYLE_CODES: Mapping[Style, int] = {"bg": 42, "inverse": 7, "underline": 4, "bold": 1}
+# Codes of ANSI escape sequences; the last is a background.
 _GRAY, _YELLOW, _CYAN, _BLUE = 90, 33, 36, 44
 _LINE = re.compile(r"\r?\n")
 
@@ -44,7 +49,8 @@ def level_of(value: str | None) -> Level:
 
 
 def style_of(value: str | None) -> Style:
-    """The highlight that a value of `DEBUG_PARSER_MW_STYLE` asks for; whatever is not known is 'bg'.
+    """The highlight that a value of `DEBUG_PARSER_MW_STYLE` asks for; whatever is not known is
+    'bg'.
 
     >>> style_of("invert"), style_of("ul"), style_of("neon")
     ('inverse', 'underline', 'bg')
@@ -53,69 +59,133 @@ def style_of(value: str | None) -> Style:
 
 
 def debug_level() -> Level:
-    """The level that the environment asks for now."""
+    """The level that the environment asks for now.
+
+    It is looked up each time, so that a program can change it while it runs.
+    """
     return level_of(os.environ.get(LEVEL_VARIABLE))
 
 
 def render_summary(original_text: str, tool_calls: Sequence[Any], style: Style = "bg") -> list[str]:
-    """What level 'parse' logs: the text that was read as calls, line by line highlighted, then the calls as JSON.
+    """The lines that level 'parse' logs: the text that was read as calls, highlighted line by line,
+    then the calls as JSON.
 
     Either is left out where it is empty.
+
+    original_text: the pieces of the text that were read as calls.
+    tool_calls: the calls, as anything JSON can carry.
+    style: the highlight of the text; the calls always have a blue background.
     """
     lines: list[str] = []
     if original_text:
         lines.append(_tagged("origin", "\n" + _painted(original_text, _STYLE_CODES[style])))
+
     if tool_calls:
         lines.append(_tagged("summary", "\n" + _painted(_json(tool_calls), _BLUE)))
+
     return lines
 
 
-def log_raw(said: str) -> None:
-    """What the provider said: a chunk of a stream, or the whole text."""
-    _log(_tagged("raw", _color("\n" + _shown(said), _YELLOW)))
+def log_raw(text: str) -> None:
+    """Log what the provider said: a chunk of a stream, or the whole text.
+
+    text: as it came, before anything was read from it.
+    """
+    _log(_tagged("raw", _color("\n" + _visible_lines(text), _YELLOW)))
 
 
-def log_out(made: Any) -> None:
-    """What became of it: a delta, or the message."""
-    _log(_tagged("out", _color("\n" + _shown(_json(made)), _CYAN)))
+def log_out(output: Any) -> None:
+    """Log what became of it: a delta, or the message.
+
+    output: anything JSON can carry; the rest is shown as text.
+    """
+    _log(_tagged("out", _color("\n" + _visible_lines(_json(output)), _CYAN)))
 
 
-def log_summary(original_text: str, tool_calls: Sequence[Any]) -> None:
-    """The lines of `render_summary` in the style that the environment asks for."""
-    for line in render_summary(original_text, tool_calls, style_of(os.environ.get(STYLE_VARIABLE))):
+def log_answer(answer: Answer, level: Level, summary: MutableMapping[str, str] | None) -> None:
+    """Fill the caller's `summary` with the calls of an answer; without one, log them at level
+    'parse'.
+
+    answer: a finished answer, whole or from a stream.
+    level: of the log, as the environment asks for it.
+    summary: the caller's own mapping, None where nobody wants one.
+    """
+    if summary is None and level != "parse":
+        return
+
+    calls = [
+        {"toolName": c["function"]["name"], "input": c["function"]["arguments"]}
+        for c in answer.tool_calls
+    ]
+    if summary is not None:
+        summary["original_text"] = answer.original_text
+        summary["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
+        return
+
+    style = style_of(os.environ.get(STYLE_VARIABLE))
+    for line in render_summary(answer.original_text, calls, style):
         _log(line)
 
 
 def _json(value: Any) -> str:
+    """JSON for people to read; what JSON cannot carry is shown as text.
+
+    >>> _json([])
+    '[]'
+    """
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
-def _shown(text: str) -> str:
+def _visible_lines(text: str) -> str:
+    """The text with control characters made visible, its line breaks kept.
+
+    text: of a model or a provider, which may hold escape sequences.
+    """
     return "\n".join(map(visible, _LINE.split(text)))
 
 
 def _painted(text: str, code: int) -> str:
+    """The text in one colour, line by line: terminals end a background at the line's end.
+
+    code: of an ANSI escape sequence. Empty lines stay empty, without a coloured stump.
+    """
     return "\n".join(_color(visible(line), code) if line else "" for line in _LINE.split(text))
 
 
 def _color(text: str, code: int) -> str:
+    """The text between an escape sequence and the one that ends it.
+
+    code: a number of an ANSI escape sequence, as those at the top of this file.
+    """
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
 def _tagged(tag: str, text: str) -> str:
+    """The text behind its gray tag.
+
+    tag: a word that names the kind of the line, such as 'raw'.
+    """
     return f"{_color(f'[debug:mw:{tag}]', _GRAY)} {text}"
 
 
 class _ToStderr(logging.Handler):
-    """Writes to what stderr is at the time, as notebooks and tests replace it."""
+    """Writes to the stderr of the moment, as notebooks and tests replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
         print(self.format(record), file=sys.stderr)
 
 
 def _log(text: str) -> None:
+    """Log a text, to stderr where the program has set up no logging.
+
+    text: one record, which may have several lines.
+    """
     if not LOGGER.hasHandlers():
         LOGGER.addHandler(_ToStderr())
-    if LOGGER.level == logging.NOTSET:  # who sets the variable wants to see it, whatever the root logger's level
+
+    # Who sets the variable wants to see it, whatever the root logger's level.
+    if LOGGER.level == logging.NOTSET:
         LOGGER.setLevel(logging.DEBUG)
+
     LOGGER.debug("%s", text)

@@ -1,12 +1,13 @@
-"""Who is told of what could not be read: `on_error(message, metadata)`, once for each piece of the text."""
+"""Telling a program what could not be read: `on_error(message, metadata)`, once for each piece of
+the text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
-from ..parts import OnError, call_safely, failure_message
+from ..engine.any_protocol import AnyProtocol
+from ..engine.content_parts import OnError, call_safely, failure_message
 from ..types import ParseResult, Problem, ToolCall
 from .answer import UnknownTools
 
@@ -16,32 +17,67 @@ _UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original te
 
 
 def tell_failures(
-    result: ParseResult, on_error: OnError, unknown_tools: UnknownTools, *, streamed: bool = False
+    result: ParseResult,
+    on_error: OnError,
+    unknown_tools: UnknownTools,
+    protocol: AnyProtocol,
+    *,
+    streamed: bool = False,
 ) -> None:
-    """Calls `on_error` for each segment with a call that failed, and for each failure of the text as a whole.
+    """Call `on_error` for each segment with a call that failed, and for each failure of the text
+    as a whole.
 
-    metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer also text and error.
-    Only decoding and reading count; what does not fit a schema is a problem of the result and no failure.
+    metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer
+    also text and error. Only decoding and reading count; what does not fit a schema is a problem of
+    the result and no failure.
+
+    result: the parse, finished.
+    on_error: the user's function; what it raises is ignored.
+    unknown_tools: 'call' makes no failure of a call of a tool that was not offered.
+    protocol: the middleware's own, which words the messages.
+    streamed: the answer came in pieces.
     """
     by_segment: dict[int, list[ToolCall]] = {}
     for call in result.calls:
         by_segment.setdefault(call.segment_index, []).append(call)
+
     for calls in by_segment.values():
-        failed = (
-            (c, p)
-            for c in calls
-            for p in c.problems
-            if _is_failure(p) and (p.code != "call.unknown-tool" or unknown_tools == "text")
-        )
-        for call, problem in islice(failed, 1):
-            _tell(result, on_error, problem, call, streamed)
+        failure = _first_failure(calls, unknown_tools)
+        if failure is not None:
+            call, problem = failure
+            _tell(result, on_error, problem, call, protocol, streamed)
+
     for problem in result.problems:
         if _is_failure(problem):
-            _tell(result, on_error, problem, None, streamed)
+            _tell(result, on_error, problem, None, protocol, streamed)
+
+
+def _first_failure(
+    calls: list[ToolCall], unknown_tools: UnknownTools
+) -> tuple[ToolCall, Problem] | None:
+    """The first failure of a segment, whose text is kept or lost as one; None without any.
+
+    calls: those of one segment, in order.
+    unknown_tools: as for `tell_failures`.
+    """
+    for call in calls:
+        for problem in call.problems:
+            if not _is_failure(problem):
+                continue
+            if problem.code == "call.unknown-tool" and unknown_tools != "text":
+                continue  # it becomes a call like others
+            return call, problem
+    return None
 
 
 def tell_left_out(calls: Iterable[ToolCall], raw: str, on_error: OnError) -> None:
-    """Calls `on_error` for each call that was read and is not made, with the code `choice.further-call`."""
+    """Call `on_error` for each call that was read and is not made, with the code
+    `choice.further-call`.
+
+    calls: those that are not made.
+    raw: the whole text, which the spans of the calls point into.
+    on_error: the user's function; what it raises is ignored.
+    """
     for call in calls:
         span = call.segment.span
         metadata = {
@@ -55,10 +91,28 @@ def tell_left_out(calls: Iterable[ToolCall], raw: str, on_error: OnError) -> Non
 
 
 def _is_failure(problem: Problem) -> bool:
+    """True for an error of decoding or reading; what does not fit a schema is none.
+
+    problem: of a call, or of the text as a whole.
+    """
     return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
 
 
-def _tell(result: ParseResult, on_error: OnError, problem: Problem, call: ToolCall | None, streamed: bool) -> None:
+def _tell(
+    result: ParseResult,
+    on_error: OnError,
+    problem: Problem,
+    call: ToolCall | None,
+    protocol: AnyProtocol,
+    streamed: bool,
+) -> None:
+    """Call `on_error` for one problem; call: None for one of the text as a whole.
+
+    result: the parse, finished.
+    problem: the failure to tell of.
+    protocol: the middleware's own, which words the message of a call.
+    streamed: the answer came in pieces, which the message of a forced call names.
+    """
     span = call.segment.span if call is not None else problem.span
     text = span.of(result.raw) if span is not None else result.raw
     metadata: dict[str, Any] = {
@@ -71,8 +125,22 @@ def _tell(result: ParseResult, on_error: OnError, problem: Problem, call: ToolCa
     if problem.code == "choice.no-call":
         message = _CHOICE.format("streamed" if streamed else "generated")
         metadata = {**metadata, "text": text, "error": problem.message}
-    elif problem.code == "call.unknown-tool":
-        message = _UNKNOWN_TOOL
     else:
-        message = failure_message(call.protocol, text) if call is not None else problem.message
+        message = _message_of(problem, call, text, protocol)
+
     call_safely(on_error, message, metadata)
+
+
+def _message_of(problem: Problem, call: ToolCall | None, text: str, protocol: AnyProtocol) -> str:
+    """Return the sentence for a problem of an answer that was not forced.
+
+    call: the one that failed, None for a problem of the text as a whole.
+    text: that of the call, which the protocol may quote.
+    protocol: the middleware's own, which words the failures of its calls.
+    """
+    if problem.code == "call.unknown-tool":
+        return _UNKNOWN_TOOL
+    if call is None:
+        return problem.message
+
+    return failure_message(call.protocol, text, protocol)

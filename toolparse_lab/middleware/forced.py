@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..api import parse_text
+from ..engine.parse import parse_text
+from ..engine.resolve import Body, Resolver
 from ..protocols.base import Opening, Reading
-from ..protocols.json_call import JsonCall
-from ..protocols.json_mix import HERMES
-from ..resolve import Body, Resolver
+from ..protocols.json.call import JsonCall
+from ..protocols.json.mix import HERMES
 from ..rjson.damage import Refusal
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
@@ -20,99 +20,185 @@ _PROSE = "rjson.prose"
 
 
 def parse_forced(
-    raw: str, protocol: object, tools: Sequence[ToolSpec], allowed: Sequence[ToolSpec], options: ParseOptions
+    raw: str,
+    protocol: object,
+    tools: Sequence[ToolSpec],
+    allowed: Sequence[ToolSpec],
+    options: ParseOptions,
 ) -> ParseResult:
-    """The one call of an answer: strict JSON, then JSON that can be repaired, then a call in the protocol's own form.
+    """The one call of an answer: strict JSON, then JSON that can be repaired, then a call in the
+    protocol's own form.
 
-    allowed: the tools of which one must be called. Reasoning before the call is reasoning. Where there is not exactly
-    one call of such a tool, the result has no call and a problem `choice.no-call`.
+    raw: the whole text of the answer.
+    protocol: the middleware's own, which knows its reasoning and markup.
+    options: for the reading as JSON as well as for that by the protocol.
+
+    Reasoning before the call is reasoning. Where there is not exactly one call of such a tool, the
+    result has no call and a problem `choice.no-call`.
+    tools: those that were offered.
+    allowed: those of which one must be called.
     """
     own = parse_text(raw, protocol, tools, options)
-    bare = _Rest(own, Span(0, len(own.raw)))
-    strict = _one_call(bare, allowed, replace(options, repair=False))
+    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    whole = _Rest(own, Span(0, len(own.raw)))
+    strict = _one_call(whole, allowed, replace(options, repair=False))
     if isinstance(strict, ParseResult):
         return strict
+
     rest = _without_markup(own)
-    read = _one_call(rest, allowed, options)
-    if isinstance(read, ParseResult):
-        return read
-    if len(own.calls) == 1 and own.calls[0].ok and own.calls[0].name in {t.name for t in allowed}:
+    outcome = _one_call(rest, allowed, options)
+    if isinstance(outcome, ParseResult):
+        return outcome
+
+    names = [t.name for t in allowed]
+    if len(own.calls) == 1 and own.calls[0].ok and own.calls[0].name in names:
         return own
-    message = f"the answer is not one call of {', '.join(t.name for t in allowed)}: {read}"
+
+    message = f"the answer is not one call of {', '.join(names)}: {outcome}"
     problem = Problem("read", "choice.no-call", "error", message, "", rest.span)
     return rest.result(Segment("text", rest.span), (), (problem,))
 
 
 @dataclass(frozen=True)
 class _Rest:
-    """What is left of an answer without the reasoning and markup around it. own: the parse that found those."""
+    """The rest of an answer without the reasoning and markup around it.
+
+    own: the parse by the protocol, which names those. before, behind: their segments.
+    """
 
     own: ParseResult
     span: Span
     before: tuple[Segment, ...] = ()
     behind: tuple[Segment, ...] = ()
 
-    def result(self, segment: Segment, calls: tuple[ToolCall, ...], problems: tuple[Problem, ...] = ()) -> ParseResult:
-        segments = (*self.before, *((segment,) if len(segment.span) else ()), *self.behind)
+    def result(
+        self, segment: Segment, calls: tuple[ToolCall, ...], problems: tuple[Problem, ...] = ()
+    ) -> ParseResult:
+        """The result whose only content is `segment`, left out where it is empty.
+
+        segment: the text or the call that fills the rest.
+        calls: those of the segment. problems: those of the text as a whole.
+        """
+        content = (segment,) if len(segment.span) else ()
+        segments = (*self.before, *content, *self.behind)
         return replace(self.own, segments=segments, calls=calls, problems=problems)
 
 
 def _without_markup(own: ParseResult) -> _Rest:
-    """The answer from the first word behind its reasoning on, to the markup at its very end."""
+    """The answer from the first word behind its reasoning on, to the markup at its very end.
+
+    own: the parse by the protocol, whose segments of reasoning and markup are trusted.
+    """
+    # Up to the first words that are neither reasoning nor markup.
     first = 0
     for i, segment in enumerate(own.segments):
         if segment.kind in ("reasoning", "markup"):
             first = i + 1
         elif segment.kind != "text" or segment.span.of(own.raw).strip():
             break
+
+    # Tokens that end a turn stand behind the call.
     last = len(own.segments)
     while last > first and own.segments[last - 1].kind == "markup":
         last -= 1
+
     before, behind = own.segments[:first], own.segments[last:]
     start = before[-1].span.end if before else 0
     end = behind[0].span.start if behind else len(own.raw)
     return _Rest(own, Span(start, end), before, behind)
 
 
+# A resolver needs a protocol, but asks it for nothing but its id, which the body brings along.
+_ANY_PROTOCOL = HERMES
+
+
 def _one_call(rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions) -> ParseResult | str:
-    """The result if the rest is one call as JSON, otherwise the reason why it is not."""
+    """The result if the rest is one call as JSON, otherwise the reason why it is not.
+
+    rest: the part of the answer that should be the call.
+    allowed: the tools of which one must be called.
+    options: `repair` False reads strict JSON only.
+    """
     text = rest.span.of(rest.own.raw)
     inner = text.strip()
     start = rest.span.start + len(text) - len(text.lstrip())
     tools = {t.name: t for t in allowed}
+
     try:
-        decoded = _CODEC.read(inner, Reading(Opening(0), True, options.repair, options.max_depth, tools))
+        decoded = _CODEC.read(
+            inner, Reading(Opening(0), True, options.repair, options.max_depth, tools)
+        )
     except Refusal as no:
         return no.message
+
+    # The repair that drops prose would make a call of an answer that says something else as well.
     if any(e.rule == _PROSE for d in decoded for e in d.edits):
         return "there are other words beside it"
     if len(decoded) != 1:
         return f"it says {len(decoded)} calls"
+
     segment = Segment("call", rest.span, Span(start, start + len(inner)))
     body = Body(inner, start, rest.span.start, True, "closer", rest.own.protocol)
-    # The protocol is asked for nothing but its id, which the body brings along.
-    (call,) = Resolver(HERMES, tools, options).calls(decoded, body, segment, len(rest.before), 0)
+    (call,) = Resolver(_ANY_PROTOCOL, tools, options).calls(
+        decoded, body, segment, len(rest.before), 0
+    )
     if not call.ok:
         return next((p.message for p in call.problems if p.severity == "error"), call.status)
+
     return rest.result(segment, (call,))
 
 
-def parse_like_seed(raw: str, protocol_id: str, tools: Sequence[ToolSpec], options: ParseOptions) -> ParseResult:
-    """What the oldest version made of such an answer: strict JSON only, no coercion, and a call of `unknown` with the
-    arguments `{}` where it is something else."""
+def parse_like_seed(
+    raw: str, protocol_id: str, tools: Sequence[ToolSpec], options: ParseOptions
+) -> ParseResult:
+    """The reading of the oldest version: strict JSON only, no coercion, and a call of `unknown`
+    with the arguments `{}` where the answer is something else.
+
+    raw: the whole text of the answer.
+    protocol_id: stands in the result and in the call.
+    tools, options: stand in the result; nothing is checked against them.
+    """
+    everything = Span(0, len(raw))
     problems: tuple[Problem, ...] = ()
     value: object = None
+
     try:
         value = read_strict(raw)
     except (ValueError, RecursionError) as e:
-        problems = (Problem("decode", "choice.no-call", "error", f"the answer is no JSON: {e}", "", Span(0, len(raw))),)
-    body = value if isinstance(value, dict) else {}
-    name = body.get("name")
-    arguments = write_canonical(body.get("arguments") or {})
-    segment = Segment("call", Span(0, len(raw)), Span(0, len(raw)))
+        message = f"the answer is no JSON: {e}"
+        problems = (Problem("decode", "choice.no-call", "error", message, "", everything),)
+
+    name, arguments = _name_and_arguments(value)
+    segment = Segment("call", everything, everything)
     call = ToolCall(
-        index=0, segment_index=0, name=name if isinstance(name, str) and name else "unknown", name_span=None,
-        wire_id=None, protocol=protocol_id, status="ok", confidence=1.0, source_json=arguments,
-        arguments_json=arguments, problems=problems, segment=segment,
-    )  # fmt: skip
+        index=0,
+        segment_index=0,
+        name=name,
+        name_span=None,
+        wire_id=None,
+        protocol=protocol_id,
+        status="ok",
+        confidence=1.0,
+        source_json=arguments,
+        arguments_json=arguments,
+        problems=problems,
+        segment=segment,
+    )
     return ParseResult(raw, protocol_id, options, (segment,), (call,), (), tuple(tools))
+
+
+def _name_and_arguments(value: object) -> tuple[str, str]:
+    """Return the tool that an answer names, and its arguments as canonical JSON.
+
+    value: the answer as JSON, of any type.
+
+    >>> _name_and_arguments({"name": "f", "arguments": {"a": 1}}), _name_and_arguments("words")
+    (('f', '{"a":1}'), ('unknown', '{}'))
+    """
+    body = value if isinstance(value, dict) else {}
+    arguments = write_canonical(body.get("arguments") or {})
+    name = body.get("name")
+    if not isinstance(name, str) or not name:
+        return "unknown", arguments
+
+    return name, arguments

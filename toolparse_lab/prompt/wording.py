@@ -1,78 +1,117 @@
-"""The prompt texts in `templates`: one Markdown file a protocol and wording, shipped in the package and read once.
+"""Prompt texts: templates by wording, Markdown files in `templates` or a caller's own texts.
 
-A template holds `{{name}}` placeholders and `{{#name}} ... {{/name}}` sections that vanish when the value is empty.
-A protocol without a folder of its own uses `generic`, which shows the form by a call the protocol's writer made.
+A template holds `{{name}}` placeholders and `{{#name}} ... {{/name}}` sections that vanish when the
+value is empty. A protocol without texts of its own uses those in `generic`, which show the form of
+a call by one that the protocol writes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 
-from ..errors import BadOptions
+from ..errors import BadOptions, near
 
-GENERIC = "generic"
 PLACEHOLDERS = ("tools_json", "tools_signatures", "tools_xml", "type_rules", "examples", "form")
 
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
-@lru_cache(maxsize=1)
-def _index() -> Mapping[str, tuple[str, ...]]:
-    root = resources.files(__package__).joinpath("templates")
-    return {
-        folder.name: tuple(sorted(f.name[:-3] for f in folder.iterdir() if f.name.endswith(".md")))
-        for folder in sorted(root.iterdir(), key=lambda f: f.name)
-        if folder.is_dir() and not folder.name.startswith("_")
-    }
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """The wordings in which a protocol can be explained to a model.
 
+    folder: the folder of `templates` with its texts. texts: (wording, template) pairs of a
+    caller's own; one of the same name replaces the text of the folder.
 
-def list_wordings(protocol_id: str) -> tuple[str, ...]:
-    """The wordings this protocol can be explained in, sorted.
-
-    >>> list_wordings("hermes")
+    >>> Wordings("hermes").names
     ('brief', 'plain', 'strict')
     """
-    index = _index()
-    return index.get(protocol_id, index[GENERIC])
+
+    folder: str = "generic"
+    texts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all wordings, sorted."""
+        return tuple(sorted({*_shipped_names(self.folder), *dict(self.texts)}))
+
+    def template(self, wording: str) -> str:
+        """Return the template of one wording.
+
+        Raises BadOptions, listing those there are, for an unknown one.
+        """
+        own = dict(self.texts)
+        if wording in own:
+            return own[wording]
+        if wording not in self.names:
+            raise BadOptions(
+                "this protocol has no prompt of that wording",
+                got=wording,
+                expected=", ".join(self.names),
+                hint=near(wording, self.names),
+            )
+        return _read_shipped(self.folder, wording)
+
+
+GENERIC = Wordings()
+"""For a format without texts of its own: a written call shows the form."""
+
+
+@lru_cache(maxsize=64)
+def _shipped_names(folder: str) -> tuple[str, ...]:
+    """Return the wordings in a folder of `templates`, none where there is no such folder."""
+    from importlib import resources  # a tenth of the time to import us
+
+    directory = resources.files(__package__).joinpath("templates", folder)
+    if not directory.is_dir():
+        return ()
+    names = sorted(file.name for file in directory.iterdir())
+    return tuple(name.removesuffix(".md") for name in names if name.endswith(".md"))
 
 
 @lru_cache(maxsize=256)
-def read_template(protocol_id: str, wording: str) -> str:
-    """The text of a template; raises BadOptions, listing the wordings there are, for one that does not exist."""
-    wordings = list_wordings(protocol_id)
-    if wording not in wordings:
-        raise BadOptions(
-            f"protocol {protocol_id!r} has no prompt of that wording",
-            got=wording,
-            expected=", ".join(wordings),
-            hint=f"use one of: {', '.join(wordings)}",
-        )
-    folder = protocol_id if protocol_id in _index() else GENERIC
-    return resources.files(__package__).joinpath("templates", folder, f"{wording}.md").read_text(encoding="utf-8")
+def _read_shipped(folder: str, wording: str) -> str:
+    """Return the template of a wording that is in a folder of `templates`."""
+    from importlib import resources  # as above
+
+    file = resources.files(__package__).joinpath("templates", folder, f"{wording}.md")
+    return file.read_text(encoding="utf-8")
 
 
 def asks_for(template: str, name: str) -> bool:
-    """Whether the template has a place for that value."""
+    """Return True where the template has a place for that value.
+
+    >>> asks_for("Tools: {{tools_json}}", "tools_json"), asks_for("", "examples")
+    (True, False)
+    """
     return f"{{{{{name}}}}}" in template
 
 
 def fill(template: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """The template with its placeholders replaced in one pass, so that braces inside a value stay what they are.
+    """Return the template with its placeholders replaced.
 
-    Only values the template asks for are computed. Raises BadOptions for a placeholder that `values` lacks.
+    values: placeholder -> a function that returns its text; only those that the template asks for
+    are called, each once. Raises BadOptions for a placeholder that `values` lacks.
     """
     computed: dict[str, str] = {}
 
     def value(name: str) -> str:
+        """Return the text for a placeholder, computed when it is first needed."""
         if name not in values:
-            raise BadOptions("a prompt template has an unknown placeholder", got=name, expected=", ".join(values))
+            raise BadOptions(
+                "a prompt template has an unknown placeholder",
+                got=name,
+                expected=", ".join(values),
+                hint=near(name, values),
+            )
         if name not in computed:
             computed[name] = values[name]()
         return computed[name]
 
-    kept = _SECTION.sub(lambda m: m[2] if value(m[1]) else "", template)
-    return _PLACEHOLDER.sub(lambda m: value(m[1]), kept).strip()
+    # One pass each, so that braces inside a value are never taken for a placeholder.
+    text = _SECTION.sub(lambda match: match[2] if value(match[1]) else "", template)
+    return _PLACEHOLDER.sub(lambda match: value(match[1]), text).strip()

@@ -1,45 +1,59 @@
-"""What a protocol is: an envelope (where calls open and close) and a codec (what their bodies say). Pure, no state.
+"""A protocol: an envelope finds calls in a text, a codec reads and writes them. Pure, no state.
 
-The engine asks the envelope at each possible opener, gets a scanner for the body, and hands the finished body to the
-codec once. Neither sees the stream.
+The contract of envelopes and codecs is in their docstrings; `Protocol` puts the two together with
+everything else that is particular to one format.
 """
+
+# How it works. The engine holds the text and asks the envelope at each place where one of its
+# `heads` begins. The envelope answers with an `Opening`, with None (ordinary text), or with
+# NEED_MORE while the text so far leaves it open. A scanner then finds the end of the body, and the
+# codec reads the finished body once. Neither sees the stream.
+#
+# Invariant: every answer is a function of the text up to the place that it is about, never of how
+# the text was cut into chunks. NEED_MORE is the only way to wait, and not an answer at the end.
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, final
-from typing import Protocol as Interface
 
 from .. import hooks
-from ..errors import UnwritableCall
+from ..errors import BadOptions, BadSpec, UnwritableCall
+from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from ..prompt.wording import GENERIC, Wordings
 from ..rjson.damage import Refusal
-from ..scan import Close, Scanner
 from ..schema.coerce import coerce
-from ..toolspec import ToolSpec
+from ..toolspec import ToolSpec, tool_specs
 from ..types import Edit, Problem, Span, Step
 from ..values import Value, read_strict, same
 from .results import TOOL_RESPONSE, ResultForm
+from .scan import Close, Scanner
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
-"""name -> tool"""
+"""Name -> tool."""
 
 
 @final
 class NeedMore:
-    """The text so far does not say yet whether this is an opener."""
+    """The answer of an envelope where the text so far leaves it open whether this is an opener."""
 
 
+# The only instance that is made; envelopes compare by type, which type checkers follow.
 NEED_MORE: Final = NeedMore()
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What stands at an opener. Offsets are relative to the beginning of the opener.
+    """An opener, with offsets relative to its own beginning.
 
-    end: behind the opener. name: the tool, where the opener names it. whole: the opener is the whole call.
-    speculative: without delimiters; if the body is no good call, the text is text. owner: the protocol that opened
-    it, where several are read at once.
+    end: the offset behind the opener. kind: what it opens. name: the tool, where the opener names
+    it. name_span: the place of that name. wire_id: the id that the text itself gives the call.
+    whole: the opener is the whole call. speculative: a format without delimiters; if the body is no
+    good call, it is text after all. owner: the protocol that opened it, where several are read at
+    once.
     """
 
     end: int
@@ -54,9 +68,12 @@ class Opening:
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
 class Reading:
-    """What a codec may know of a body: whether its closer was seen, what is allowed, and the tools.
+    """The circumstances in which a codec reads a body.
 
-    known: a body and the one strict JSON value that it says, where finding its end took reading it.
+    opening: the opener before it. closed: whether its closer is in the text. repair: whether
+    repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
+    strict_value: a body and its one strict JSON value, where finding the end of the body took
+    reading it.
     """
 
     opening: Opening
@@ -64,7 +81,7 @@ class Reading:
     repair: bool
     max_depth: int
     tools: Tools
-    known: tuple[str, Value] | None = None
+    strict_value: tuple[str, Value] | None = None
 
 
 Places: TypeAlias = Mapping[str, tuple[int, int]]
@@ -79,9 +96,11 @@ def _nowhere() -> Places:
 class Decoded:
     """One call read out of a body. Spans and edits count from the beginning of the body.
 
-    arguments: the arguments as found. places: computed when asked. unescape: offsets in a text's raw characters for
-    each character of what they mean, or None where that cannot be told. untyped: every leaf is text, as XML writes it.
-    truncated: not readable because the text ends inside it, which matters where a body holds several calls.
+    arguments: the value as the text has it, before coercion. places: called only for the origin of
+    a value, since computing them costs another scan. unescape: called with the raw text of a string
+    value; returns the offset in it of each character of the value, or None where there is no such
+    mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
+    ends inside it, which matters where a body holds several calls.
     """
 
     name: str
@@ -100,77 +119,159 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a body that is a whole message, from the beginning of the body: a call, or a text inside a JSON string,
-    without its quotes."""
+    """A part of a body that is a whole message: a call, or a text in a JSON string, without quotes.
+
+    span: counts from the beginning of the body.
+    """
 
     kind: Literal["call", "text", "reasoning"]
     span: Span
 
 
 class Message(tuple[Decoded, ...]):
-    """The calls of a body that is a whole message with text beside them, each with a place of its own.
+    """The calls of a body that is a whole message with text beside them.
 
-    pieces: in the order of the body, one of kind 'call' for each call; what lies between them is markup.
+    pieces: in the order of the body, one of kind 'call' for each call; all between them is markup.
     """
 
     pieces: tuple[Piece, ...]
 
     def __new__(cls, calls: Iterable[Decoded], pieces: Iterable[Piece]) -> Message:
-        made = super().__new__(cls, calls)
-        made.pieces = tuple(sorted(pieces, key=lambda p: p.span.start))
-        return made
+        # A tuple of calls for all who need no more, as codecs without text return.
+        message = super().__new__(cls, calls)
+        message.pieces = tuple(sorted(pieces, key=lambda piece: piece.span.start))
+        return message
 
 
-class Envelope(Interface):
-    """Where calls, reasoning and markup open.
+class Envelope(ABC):
+    """Finds the openers of calls, reasoning and markup, and the ends of bodies.
 
-    Four more names may be there. closers: the literals that close a body. closer_of(opening): the literal that every
-    closer of the body behind `opening` contains, by which the engine knows how far to read ahead. restarts: the
-    literals at which a body that cannot be read may have been begun anew (otherwise the heads). suits(opening, text,
-    at, final, tools): whether the body that begins at `text[at]` is of this format, where another format has the same
-    opener; True, False or NEED_MORE, and a function of the text alone.
+    A subclass defines `heads`, `open` and `scanner`; what formats rarely need has a default here.
     """
 
+    __slots__ = ()
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """The literals that close a body; empty for a format without."""
+        return ()
+
+    @property
+    def restarts(self) -> tuple[str, ...] | None:
+        """The literals at which a model may begin a body anew after one that cannot be read.
+
+        None for the heads.
+        """
+        return None
+
+    @abstractmethod
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """The literals an opener may begin with."""
-        ...
+        """Return the literals an opener may begin with."""
 
+    @abstractmethod
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """What opens at `pos`, where one of the heads stands; None when it is ordinary text."""
-        ...
+        """Return the opener at `text[pos]`, where one of the heads is; None for ordinary text.
 
+        final: the text is complete. NEED_MORE where more text may change the answer, never once
+        `final` is set.
+        """
+
+    @abstractmethod
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """A new scanner for the body behind `opening`."""
-        ...
+        """Return a new scanner for the body behind `opening`."""
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Whether the very beginning of the answer, white space aside, is a call without an opener."""
-        ...
+        """Return the opening of an answer that is a call without an opener, if this may be one.
+
+        text: the answer so far, without white space before it. By default nothing opens so.
+        """
+        return None
+
+    def closer_of(self, opening: Opening) -> str | None:
+        """Return the literal that every closer of the body behind `opening` contains, if any.
+
+        The engine reads ahead to it, so that a whole body is scanned in one go.
+        """
+        return None
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        """Return whether the body that begins at `text[at]` is of this format; None: it takes any.
+
+        Called where formats share an opener. A function of the text alone, so that chunking cannot
+        change it.
+        """
+        return None
 
 
-class Codec(Interface):
+class Codec(ABC):
+    """Reads the calls in bodies, and writes calls."""
+
+    __slots__ = ()
+
+    @abstractmethod
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """The calls of one body, as a `Message` where it holds text too. Raises rjson.damage.Refusal when it cannot be
-        read without inventing."""
-        ...
+        """Return the calls of one body, as a `Message` where it holds text too.
+
+        Raises rjson.damage.Refusal when it cannot be read without inventing content.
+        """
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Whether the body reads without any repair."""
-        ...
+        """Return whether the body, taken as closed, reads without any repair.
 
+        The engine asks this where a body could end at two places. By default the body is read for
+        it; a format that has a shorter way to tell overrides this.
+        """
+        try:
+            calls = self.read(body, replace(reading, closed=True, repair=False))
+        except Refusal:
+            return False
+        return all(call.readable for call in calls)
+
+    @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """The call as this format writes it, delimiters included. Raises UnwritableCall."""
-        ...
+        """Return the call as this format writes it, delimiters included. Raises UnwritableCall."""
+
+    def join(self, calls: Sequence[str]) -> str:
+        """Return written calls as one answer of the model, by default a line each."""
+        return "\n".join(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Signs of an attempt at a call in this format, for answers that no parser could read.
+
+    Regular expressions, matched without regard to case. openers: count where the head of a body
+    follows. marks: count wherever they stand.
+    """
+
+    openers: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+# The text of the oldest version, which programs may look for.
+FAILURE = "Could not process tool call, keeping original text."
+
+Grammar: TypeAlias = Callable[[Sequence[ToolSpec]], str]
+"""Tools -> the GBNF of exactly one call of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A wire format. `tags` say what it is: 'delimited', 'schema-typed' (right only with the schema), …
+    """A wire format, whole: reading and writing it, and explaining it to a model.
 
-    `results` is the form in which tool results are written. The six methods from `format_tools` to
-    `extract_tool_call_segments` are what a tool-call protocol of an AI SDK has. Three of them write, and need only what
-    is below this module; the three that read are the engine's work, of which a protocol knows nothing: they reach it
-    through `hooks`, so that a protocol stays data and a codec, and there is still one object to hand around.
+    id, aliases, title: its names. envelope, codec: read and write it. tags: its properties, such as
+    'delimited' or 'schema-typed' (right only with the schema). results: write tool results.
+    grammar: see `write_grammar`; None where there is none. type_rules: a prompt's rules about
+    types, in the format's own notation. wordings: its prompt texts. failure: the message about a
+    call that cannot be read; `{text}` is its text. signs: signs of an attempt; None for its opening
+    literals. spec: the data it was made from, as JSON; "" for code.
+
+    The six methods from `format_tools` to `extract_tool_call_segments` are those of a tool-call
+    protocol of an AI SDK. Three of them write, and need only modules below this one. The other
+    three read, which is the engine's work: they reach it through `hooks`, so that a protocol stays
+    data and a codec, and there is still one object to hand around.
     """
 
     id: str
@@ -180,36 +281,62 @@ class Protocol:
     title: str = ""
     tags: frozenset[str] = frozenset()
     results: ResultForm = TOOL_RESPONSE
+    grammar: Grammar | None = None
+    type_rules: TypeRules = JSON_TYPE_RULES
+    wordings: Wordings = GENERIC
+    failure: str = FAILURE
+    signs: Signs | None = None
+    spec: str = ""
+
+    def __post_init__(self) -> None:
+        # Early, since an object without the defaults of its base class fails late and obscurely.
+        self._check_part("envelope", self.envelope, Envelope)
+        self._check_part("codec", self.codec, Codec)
+
+    @staticmethod
+    def _check_part(name: str, value: object, base: type) -> None:
+        """Raise BadSpec for a part that does not derive from its base class."""
+        if not isinstance(value, base):
+            raise BadSpec(
+                name,
+                f"a protocol's {name} derives from {base.__name__}, which declares its defaults",
+                got=type(value).__name__,
+                expected=f"a subclass of toolparse_lab.protocols.base.{base.__name__}",
+            )
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any] | None = None, **fields: Any) -> Protocol:
-        """A protocol from data, for a format of a family that is here. Fields may be given as a mapping or by name.
+        """Return a protocol made from data, for a format of a family that is here.
 
-        id; title and aliases may be there. body is the family. "json" (unless said otherwise): opener, closer,
-        name_key, arguments_key, own_line (the opener is a line of its own, as a code fence is), response_name_key and
-        response_content_key. "tags" (a tag for the function and one for each parameter): opener and closer around a
-        block of functions, or neither; function and parameter, the tags' words; attribute (`name="…"` instead of
-        `=…`); trim (a value loses one line break at each end); lines (tags stand on lines of their own). "xml" and
-        "yaml": one element a call. response_opener and response_closer stand around results of json and tags.
+        Fields may come as a mapping or by name.
 
-        Raises BadSpec, which names the field, what was got and what was expected.
+        id is required; title and aliases are not. body is the family. "json", the default: opener,
+        closer, name_key, arguments_key, own_line (the opener is a line of its own, as a code fence
+        is), response_name_key and response_content_key. "tags" (a tag for the function and one for
+        each parameter): opener and closer around a block of functions, or neither; function and
+        parameter, the tags' words; attribute (`name="…"` instead of `=…`); trim (a value loses one
+        line break at each end); lines (tags stand on lines of their own). "xml" and "yaml": one
+        element a call. response_opener and response_closer enclose the results of json and tags.
 
-        >>> Protocol.from_spec(id="bracketed", opener="[CALL]", closer="[/CALL]", name_key="tool").write_call("f", "{}")
+        Raises BadSpec, which names the field, its value and the expected one.
+
+        >>> spec = {"id": "bracketed", "opener": "[CALL]", "closer": "[/CALL]"}
+        >>> Protocol.from_spec(spec, name_key="tool").write_call("f", "{}")
         '[CALL]{"tool":"f","arguments":{}}[/CALL]'
         """
-        from .spec import from_spec
-
-        return from_spec(spec, fields)
+        # Families of formats import this module, so the door to them is a hook.
+        protocol: Protocol = hooks.call("protocol_from_spec", spec, fields=fields)
+        return protocol
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
-        """The call as this format writes it; raises UnwritableCall if it would not read back the same.
+        """Return the call as this format writes it.
 
-        The check needs `tool` for formats whose values only the schema types.
+        Raises UnwritableCall if it would not read back the same. For formats whose values only the
+        schema types, this is checked where `tool` is there to do so.
         """
         text = self.codec.write(name, arguments_json, tool)
-        if (tool is not None or "schema-typed" not in self.tags) and not self._reads_back(
-            text, name, arguments_json, tool
-        ):
+        checkable = tool is not None or "schema-typed" not in self.tags
+        if checkable and not self._reads_back(text, name, arguments_json, tool):
             raise UnwritableCall(
                 f"{self.id} cannot write this call so that it reads back the same",
                 got=f"{name}({arguments_json})",
@@ -218,90 +345,154 @@ class Protocol:
         return text
 
     def join_calls(self, calls: Sequence[str]) -> str:
-        """Calls that `write_call` wrote, as one answer of the model: one behind the other, unless the format has a
-        list for them."""
-        join: Callable[[Sequence[str]], str] = getattr(self.codec, "join", "\n".join)
-        return join(calls)
+        """Return calls that `write_call` wrote as one answer of the model.
 
-    def format_tools(self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None) -> str:
-        """The system prompt that explains the tools: `tools` in any shape `ToolSpec.of` takes, "" for none.
-
-        A template of your own is a function, called with the tools as the text of a JSON array of {name, description,
-        parameters}, or text with the placeholders of the built-in ones, such as `{{tools_json}}`.
-        Raises BadOptions for a template that is neither or has an unknown placeholder.
+        They follow one another, unless the format has a list for them.
         """
-        from .surface import format_tools
+        return self.codec.join(calls)
 
-        return format_tools(self, tools, tool_system_prompt_template)
+    def write_grammar(self, tools: Any) -> str:
+        """Return the GBNF, as llama.cpp reads it, of exactly one call of one of `tools`.
+
+        tools: anything `ToolSpec.of` takes, at least one. Strings have at most 80 visible
+        characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are followed 6
+        levels deep; optional properties that lead deeper are left out. Raises BadOptions for no
+        tools and for a format without a grammar, BadToolSpec for a schema that nothing within the
+        depth bound satisfies, UnwritableCall for a name that the format cannot hold.
+        """
+        specs = tool_specs(tools)
+        if not specs:
+            raise BadOptions(
+                "a grammar needs at least one tool", got=tools, expected="a tool definition"
+            )
+        if self.grammar is None:
+            raise BadOptions(
+                "there is no grammar for this protocol",
+                got=self.id,
+                expected="a protocol with a grammar, such as hermes or morph_xml",
+                hint='leave decoding="grammar" away',
+            )
+        return self.grammar(specs)
+
+    def failure_of(self, text: str) -> str:
+        """Return the message about a call with this text that could not be read."""
+        # Not str.format: the text of a call is full of braces.
+        return self.failure.replace("{text}", text)
+
+    def signs_of_attempts(self) -> Signs:
+        """Return the signs of an attempt: `signs`, or the literals that open a call of any tool."""
+        if self.signs is not None:
+            return self.signs
+        # Heads that depend on the tools are no sign by themselves: any text may hold such a word.
+        return Signs(openers=tuple(re.escape(head) for head in self.envelope.heads({})))
+
+    def format_tools(
+        self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None
+    ) -> str:
+        """Return the system prompt that explains the tools.
+
+        tools: in any shape `ToolSpec.of` takes; "" for none. A template of your own is a function,
+        called with the tools as the text of a JSON array of {name, description, parameters}, or
+        text with the placeholders of the built-in ones, such as `{{tools_json}}`. Raises BadOptions
+        for a template that is neither or has an unknown placeholder.
+        """
+        return str(hooks.call("format_tools", self, tools, tool_system_prompt_template))
 
     def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
-        """A call of the conversation so far as the model would have written it.
+        """Return a call of the conversation so far as the model would have written it.
 
-        call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall; the arguments as a mapping or
-        JSON text. Text that is no JSON is shown as it is. Raises BadOptions for a call without a name, and
-        UnwritableCall as `write_call` does.
+        call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall; the arguments
+        as a mapping or JSON text. Text that is no JSON is shown as it is. Raises BadOptions for a
+        call without a name, and UnwritableCall as `write_call` does.
         """
-        from .surface import format_tool_call
-
-        return format_tool_call(self, call, tool)
+        return str(hooks.call("format_tool_call", self, call, tool))
 
     def format_tool_response(self, result: Any, *, compat: Literal["seed"] | None = None) -> str:
-        """The result of a tool in the shape the format's models know; `compat="seed"`: as the oldest version wrote it.
+        """Return the result of a tool in the shape the format's models know.
 
-        result: {toolName, output} with an output of type text, json, error-text, error-json, execution-denied or
-        content; {toolName, result}; or {name, content}. Errors are written `[Error: …]`; images and files leave a
-        placeholder, and `protocols.results.media_of` gives them for the message. Delimiters of the format inside the
-        result are escaped where it has escapes (see `protocols.results`); only delimiters that consist of JSON's own
-        punctuation cannot be. Raises BadOptions for what is no result.
+        compat: "seed" for the form of the oldest version. result: {toolName, output} with an output
+        of type text, json, error-text, error-json, execution-denied or content; {toolName, result};
+        or {name, content}. Errors are written `[Error: …]`; images and files leave a placeholder,
+        and `protocols.results.media_of` gives them for the message. Delimiters of the format inside
+        the result are escaped where it has escapes (see `protocols.results`); only delimiters that
+        consist of JSON's own punctuation cannot be. Raises BadOptions for what is no result.
         """
-        from .surface import format_tool_response
+        return str(hooks.call("format_tool_response", self, result, compat))
 
-        return format_tool_response(self, result, compat)
+    def parse_generated_text(
+        self, text: str, tools: Any = None, options: Any = None
+    ) -> list[dict[str, Any]]:
+        """Return the parts of a whole answer.
 
-    def parse_generated_text(self, text: str, tools: Any = None, options: Any = None) -> list[dict[str, Any]]:
-        """The parts of a whole answer: `{type: "text", text}` and `{type: "tool-call", toolCallId, toolName, input}`.
-
-        `input` is JSON text. options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
-        called as on_error(message, metadata) for each call that could not be read, whose part is its text. Unless
-        said otherwise coercion has the policy 'middleware'.
+        A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`;
+        `input` is JSON text. options: None, ParseOptions, or a mapping of its fields, with
+        `on_error` (or `onError`), called as on_error(message, metadata) for each call that could
+        not be read, whose part is its text. The policy of coercion is 'middleware' by default.
         """
-        return list(hooks.call("parse_generated_text", self, text=text, tools=tools, options=options))
+        return list(
+            hooks.call("parse_generated_text", self, text=text, tools=tools, options=options)
+        )
 
     def create_stream_parser(self, tools: Any = None, options: Any = None) -> Any:
-        """A `PartStream`: `.feed(chunk)` and `.close()` return the parts of a stream.
+        """Return a `PartStream`, whose `.feed(chunk)` and `.close()` return the parts of a stream.
 
-        options: as above; with `input_events=False` the parts tool-input-start, -delta and -end are left out.
+        options: as for `parse_generated_text`; with `input_events=False` the parts
+        tool-input-start, -delta and -end are left out.
         """
         return hooks.call("create_stream_parser", self, tools=tools, options=options)
 
     def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
-        """The pieces of `text` that are read as calls, delimiters included, those that cannot be read as well."""
+        """Return the pieces of `text` that are calls, delimiters included.
+
+        Calls that cannot be read are among them.
+        """
         return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
+        """Return whether a text is one call of that name with the same arguments."""
         tools = {tool.name: tool} if tool is not None else {}
-        pos = 0
-        found = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
-        while isinstance(found, Opening) and found.kind == "markup" and 0 < found.end <= len(text) - pos:
-            pos += found.end
-            found = self.envelope.open(text, pos, True, tools)
-        if not isinstance(found, Opening) or found.kind != "call":
+        opening, start = self._open_call(text, tools)
+        if opening is None:
             return False
-        rest = text[pos + found.end :]
-        if found.whole:
-            body = ""
-        else:
-            close = self.envelope.scanner(found, tools).scan(rest, True)
-            if not isinstance(close, Close):
-                return False
-            body = rest[: close.start]
+        body = self._body_of(opening, text[start:], tools)
+        if body is None:
+            return False
         try:
-            decoded = self.codec.read(body, Reading(found, True, False, 1000, tools))
+            calls = self.codec.read(body, Reading(opening, True, False, 1000, tools))
         except Refusal:
             return False
-        if len(decoded) != 1 or not decoded[0].readable or decoded[0].name != name:
+
+        # Two calls, or another name, where one was written: the text says something else.
+        if len(calls) != 1 or not calls[0].readable or calls[0].name != name:
             return False
-        value = decoded[0].arguments
+        value = calls[0].arguments
+        # As in a parse, where text becomes the values that the schema declares.
         if tool is not None:
-            value = coerce(value, tool.schema_json, "safe", one_item=decoded[0].untyped).value
+            value = coerce(value, tool.schema_json, "safe", one_item=calls[0].untyped).value
         return same(value, read_strict(arguments_json))
+
+    def _open_call(self, text: str, tools: Tools) -> tuple[Opening | None, int]:
+        """Return the opener of the call that a text begins with, and the offset behind it.
+
+        Markup before the call, such as the opener of a section of calls, is passed over. None where
+        the text does not begin with a call.
+        """
+        start = 0
+        # A format without delimiters has no heads to look for.
+        opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
+        while isinstance(opening, Opening) and opening.kind == "markup":
+            if not 0 < opening.end <= len(text) - start:
+                break  # an envelope of somebody else's must not keep this loop going
+            start += opening.end
+            opening = self.envelope.open(text, start, True, tools)
+
+        if not isinstance(opening, Opening) or opening.kind != "call":
+            return None, start
+        return opening, start + opening.end
+
+    def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
+        """Return the body that a text behind an opener begins with; None if it is not closed."""
+        if opening.whole:
+            return ""
+        close = self.envelope.scanner(opening, tools).scan(text, True)
+        return text[: close.start] if isinstance(close, Close) else None

@@ -1,17 +1,26 @@
-"""Envelope family: a literal opener, a body, a literal closer; and the reasoning tags that every format may meet."""
+"""Envelope family: a literal opener, a body, a literal closer.
+
+The reasoning tags are here as well: they may stand in an answer of any format.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..scan import JsonBody, LiteralBody, Scanner
-from .base import NEED_MORE, NeedMore, Opening, Tools
+from .base import NEED_MORE, Envelope, NeedMore, Opening, Tools
+from .json.scan import JsonBody
+from .scan import LiteralBody, Scanner
 
 THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<|thinking|>": "<|/thinking|>"}
 
 
+# An opener of a code fence may be followed by blanks, but not by a whole line of them.
+_MAX_LINE_END = 64
+
+
 def open_reasoning(text: str, pos: int) -> Opening | None:
+    """Return the opening of reasoning at `text[pos]`, None where no tag of it begins there."""
     for tag in THINK_TAGS:
         if text.startswith(tag, pos):
             return Opening(len(tag), "reasoning")
@@ -19,24 +28,32 @@ def open_reasoning(text: str, pos: int) -> Opening | None:
 
 
 def reasoning_scanner(opener: str) -> Scanner:
+    """Return the scanner for reasoning behind that tag; "" for reasoning without an opener."""
     return LiteralBody((THINK_TAGS.get(opener, "</think>"),))
 
 
+# Openings are frozen, so equal ones can be shared: making one costs more than the look-up.
 _opening = lru_cache(maxsize=256)(Opening)
 
 
 @dataclass(frozen=True, slots=True)
-class JsonTags:
-    """Envelope: JSON between delimiters. `line` = the opener is a line of its own, as a code fence is."""
+class JsonTags(Envelope):
+    """Envelope of JSON between delimiters.
+
+    openers, closers: the literals, of which any opener goes with any closer. line: the opener is a
+    line of its own, as a code fence is.
+    """
 
     openers: tuple[str, ...]
-    closers: tuple[str, ...]
+    closers: tuple[str, ...] = ()
     line: bool = False
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the openers, which do not depend on the tools."""
         return self.openers
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening at `text[pos]`; see `Envelope.open`."""
         for opener in self.openers:
             if not text.startswith(opener, pos):
                 continue
@@ -46,20 +63,27 @@ class JsonTags:
         return None
 
     def _open_line(self, text: str, pos: int, end: int, final: bool) -> Opening | NeedMore | None:
-        """The opener with the white space and line break that end its line."""
+        """Return the opener with the white space and line break that end its line.
+
+        `end` is the offset behind the opener itself. None where anything else is on the line.
+        """
         while end < len(text) and text[end] in " \t\r":
             end += 1
-            if end - pos > 64:
+            if end - pos > _MAX_LINE_END:
                 return None
+
+        # The line break may be in the next chunk.
         if end >= len(text):
             return None if final else NEED_MORE
         return Opening(end + 1 - pos) if text[end] == "\n" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return a scanner for JSON that stops at a closer outside its strings."""
+        # In a body that was never closed, an opener begins the next call. Not so for a fence: its
+        # opener begins with its closer, so that the closer is found there already.
         return JsonBody(self.closers, () if self.line else self.openers)
 
     def closer_of(self, opening: Opening) -> str:
+        """Return the text that each of the closers contains."""
+        # The shortest is the closer without white space, which all others contain.
         return min(self.closers, key=len)
-
-    def speculates(self, text: str) -> Opening | NeedMore | None:
-        return None

@@ -15,7 +15,8 @@ ChangeKind: TypeAlias = Literal["repair", "read", "coerce"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One repair (raw characters) or step (JSON values). `before` and `after` are text ready to be escaped."""
+    """One repair (raw characters) or step (JSON values). `before` and `after` are text ready to be
+    escaped."""
 
     kind: ChangeKind
     call: int
@@ -27,31 +28,53 @@ class Change:
 
     @property
     def sentence(self) -> str:
+        """The sentence that describes its rule, '' for an unknown one."""
         return sentence_of(self.rule)
 
     @property
     def lossless(self) -> bool:
+        """True where its rule is known to lose nothing."""
         return is_lossless(self.rule)
 
 
 def sentence_of(rule: str) -> str:
-    """The rule's or code's sentence; '' for one that a user's own protocol brought along."""
-    known = RULES.get(rule) or CODES.get(rule)
-    return known.sentence if known else ""
+    """Return the sentence of a rule or of a problem's code.
+
+    rule: the id of either. '' for one that a user's own protocol brought along.
+
+    >>> sentence_of("my_protocol.some_rule")
+    ''
+    """
+    entry = RULES.get(rule) or CODES.get(rule)
+    if entry is None:
+        return ""
+    return entry.sentence
 
 
 def is_lossless(rule: str) -> bool:
-    """Whether the rule is known to lose nothing; a rule nobody described is not."""
-    return rule in RULES and RULES[rule].lossless
+    """Return True for a rule that is known to lose nothing.
+
+    A rule that nobody described counts as one that may.
+    """
+    if rule not in RULES:
+        return False
+    return RULES[rule].lossless
 
 
 def step_change(call: ToolCall, step: Step) -> Change:
+    """Return the change that a step of a call made, its two values as JSON text."""
     kind: ChangeKind = "coerce" if step.stage == "coerce" else "read"
-    return Change(kind, call.index, step.path, step.rule, json_of(step.before), json_of(step.after), step.span)
+    return Change(
+        kind, call.index, step.path, step.rule, json_of(step.before), json_of(step.after), step.span
+    )
 
 
 def changes_of(call: ToolCall, raw: str) -> Iterator[Change]:
-    """The call's repairs in text order, then its steps in the order they were applied."""
+    """Return the call's repairs in text order, then its steps in the order they were applied.
+
+    raw: the whole text, for the characters that a repair replaced. Lazy, because a view shows only
+    the first few hundred.
+    """
     for edit in call.edits:
         yield Change("repair", call.index, "", edit.rule, edit.span.of(raw), edit.text, edit.span)
     for step in call.steps:
@@ -59,7 +82,7 @@ def changes_of(call: ToolCall, raw: str) -> Iterator[Change]:
 
 
 def problems_of(result: ParseResult) -> Iterator[tuple[int | None, Problem]]:
-    """Every problem with the index of its call, None for the text's own."""
+    """Return every problem with the index of its call, None for the text's own, which go first."""
     for problem in result.problems:
         yield None, problem
     for call in result.calls:
@@ -67,8 +90,13 @@ def problems_of(result: ParseResult) -> Iterator[tuple[int | None, Problem]]:
             yield call.index, problem
 
 
+# The words are the same in tooltips, tables and on the terminal.
 def place(span: Span | None) -> str:
-    """Where a span is, in words: code points, the end not included."""
+    """Return the place of a span, in words: code points, the end not included.
+
+    >>> place(Span(3, 8)), place(Span(3, 3)), place(None)
+    ('characters 3 to 8', 'before character 3', '')
+    """
     if span is None:
         return ""
     if not len(span):

@@ -1,7 +1,8 @@
-"""Model text made visible: control, bidirectional and other invisible characters become signs one can see.
+"""Model text made visible: control, bidirectional and other invisible characters become signs one
+can see.
 
-A view shows `visible(raw)`, never `raw`: a stray escape sequence, a right-to-left override or a lone surrogate would
-otherwise act on the page or terminal instead of being seen.
+A view shows `visible(raw)`, never `raw`: a stray escape sequence, a right-to-left override or a
+lone surrogate would otherwise act on the page or terminal instead of being seen.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
-# Tab and line feed lay text out as the model meant it. A zero-width joiner stays because emoji are made of it.
+# Tab and line feed lay text out as the model meant it. A zero-width joiner stays because emoji are
+# made of it.
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -19,14 +21,15 @@ HIDDEN = re.compile(
 
 # fmt: off
 _C0 = (
-    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI",
-    "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
+    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR",
+    "SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC",
+    "FS", "GS", "RS", "US",
 )
 # fmt: on
 
 
 def sign(char: str) -> str:
-    """What stands for one hidden character.
+    """Return the sign that stands for one hidden character.
 
     >>> sign("\\x1b"), sign("\\u202e")
     ('⟨ESC⟩', '⟨202E⟩')
@@ -40,20 +43,36 @@ def sign(char: str) -> str:
 def name_of(char: str) -> str:
     """`U+202E RIGHT-TO-LEFT OVERRIDE`, or the code point alone where Unicode has no name for it."""
     code = ord(char)
+    # A surrogate has no name, and printing one would raise.
     if 0xD800 <= code <= 0xDFFF:
         return f"U+{code:04X} lone surrogate"
-    return f"U+{code:04X} {unicodedata.name(char, _C0[code] if code < 0x20 else 'control character')}"
+    return (
+        f"U+{code:04X} {unicodedata.name(char, _C0[code] if code < 0x20 else 'control character')}"
+    )
 
 
 def visible(text: str) -> str:
     """`text` with every hidden character replaced by its sign."""
-    return HIDDEN.sub(lambda m: sign(m[0]), text)
+    # No hidden character is printable, and Python knows of most texts at once that all theirs are.
+    if text.isprintable():
+        return text
+    return HIDDEN.sub(_sign_of_match, text)
+
+
+def _sign_of_match(match: re.Match[str]) -> str:
+    """Return the sign of the hidden character that a match of `HIDDEN` is."""
+    return sign(match[0])
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """At most `limit` characters of `text`, head and tail; what was left out is counted."""
+    """Return at most `limit` characters of `text`, head and tail; what was left out is counted.
+
+    >>> shorten("abcdefghij", 6)
+    'abcd… 4 more …ij'
+    """
     if len(text) <= limit:
         return text
+    # The head says more than the tail, of which a hint is enough.
     head = limit * 2 // 3
     tail = limit - head
     return f"{text[:head]}… {len(text) - limit:,} more …{text[-tail:]}"
@@ -78,6 +97,12 @@ class Shown:
 
     @classmethod
     def of(cls, text: str) -> Shown:
+        """Return the visible form of a text, with what it takes to find places in it.
+
+        Two things move a place: a sign is longer than the character it stands for, and a character
+        beyond U+FFFF takes two units. `_breaks` are the offsets of both kinds of character, and
+        `_shifts` say by how much all that is behind each of them moves.
+        """
         out: list[str] = []
         hidden: list[int] = []
         breaks: list[int] = []
@@ -106,7 +131,7 @@ class Shown:
         return cls("".join(out), tuple(hidden), tuple(breaks), tuple(shifts))
 
     def at(self, offset: int) -> int:
-        """The UTF-16 offset in `text` of a code point offset of the original.
+        """Return the UTF-16 offset in `text` of a code point offset of the original.
 
         >>> Shown.of("a😀b").at(2)
         3

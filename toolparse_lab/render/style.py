@@ -1,7 +1,8 @@
-"""Inline styles. Untrusted notebooks drop style sheets, ids and data attributes, but keep `style`, `class`, `title`.
+"""Inline styles. Untrusted notebooks drop style sheets, ids and data attributes, but keep `style`,
+`class`, `title`.
 
-Tints of the Okabe–Ito colours at low opacity read on light and dark alike, text keeps the page's own colour, and
-every kind has an underline of its own, so that colour is never the only carrier.
+Tints of the Okabe–Ito colours at low opacity read on light and dark alike, text keeps the page's
+own colour, and every kind has an underline of its own, so that colour is never the only carrier.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ BLUE, SKY, GREEN, ORANGE, YELLOW, VERMILLION, PURPLE, GREY = (
 
 
 def _tint(rgb: str, opacity: float, line: str) -> str:
+    """Return the style of a background in a colour, with an underline of the form of a border.
+
+    >>> _tint("0,0,0", 0.5, "1px dashed")
+    'background-color:rgba(0,0,0,0.5);border-bottom:1px dashed'
+    """
     return f"background-color:rgba({rgb},{opacity});border-bottom:{line}"
 
 
@@ -40,9 +46,12 @@ KINDS: dict[str, str] = {
     "argument": _tint(GREEN, 0.22, f"2px dotted rgb({GREEN})"),
     "coerced": _tint(ORANGE, 0.30, f"3px double rgb({ORANGE})"),
     "edit": _tint(YELLOW, 0.36, "2px dashed rgb(184,150,0)"),
-    "problem": _tint(VERMILLION, 0.24, f"2px solid rgb({VERMILLION})") + f";border-top:2px solid rgb({VERMILLION})",
+    "problem": _tint(VERMILLION, 0.24, f"2px solid rgb({VERMILLION})")
+    + f";border-top:2px solid rgb({VERMILLION})",
 }
-INSERTION = f"border-left:3px solid rgb({VERMILLION});background-color:rgba({YELLOW},0.5);margin:0 1px"
+INSERTION = (
+    f"border-left:3px solid rgb({VERMILLION});background-color:rgba({YELLOW},0.5);margin:0 1px"
+)
 DROPPED = ";text-decoration:line-through"
 INVISIBLE = f"border:1px solid rgba({GREY},0.6);border-radius:3px;font-size:85%;opacity:0.85"
 
@@ -59,7 +68,10 @@ LEGEND = (
     ("markup", "markup"),
 )
 
-BADGE = "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;font-weight:600"
+BADGE = (
+    "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;"
+    "font-weight:600"
+)
 STATUS: dict[str, tuple[str, str]] = {
     "ok": ("✓", GREEN),
     "unknown_tool": ("?", ORANGE),
@@ -67,19 +79,29 @@ STATUS: dict[str, tuple[str, str]] = {
     "undecodable": ("✗", VERMILLION),
     "draft": ("~", GREY),
 }
-SEVERITY: dict[str, tuple[str, str]] = {"error": ("✗", VERMILLION), "warning": ("!", ORANGE), "info": ("i", SKY)}
+SEVERITY: dict[str, tuple[str, str]] = {
+    "error": ("✗", VERMILLION),
+    "warning": ("!", ORANGE),
+    "info": ("i", SKY),
+}
 
 BOX = f"border:1px solid {LINE};border-radius:6px;padding:8px 10px;margin:6px 0"
 RAW = (
-    f"{MONO};font-size:12.5px;line-height:1.75;white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word;"
+    f"{MONO};font-size:12.5px;line-height:1.75;"
+    "white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word;"
     f"max-height:420px;overflow:auto;background-color:rgba({GREY},0.05)"
 )
-# A notebook's own table styles stripe, right-align and centre: each is overridden where it would apply.
-TABLE = "border-collapse:collapse;margin:4px 0;width:100%;min-width:480px;font-size:12.5px;table-layout:fixed"
+# A notebook's own table styles stripe, right-align and centre: each is overridden where it would
+# apply.
+TABLE = (
+    "border-collapse:collapse;margin:4px 0;width:100%;min-width:480px;font-size:12.5px;"
+    "table-layout:fixed"
+)
 WIDE = "overflow-x:auto"  # around a table, which would otherwise break its words in a narrow column
 ROW = "background-color:transparent"
 CELL = (
-    f"text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid {LINE};white-space:normal;"
+    "text-align:left;vertical-align:top;padding:3px 10px 3px 4px;border-bottom:1px solid "
+    f"{LINE};white-space:normal;"
     "overflow-wrap:anywhere;word-break:break-word"
 )
 HEAD = CELL + ";font-weight:600;opacity:0.8;font-size:11px"
@@ -91,7 +113,17 @@ TITLE = "font-weight:600;font-size:12px;margin:10px 0 2px 0"
 
 
 def style_of(mark: Mark) -> str:
-    """The style of a mark's kind; an argument that was coerced has one of its own."""
-    if mark.kind == "argument" and any(r.startswith("coerce.") for r in mark.rules):
-        return KINDS["coerced"]
-    return KINDS[mark.kind]
+    """Return the style of a mark's kind; an argument that was coerced has one of its own."""
+    kind = "coerced" if mark.coerced else mark.kind
+    return KINDS[kind]
+
+
+def constant(name: str) -> str:
+    """Return the constant of this name, for the templates.
+
+    Raises KeyError for a name that this module has not, or that is no string.
+    """
+    value = globals()[name]
+    if not isinstance(value, str):
+        raise KeyError(name)
+    return value

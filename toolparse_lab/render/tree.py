@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..types import Origin, Step, ToolCall
 from ..values import escape_token, read_plain, read_strict, write_canonical
@@ -13,7 +13,8 @@ from ..values import escape_token, read_plain, read_strict, write_canonical
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One value of the arguments. `text` is its JSON for a leaf and a summary ('3 keys') for a container.
+    """One value of the arguments. `text` is its JSON for a leaf and a summary ('3 keys') for a
+    container.
 
     `steps` are the coercions at the value itself, `inherited` the rules of the values around it.
     """
@@ -30,24 +31,45 @@ class Row:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.inherited, *(s.rule for s in self.steps))))
+        """The rules that changed the value or one around it, each once, from the outside in."""
+        own = [step.rule for step in self.steps]
+        return tuple(dict.fromkeys([*self.inherited, *own]))
+
+
+RowsOfCalls: TypeAlias = Mapping[int, Sequence[Row]]
+"""The index of a call -> the rows of its arguments."""
 
 
 def read_value(text: str) -> Any:
-    """Canonical JSON text to a value that keeps number lexemes, except where it nests beyond the strict reader."""
+    """Return the value of canonical JSON text.
+
+    Numbers keep their digits as Decimal, except where the text nests beyond the strict reader.
+    """
     try:
         return read_strict(text)
-    except RecursionError:
+    except RecursionError:  # deeper than Python's own reader goes
         return read_plain(text)
 
 
 def json_of(value: Any) -> str:
-    """Canonical JSON of a value; a Decimal is written with its own digits."""
-    return str(value) if isinstance(value, Decimal) else write_canonical(value)
+    """Return the canonical JSON of a value; a Decimal is written with its own digits.
+
+    >>> json_of({"b": 1, "a": None}), json_of(Decimal("1.50"))
+    ('{"b":1,"a":null}', '1.50')
+    """
+    if isinstance(value, Decimal):
+        return str(value)
+    return write_canonical(value)
 
 
 def kind_of(value: Any) -> str:
+    """Return the JSON type of a value, as a schema names it; a Decimal is a number.
+
+    >>> kind_of(True), kind_of(3), kind_of(Decimal("3.0")), kind_of([])
+    ('boolean', 'integer', 'number', 'array')
+    """
     match value:
+        # Before int, of which bool is a kind.
         case bool():
             return "boolean"
         case None:
@@ -64,31 +86,48 @@ def kind_of(value: Any) -> str:
 
 
 def summary(value: Any) -> str:
+    """Return the size of a container, in words.
+
+    >>> summary({"a": 1}), summary([1, 2])
+    ('1 key', '2 items')
+    """
     n = len(value)
     noun = "key" if isinstance(value, dict) else "item"
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n} {noun}s"
 
 
 def steps_by_path(call: ToolCall) -> Mapping[str, tuple[Step, ...]]:
-    found: dict[str, list[Step]] = {}
+    """Return the steps of a call by their path, each path's in the order they were applied."""
+    by_path: dict[str, list[Step]] = {}
     for step in call.steps:
-        found.setdefault(step.path, []).append(step)
-    return {path: tuple(steps) for path, steps in found.items()}
+        by_path.setdefault(step.path, []).append(step)
+    return {path: tuple(steps) for path, steps in by_path.items()}
 
 
 def rows_of(call: ToolCall) -> Iterator[Row]:
-    """Every value of the call's arguments with its origin and coercions; nothing where the body was not read."""
+    """Return a row for every value of the call's arguments, each before the values inside it.
+
+    The first row is that of the arguments as a whole, with an empty path. There are none where the
+    body was not read.
+    """
     if not call.arguments_json:
         return
+
     origins = call.origins.get()
     steps = steps_by_path(call)
+
+    # A stack of our own, because arguments may nest deeper than Python recurses: path, key, depth,
+    # value, and the rules of the values around it.
     stack: list[tuple[str, str, int, Any, tuple[str, ...]]] = [
         ("", "", 0, read_value(call.arguments_json), ()),
     ]
     while stack:
         path, key, depth, value, inherited = stack.pop()
         own = steps.get(path, ())
-        leaf = not (isinstance(value, (dict, list)) and value)
+        # An empty container holds no rows of its own, so that it is shown as a value.
+        leaf = not isinstance(value, (dict, list)) or not value
         yield Row(
             path=path,
             key=key,
@@ -100,11 +139,32 @@ def rows_of(call: ToolCall) -> Iterator[Row]:
             steps=own,
             inherited=inherited,
         )
-        if leaf:
-            continue
-        below = (*inherited, *(s.rule for s in own if s.stage == "coerce")) if own else inherited
-        if isinstance(value, dict):
-            children = [(f"{path}/{escape_token(k)}", k, v) for k, v in value.items()]
-        else:
-            children = [(f"{path}/{i}", str(i), v) for i, v in enumerate(value)]
-        stack.extend((p, k, depth + 1, v, below) for p, k, v in reversed(children))
+
+        if not leaf:
+            # Reversed, because the last one put on the stack is the first to be taken from it.
+            rules = _with_coercions(inherited, own)
+            children = reversed(_children(path, value))
+            stack.extend((p, k, depth + 1, child, rules) for p, k, child in children)
+
+
+def _with_coercions(inherited: tuple[str, ...], own: Sequence[Step]) -> tuple[str, ...]:
+    """Return the rules that the values inside a value inherit.
+
+    inherited: the rules of the values around it. own: its own steps, of which only the coercions
+    are handed on.
+    """
+    if not own:
+        return inherited
+    coercions = [step.rule for step in own if step.stage == "coerce"]
+    return (*inherited, *coercions)
+
+
+def _children(path: str, value: dict[str, Any] | list[Any]) -> list[tuple[str, str, Any]]:
+    """Return (path, key, value) of each value directly inside a container at `path`.
+
+    >>> _children("/x", {"a/b": 1}), _children("", [True])
+    ([('/x/a~1b', 'a/b', 1)], [('/0', '0', True)])
+    """
+    if isinstance(value, dict):
+        return [(f"{path}/{escape_token(k)}", k, v) for k, v in value.items()]
+    return [(f"{path}/{i}", str(i), v) for i, v in enumerate(value)]

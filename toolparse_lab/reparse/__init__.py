@@ -1,6 +1,8 @@
-"""Recorded answers read again at size: by one process, by a pool of processes, or on a Dask cluster.
+"""Recorded answers read again at size: by one process, by a pool of processes, or on a Dask
+cluster.
 
-The engines share one body, `evals.frames.reread.read_again`, and give the same rows in the same order.
+The engines share one body, `evals.frames.reread.read_again`, and give the same rows in the same
+order.
 """
 
 from __future__ import annotations

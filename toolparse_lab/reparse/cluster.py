@@ -1,4 +1,5 @@
-"""A Dask cluster that is there already. Its workers read, and write the parts of a folder, themselves."""
+"""A Dask cluster that is there already. Its workers read, and write the parts of a folder,
+themselves."""
 
 from __future__ import annotations
 
@@ -15,22 +16,27 @@ _AHEAD = 3  # pieces a thread of the cluster has waiting
 
 
 def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, None, None]:
-    """The results of the tasks in order. client: a `distributed.Client`, an address, or None for the current one.
+    """Yield the results of the tasks in order.
 
-    Raises MissingExtra, BadOptions where there is no cluster, WorkerLost, and what a task raises.
+    client: a `distributed.Client`, an address, or None for the current one. Raises MissingExtra,
+    BadOptions where there is no cluster, WorkerLost, and what a task raises.
     """
     try:
         import distributed
     except ImportError as e:
         raise MissingExtra(
-            "the engine 'dask' needs distributed", got=str(e), hint="pip install 'toolparse_lab[dask]'"
+            "the engine 'dask' needs distributed",
+            got=str(e),
+            hint="pip install 'toolparse_lab[dask]'",
         ) from None
     with _client(distributed, client) as connected:
         waiting: deque[Any] = deque()
         try:
             most = max(1, sum(connected.nthreads().values())) * _AHEAD
             for task in tasks:
-                waiting.append(connected.submit(read_piece, task.piece, task.how, task.part, pure=False))
+                waiting.append(
+                    connected.submit(read_piece, task.piece, task.reading, task.part, pure=False)
+                )
                 if len(waiting) > most:
                     yield _result(distributed, waiting[0])
                     waiting.popleft()
@@ -44,6 +50,7 @@ def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, No
 
 
 def _result(distributed: Any, future: Any) -> Done:
+    """Return the result of a task; what happened to its worker is raised as our own error."""
     try:
         done: Done = future.result()
     except ToolparseError:
@@ -56,36 +63,50 @@ def _result(distributed: Any, future: Any) -> Done:
         ) from None
     except ImportError as e:
         raise BadOptions(
-            "the workers of the cluster cannot import what they need", got=str(e),
-            expected="toolparse_lab[lab] of the same version", hint="install it where the workers run",
-        ) from None  # fmt: skip
+            "the workers of the cluster cannot import what they need",
+            got=str(e),
+            expected="toolparse_lab[lab] of the same version",
+            hint="install it where the workers run",
+        ) from None
     return done
 
 
 @contextlib.contextmanager
-def _client(distributed: Any, given: Any) -> Iterator[Any]:
-    """The client, closed again where it was made here."""
-    if isinstance(given, distributed.Client):
-        if given.asynchronous:
-            raise BadOptions("this client is asynchronous", hint="give the address of its scheduler")
-        yield given
-        return
-    if given is None:
-        try:
-            current = distributed.Client.current()
-        except ValueError:
+def _client(distributed: Any, client: Any) -> Iterator[Any]:
+    """Yield the client, closed again where it was made here. client: as for `run_cluster`."""
+    if isinstance(client, distributed.Client):
+        if client.asynchronous:
             raise BadOptions(
-                "there is no Dask client here",
-                expected="a distributed.Client, or the address of a scheduler such as tcp://host:8786",
-                hint="make one, or give client=",
-            ) from None
-        yield current
-        return
+                "this client is asynchronous", hint="give the address of its scheduler"
+            )
+        yield client
+    elif client is None:
+        yield _current_client(distributed)
+    else:
+        # A notebook's own default client stays what it is.
+        with _new_client(distributed, client) as connected:
+            yield connected
+
+
+def _current_client(distributed: Any) -> Any:
+    """Return the client that a script or notebook has made its default; raises BadOptions."""
     try:
-        made = distributed.Client(given, set_as_default=False)
+        return distributed.Client.current()
+    except ValueError:
+        raise BadOptions(
+            "there is no Dask client here",
+            expected="a distributed.Client, or the address of a scheduler such as tcp://host:8786",
+            hint="make one, or give client=",
+        ) from None
+
+
+def _new_client(distributed: Any, address: Any) -> Any:
+    """Return a client of the scheduler at an address; raises BadOptions where there is none."""
+    try:
+        return distributed.Client(address, set_as_default=False)
     except (OSError, ValueError, TypeError) as e:
         raise BadOptions(
-            "there is no Dask scheduler at this address", got=f"{given}: {e}", expected="such as tcp://host:8786"
+            "there is no Dask scheduler at this address",
+            got=f"{address}: {e}",
+            expected="such as tcp://host:8786",
         ) from None
-    with made:
-        yield made

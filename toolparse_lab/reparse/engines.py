@@ -1,5 +1,10 @@
 """`reparse`: a source, an engine, and a frame or Parquet."""
 
+# How it works. A source is cut into pieces, and an engine is a generator from tasks to results, in
+# order. Whoever takes the results drives it: tasks are made as they are wanted, and closing the
+# generator, as an error or Ctrl-C does, ends what has begun. All engines do the same with a piece
+# (`answers.read_piece`), so that they give the same rows.
+
 from __future__ import annotations
 
 import os
@@ -8,13 +13,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from ..engine.any_protocol import AnyProtocol
 from ..errors import BadOptions
-from ..evals.frames.answers import Answers, read_piece
+from ..evals.frames.answers import Answers, Piece, read_piece
 from ..evals.frames.files import PartsWriter
 from ..evals.frames.recorded import join_frames, trials_frame
-from ..evals.frames.reread import ProtocolLike, Reading
+from ..evals.frames.reread import Reading
 from ..runner.progress import Progress
 from ..types import ParseOptions, Policy
+from .cluster import run_cluster
 from .pool import run_pool
 from .tasks import Done, Task
 
@@ -27,10 +34,13 @@ ENGINES: Mapping[Engine, str] = {
     "serial": "this process alone",
     "dask": "the workers of a Dask cluster that is there already",
 }
-"""What reads, and where."""
+"""Engine -> the processes that read."""
 Results: TypeAlias = Generator[Done, None, None]
+Run: TypeAlias = Callable[[Iterator[Task]], Results]
+"""Runs tasks and yields their results in order; closing it ends what has begun."""
 ROWS_AT_ONCE = 2000
-"""Readings in a piece of work: few enough that what is interrupted ends soon, and files are read in few pieces."""
+"""Readings in a piece of work: few enough that what is interrupted ends soon, and files are read in
+few pieces."""
 FEW = 4000
 """Readings that one process is through with before others have begun."""
 
@@ -38,10 +48,11 @@ FEW = 4000
 @overload
 def reparse(
     source: Any,
-    protocols: Sequence[ProtocolLike] | ProtocolLike | None = ...,
+    protocols: Any = ...,
     policies: Sequence[Policy] | Policy = ...,
     *,
     options: ParseOptions | Mapping[str, Any] | None = ...,
+    own: Mapping[str, AnyProtocol] | None = ...,
     engine: Engine = ...,
     workers: int | None = ...,
     client: Any = ...,
@@ -53,10 +64,11 @@ def reparse(
 @overload
 def reparse(
     source: Any,
-    protocols: Sequence[ProtocolLike] | ProtocolLike | None = ...,
+    protocols: Any = ...,
     policies: Sequence[Policy] | Policy = ...,
     *,
     options: ParseOptions | Mapping[str, Any] | None = ...,
+    own: Mapping[str, AnyProtocol] | None = ...,
     engine: Engine = ...,
     workers: int | None = ...,
     client: Any = ...,
@@ -67,10 +79,11 @@ def reparse(
 ) -> Path: ...
 def reparse(
     source: Any,
-    protocols: Sequence[ProtocolLike] | ProtocolLike | None = None,
+    protocols: Any = None,
     policies: Sequence[Policy] | Policy = ("safe",),
     *,
     options: ParseOptions | Mapping[str, Any] | None = None,
+    own: Mapping[str, AnyProtocol] | None = None,
     engine: Engine = "processes",
     workers: int | None = None,
     client: Any = None,
@@ -79,74 +92,110 @@ def reparse(
     batch_rows: int | None = None,
     progress: bool | None = None,
 ) -> Frame | Path:
-    """Reads recorded answers again by every protocol under every policy; no model is called.
+    """Read recorded answers again by every protocol under every policy; no model is called.
 
-    source: a trials frame, a Parquet file or folder of one, a list of such paths, or `evals.frames.answers.Answers`;
-    where it holds several readings of one answer, the first is taken. protocols, policies, options: as for
-    `parse_frame`.
-    engine: one of `ENGINES`; for a few thousand readings "processes" starts none. workers: processes, as many as there
-    are cores by default. client: for "dask", a `distributed.Client` or the address of a scheduler; by default the
-    current one. Files are then read and written by its workers, so they must see the same paths. to: a .parquet file
-    or a folder of parts to write, so that the memory used does not grow with the number of rows; `overwrite` allows
-    that it is there. batch_rows: answers a piece of work holds; by default as many as take about half a second.
+    source: a trials frame, a Parquet file or folder of one, a list of such paths, or
+    `evals.frames.answers.Answers`; where it holds several readings of one answer, the first is
+    taken. protocols, policies, options: as for `parse_frame`. own: protocols by the ids in the
+    rows, of those that are neither shipped nor installed. engine: one of `ENGINES`; for a few
+    thousand readings "processes" starts none. workers: processes, as many as there are cores by
+    default. client: for "dask", a `distributed.Client` or the address of a scheduler; by default
+    the current one. Files are then read and written by its workers, so they must see the same
+    paths. to: a .parquet file or a folder of parts to write, so that the memory used does not grow
+    with the number of rows; `overwrite` allows that it is there. batch_rows: answers a piece of
+    work holds; by default as many as take about half a second.
 
-    Gives the trials frame, or the path of what was written. Raises UnreadableInput, UnknownProtocol, BadOptions,
-    StoreError, MissingExtra, and WorkerLost where a worker ended before its work was done.
+    Gives the trials frame, or the path of what was written. Raises UnreadableInput,
+    UnknownProtocol, BadOptions, StoreError, MissingExtra, and WorkerLost where a worker ended
+    before its work was done.
     """
-    how = Reading.of(protocols, policies, options)
+    reading = Reading.of(protocols, policies, options, own)
     run = _engine_of(engine, workers, client)
     if batch_rows is None:
-        batch_rows = max(1, ROWS_AT_ONCE // how.readings)
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
+        batch_rows = max(1, ROWS_AT_ONCE // reading.readings)
+    elif not _is_count(batch_rows):
         raise BadOptions("batch_rows is a number of answers", got=batch_rows, expected="1 or more")
     answers = Answers.of(source)
-    if engine == "processes" and answers.count is not None and answers.count * how.readings <= FEW:
+    if engine == "processes" and _is_few(answers, reading):
         run = _run_serial
     pieces = answers.pieces(batch_rows, remote=engine == "dask")
     with Progress(answers.count, show=progress, unit="answer") as bar:
         if to is None:
-            frames = []
-            with closing(run(Task(piece, how) for piece in pieces)) as results:
-                for count, frame in results:
-                    if frame is not None:
-                        frames.append(frame)
-                    bar.advance(count)
-            return join_frames(frames, "trials") if frames else trials_frame([])
-        with PartsWriter(Path(to), "trials", overwrite=overwrite) as out:
-            # The parts of a folder are written where they are made; one file has one writer.
-            tasks = (Task(p, how, out.part_path(i) if out.folder else None) for i, p in enumerate(pieces))
-            with closing(run(tasks)) as results:
-                for count, frame in results:
-                    if frame is not None:
-                        out.write(frame)
-                    bar.advance(count)
-        return out.path
+            return _to_frame(pieces, reading, run, bar)
+        out = PartsWriter(Path(to), "trials", overwrite=overwrite)
+        return _to_parquet(pieces, reading, run, bar, out)
 
 
-def _engine_of(engine: Engine, workers: int | None, client: Any) -> Callable[[Iterator[Task]], Results]:
+def _to_frame(pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress) -> Frame:
+    """Return the rows of all pieces as one frame."""
+    frames = []
+    with closing(run(Task(piece, reading) for piece in pieces)) as results:
+        for count, frame in results:
+            if frame is not None:
+                frames.append(frame)
+            bar.advance(count)
+    return join_frames(frames, "trials") if frames else trials_frame([])
+
+
+def _to_parquet(
+    pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress, out: PartsWriter
+) -> Path:
+    """Write the rows of all pieces and return their path; no more than a few pieces are in
+    memory."""
+    with out:
+        # The parts of a folder are written where they are made; one file has one writer.
+        tasks = (
+            Task(piece, reading, out.part_path(i) if out.folder else None)
+            for i, piece in enumerate(pieces)
+        )
+        with closing(run(tasks)) as results:
+            for count, frame in results:
+                if frame is not None:
+                    out.write(frame)
+                bar.advance(count)
+    return out.path
+
+
+def _engine_of(engine: Engine, workers: int | None, client: Any) -> Run:
+    """Return what runs tasks. Raises BadOptions for what does not go together."""
     if engine not in ENGINES:
         raise BadOptions("no engine of this name", got=engine, expected=", ".join(ENGINES))
     if client is not None and engine != "dask":
-        raise BadOptions("only the engine 'dask' has a client", got=engine, hint="say engine='dask'")
+        raise BadOptions(
+            "only the engine 'dask' has a client", got=engine, hint="say engine='dask'"
+        )
     if workers is not None and engine != "processes":
-        raise BadOptions("only the engine 'processes' has workers", got=engine, hint="leave workers out")
+        raise BadOptions(
+            "only the engine 'processes' has workers", got=engine, hint="leave workers out"
+        )
     if engine == "dask":
-        from .cluster import run_cluster
-
         return lambda tasks: run_cluster(tasks, client)
     if engine == "serial":
         return _run_serial
     count = _cores() if workers is None else workers
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if not _is_count(count):
         raise BadOptions("workers is a number of processes", got=workers, expected="1 or more")
     return lambda tasks: run_pool(tasks, count)
 
 
+def _is_count(x: Any) -> bool:
+    """Return True for a whole number of at least 1."""
+    return isinstance(x, int) and not isinstance(x, bool) and x >= 1
+
+
+def _is_few(answers: Answers, reading: Reading) -> bool:
+    """Return True where one process is through before others have begun."""
+    return answers.count is not None and answers.count * reading.readings <= FEW
+
+
 def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _run_serial(tasks: Iterator[Task]) -> Results:
+    """Yield the results of the tasks, each when it is asked for."""
     for task in tasks:
-        yield read_piece(task.piece, task.how, task.part)
+        yield read_piece(task.piece, task.reading, task.part)

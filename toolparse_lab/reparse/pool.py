@@ -1,4 +1,11 @@
-"""A pool of processes. It takes pieces as they are wanted, gives rows in order, and leaves no process behind."""
+"""A pool of processes. It takes pieces as they are wanted, gives rows in order, and leaves no
+process behind.
+"""
+
+# How it works. Tasks go to the executor a few ahead of the results that are asked for, so memory
+# does not grow with their number. Processes are started anew, not forked, and ignore Ctrl-C: the
+# parent gets it, sets an event, and each process ends after the piece it is at. Nothing is killed,
+# because a process that dies while it holds the lock of the result queue blocks all others.
 
 from __future__ import annotations
 
@@ -27,15 +34,18 @@ _starting = threading.Lock()
 
 
 def run_pool(tasks: Iterator[Task], workers: int) -> Generator[Done, None, None]:
-    """The results of the tasks in order. Raises WorkerLost, BadOptions and what a task raises."""
+    """Yield the results of the tasks in order. Raises WorkerLost, BadOptions and what a task
+    raises."""
     context = _Context()
     stop = context.Event()
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(stop,))
+    executor = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin, initargs=(stop,)
+    )
     waiting: deque[Future[Done]] = deque()
     try:
         for task in tasks:
             if not waiting:
-                _check_travels(task.how)
+                _check_travels(task.reading)
             waiting.append(executor.submit(_work, task))
             if len(waiting) > workers * _AHEAD:
                 yield waiting.popleft().result()
@@ -44,16 +54,18 @@ def run_pool(tasks: Iterator[Task], workers: int) -> Generator[Done, None, None]
     except BrokenProcessPool:
         raise _lost(context) from None
     finally:
-        # A process that is killed in the middle of an answer would leave the others waiting for its lock for ever.
+        # A process that is killed in the middle of an answer would leave the others waiting for its
+        # lock for ever.
         stop.set()
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-_stop: Event | None = None
+_stop: Event | None = None  # of this process, where it is one of a pool's
 
 
 def _begin(stop: Event) -> None:
-    """Ctrl-C reaches every process of a terminal; the one that was asked tells the others to stop."""
+    """Set a new process up. Ctrl-C reaches every process of a terminal; the parent alone heeds it
+    and tells the others to stop."""
     global _stop
     _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -61,43 +73,58 @@ def _begin(stop: Event) -> None:
 
 
 def _work(task: Task) -> Done:
-    """A task, unless nobody wants it any more."""
+    """Run a task, unless nobody waits for it any more."""
     if _stop is not None and _stop.is_set():
         return 0, None
-    return read_piece(task.piece, task.how, task.part)
+    return read_piece(task.piece, task.reading, task.part)
 
 
-def _check_travels(how: Reading) -> None:
-    """A protocol made in a script or a notebook is not there in another process."""
+def _check_travels(reading: Reading) -> None:
+    """Raise BadOptions for a protocol made in a script or a notebook: it is not there in another
+    process."""
     try:
-        there = b"__main__" not in pickle.dumps(how.protocols)
+        travels = b"__main__" not in pickle.dumps(reading.protocols)
     except (pickle.PicklingError, AttributeError, TypeError):
-        there = False
-    if not there:
+        travels = False
+    if not travels:
+        ids = [p if isinstance(p, str) else p.id for p in reading.protocols or ()]
         raise BadOptions(
             "a protocol cannot be sent to another process",
-            got=", ".join(p if isinstance(p, str) else p.id for p in how.protocols or ()),
+            got=", ".join(ids),
             expected="ids, or protocols defined in a module",
             hint="put it into a module that can be imported, or say engine='serial'",
         )
 
 
 def _lost(context: _Context) -> WorkerLost:
+    """Return the error that says how the first process ended."""
     for process in context.started:
         process.join(5)
-    # The pool ends the others by SIGTERM, so that is what the first one died of only where nothing else is told.
-    codes = sorted((p.exitcode for p in context.started if p.exitcode), key=(-signal.SIGTERM).__eq__)
-    said = next((f"killed by signal {-c}" if c < 0 else f"exit code {c}" for c in codes), "no exit code")
+    codes = [p.exitcode for p in context.started if p.exitcode]
+    # The pool ends the others by SIGTERM, so that is what the first one died of only where no other
+    # code is there.
+    codes.sort(key=lambda code: code == -signal.SIGTERM)
+    end = _end_of_process(codes[0]) if codes else "no exit code"
+    if -signal.SIGKILL in codes:
+        end += ", as the system does where memory runs out"
     return WorkerLost(
         "a process ended before its answers were read",
-        got=said + (", as the system does where memory runs out" if -signal.SIGKILL in codes else ""),
+        got=end,
         hint="give fewer workers or a smaller batch_rows; engine='serial' shows where it happens",
     )
 
 
+def _end_of_process(code: int) -> str:
+    """Return the end of a process in words, by its exit code."""
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
 class _Process(SpawnProcess):
+    """A process of the pool."""
+
     def start(self) -> None:
-        """Starts without the caller's script, which the child would run again, and with Ctrl-C left to the parent."""
+        """Start without the caller's script, which the child would run again, and with Ctrl-C left
+        to the parent."""
         with _starting, _interrupts_blocked():
             script = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
@@ -108,12 +135,18 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Starts processes anew, because a fork of a process with threads may hang, and remembers them."""
+    """Start processes anew, because a fork of a process with threads may hang, and remember
+    them."""
 
     def __init__(self) -> None:
+        """Begin without a process; `started` is read where one of them has died."""
         self.started: list[_Process] = []
 
-    def Process(self, *args: Any, **kwargs: Any) -> _Process:  # type: ignore[override]  # noqa: N802 - a class there
+    # The name is that of the class which the base has in this place.
+    def Process(  # type: ignore[override]  # noqa: N802
+        self, *args: Any, **kwargs: Any
+    ) -> _Process:
+        """Return a process that is not started yet. args, kwargs: those of a `SpawnProcess`."""
         process = _Process(*args, **kwargs)
         self.started.append(process)
         return process
@@ -121,7 +154,8 @@ class _Context(SpawnContext):
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """A child begins with the mask of its parent, so that none dies with a traceback while it is still importing."""
+    """Hold Ctrl-C back. A child begins with the mask of its parent, so that none dies with a
+    traceback while it is still importing."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,4 +1,4 @@
-"""What goes to a worker and what comes back."""
+"""The message to a worker and the one that comes back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
 
 Done: TypeAlias = "tuple[int, Frame | None]"
-"""How many answers a task held, and its rows, where they were not written already."""
+"""The number of answers in a task, and its rows, where they were not written already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A piece, how it is read, and the file its rows go to, where they are not to come back."""
+    """A piece, the way it is read, and the file its rows go to, where they are not to come back."""
 
     piece: Piece
-    how: Reading
+    reading: Reading
     part: str | None = None

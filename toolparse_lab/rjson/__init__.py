@@ -1,6 +1,8 @@
-"""Robust JSON. `repair` reads damaged JSON and says, as edits, what it changed; it never invents a value.
+"""Robust JSON. `repair` reads damaged JSON and says, as edits, what it changed; it never invents a
+value.
 
-`parse`, `transform` and `stringify` are the relaxed dialect: comments, trailing commas, single quotes, bare words.
+`parse`, `transform` and `stringify` are the relaxed dialect: comments, trailing commas, single
+quotes, bare words.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,14 @@ __all__ = ["Repaired", "parse", "repair", "stringify", "transform"]
 
 
 def __getattr__(name: str) -> Any:
-    """The relaxed dialect is imported when it is first asked for: reading calls never needs it."""
+    """Return a name of the relaxed dialect, which is imported when it is first asked for.
+
+    Raises AttributeError for a name that this folder does not offer.
+    """
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.rjson' has no attribute {name!r}")
-    from . import relaxed
+
+    from . import relaxed  # late: reading calls, and so start-up, never needs it
 
     value = globals()[name] = getattr(relaxed, name)
     return value

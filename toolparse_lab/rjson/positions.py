@@ -1,27 +1,53 @@
 """Where every value of a strict JSON text stands, and what an offset was before the edits.
 
-Strict JSON is the only thing read here: damaged text is edited first, and the offsets are mapped back.
+Strict JSON is the only thing read here: damaged text is edited first, and the offsets are mapped
+back.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..types import Edit
-from ..values import escape_token, read_strict
+from ..values import escape_token, unescape
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+# How it works. `find_places` goes over the tokens of the text once, with a stack of the containers
+# that are open; the text is known to be strict, so that nothing needs checking. A string with its
+# colon is one token, which tells keys from values without any state. A path is built when its value
+# begins; behind a container the path of the container itself is the current one again.
+#
+# `EditMap` holds, for each edit, where its replacement begins in the edited text, and by how much
+# offsets behind it differ from the raw ones. One binary search maps an offset back; inside a
+# replacement there is no exact answer, and the span widens to all that was replaced.
+
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TOKEN = re.compile(rf'{_STRING}(\s*+:)?+|[{{}}\[\],]|[^\s{{}}\[\]:,"]++', re.DOTALL)
+
+# A path is as long as its value is deep, so all paths together grow with the square of the depth.
+MAX_LEVELS = 1000
 
 
 @dataclass(slots=True)
 class Places:
-    """JSON Pointer -> (start, end) of each value, strings without their quotes; and the doubled keys."""
+    """JSON Pointer -> (start, end) of each value, strings without their quotes; and the doubled
+    keys."""
 
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
     doubled: list[Doubled] = field(default_factory=list)
+
+    def put(self, path: str, start: int, end: int, comma: int, quote: int = 0) -> None:
+        """Note where a value stands; under a path that is there already, it is a doubled one.
+
+        comma: the last comma between members so far. quote: characters of the value behind `end`.
+        """
+        first = self.values.get(path)
+        if first is None:
+            self.values[path] = (start, end)
+        else:
+            self.doubled.append(Doubled(path, comma, end + quote, first, (start, end)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,72 +61,65 @@ class Doubled:
     again: tuple[int, int]
 
 
-MAX_LEVELS = 1000  # a path is as long as its value is deep, so all paths together grow with the square of the depth
-
-
 def find_places(text: str) -> Places:
-    """The places of one strict JSON text, without recursion; of values nested deeper than `MAX_LEVELS`, none."""
+    """The places of one strict JSON text, without recursion; of values nested deeper than
+    `MAX_LEVELS`, none."""
     places = Places()
-    below = 0  # how many containers are open beyond that depth
-    deep_start = 0
     stack: list[tuple[str, int, bool]] = []  # path, start, is object
     path, index = "", 0
-    key_expected = False
-    comma = -1
-    for m in _TOKEN.finditer(text):
-        tok = m[0]
-        ch = tok[0]
-        if below:
-            below += 1 if ch in "{[" else -1 if ch in "}]" else 0
-            if not below:
-                _put(places, path, deep_start, m.end(), comma)
-            continue
-        if ch == ",":
+    comma = -1  # the last one between two members
+    tokens = _TOKEN.finditer(text)
+
+    for token in tokens:
+        start, end = token.span()
+        ch = text[start]
+        if ch == '"':
+            if token[1] is None:
+                places.put(path, start + 1, end - 1, comma, 1)
+            else:
+                key = text[start + 1 : token.start(1) - 1]
+                path = f"{stack[-1][0]}/{escape_token(unescape(key))}"
+        elif ch == ",":
             if stack[-1][2]:
-                key_expected = True
-                comma = m.start()
+                comma = start
             else:
                 index += 1
                 path = f"{stack[-1][0]}/{index}"
-            continue
-        if ch == ":":
-            continue
-        if ch in "}]":
-            at, start, _ = stack.pop()
-            key_expected = False  # an empty object leaves it set
-            _put(places, at, start, m.end(), comma)
-            path = at
-            if stack and not stack[-1][2]:
-                index = int(at.rpartition("/")[2])
-            continue
-        if key_expected:
-            path = f"{stack[-1][0]}/{escape_token(read_strict(tok))}"
-            key_expected = False
-            continue
-        if ch in "{[" and len(stack) == MAX_LEVELS:
-            below, deep_start = 1, m.start()
-            continue
-        if ch in "{[":
-            stack.append((path, m.start(), ch == "{"))
-            if ch == "{":
-                key_expected = True
-            else:
+        elif ch in "{[":
+            if len(stack) == MAX_LEVELS:
+                places.put(path, start, _end_of_container(tokens), comma)
+                continue
+            stack.append((path, start, ch == "{"))
+            if ch == "[":
                 index = 0
                 path = f"{path}/0"
-            continue
-        if ch == '"':
-            _put(places, path, m.start() + 1, m.end() - 1, comma, 1)
+        elif ch in "}]":
+            path, opener, _ = stack.pop()
+            places.put(path, opener, end, comma)
+            if stack and not stack[-1][2]:
+                index = int(path.rpartition("/")[2])
         else:
-            _put(places, path, m.start(), m.end(), comma)
+            places.put(path, start, end, comma)
+
     return places
 
 
-def _put(places: Places, path: str, start: int, end: int, comma: int, quote: int = 0) -> None:
-    old = places.values.get(path)
-    if old is not None:
-        places.doubled.append(Doubled(path, comma, end + quote, old, (start, end)))
-    else:
-        places.values[path] = (start, end)
+def _end_of_container(tokens: Iterator[re.Match[str]]) -> int:
+    """The offset behind the container just opened; takes its tokens from the iterator."""
+    levels = 1
+    end = -1
+    for token in tokens:
+        ch = token[0][0]
+        if ch in "{[":
+            levels += 1
+        elif ch in "}]":
+            levels -= 1
+
+        end = token.end()
+        if levels == 0:
+            break
+
+    return end
 
 
 class EditMap:
@@ -111,32 +130,59 @@ class EditMap:
         self._edits = list(edits)
         self._shift: list[int] = []  # raw minus edited, behind each replacement
         shift = 0
-        for e in edits:
-            self._starts.append(e.span.start - shift)
-            shift += len(e.span) - len(e.text)
+
+        for edit in edits:
+            self._starts.append(edit.span.start - shift)
+            shift += len(edit.span) - len(edit.text)
             self._shift.append(shift)
 
     def raw_span(self, start: int, end: int) -> tuple[int, int]:
         """The raw span of an edited span; inside a replacement it widens to what was replaced."""
-        a, b = self._raw(start, low=True), self._raw(end, low=False)
-        return (a, b) if a <= b else (b, b)
+        raw_start, raw_end = self._raw_start(start), self._raw_end(end)
+        # A span of nothing between a deletion and an insertion may come out turned around.
+        return (raw_start, raw_end) if raw_start <= raw_end else (raw_end, raw_end)
 
-    def _raw(self, offset: int, *, low: bool) -> int:
-        i = bisect_right(self._starts, offset) - 1
-        # Several edits may begin at one edited offset (a deletion before an insertion); the last one counts.
+    def _raw_start(self, offset: int) -> int:
+        """The raw offset of an edited one at which a span begins."""
+        i = self._last_edit(offset)
         if i < 0:
             return offset
-        edit, at = self._edits[i], self._starts[i]
-        inside = offset - at
+        if offset - self._starts[i] >= len(self._edits[i].text):
+            return self._behind(i, offset)
+
+        return self._edits[i].span.start
+
+    def _raw_end(self, offset: int) -> int:
+        """The raw offset of an edited one at which a span ends."""
+        i = self._last_edit(offset)
+        if i < 0:
+            return offset
+
+        edit, inside = self._edits[i], offset - self._starts[i]
+        if inside == len(edit.text) == 0:
+            return self._first_deletion(i, offset).span.start
         if inside >= len(edit.text):
-            if not low and inside == len(edit.text) == 0:
-                while i > 0 and self._starts[i - 1] == offset and not self._edits[i - 1].text:
-                    i -= 1
-                return self._edits[i].span.start
-            return offset + self._shift[i]
-        if inside == 0 and not low:
-            return edit.span.start
-        return edit.span.start if low else edit.span.end
+            return self._behind(i, offset)
+
+        return edit.span.end if inside else edit.span.start
+
+    def _last_edit(self, offset: int) -> int:
+        """The index of the last edit whose replacement begins at or before an edited offset.
+
+        Several may begin at one offset (a deletion before an insertion): the last one counts.
+        """
+        return bisect_right(self._starts, offset) - 1
+
+    def _first_deletion(self, i: int, offset: int) -> Edit:
+        """The first of the deletions at one edited offset, up to the edit of index `i`."""
+        while i > 0 and self._starts[i - 1] == offset and not self._edits[i - 1].text:
+            i -= 1
+
+        return self._edits[i]
+
+    def _behind(self, i: int, offset: int) -> int:
+        """The raw offset of an edited one behind the edit of index `i`."""
+        return offset + self._shift[i]
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
@@ -147,10 +193,11 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     '{"a":1}'
     """
     out: list[str] = []
-    at = 0
-    for e in edits:
-        out.append(text[at : e.span.start])
-        out.append(e.text)
-        at = e.span.end
-    out.append(text[at:])
+    end = 0
+    for edit in edits:
+        out.append(text[end : edit.span.start])
+        out.append(edit.text)
+        end = edit.span.end
+
+    out.append(text[end:])
     return "".join(out)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class Refusal(Exception):
-    """The text cannot be read without inventing something. `code` is a problem code, `position` an offset.
+    """The text cannot be read without inventing something. `code` is a problem code, `position` an
+    offset.
 
     name: the tool that a body plainly names all the same, at [start, end) of it.
     """

@@ -1,43 +1,50 @@
 """One request to one provider through litellm, once: the answer as a Completion, whatever happened.
 
-Retries belong to the pool. What litellm changes on its way to the user (reasoning split off, finish reasons made up,
-tool calls rewritten) is read from the response below it instead, so that `raw` is what the model wrote.
+Retries belong to the pool. What litellm changes on its way to the user is undone in `answer`, so
+that `raw` is what the model wrote.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
-import importlib
-import importlib.util
-import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..values import write_canonical
+from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
+from .answer import Answer, close_stream, joined, plain
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import hold_logging_worker, ignore_warnings, litellm_module, switch_held, watched_globals
-from .local_provider import LOCAL_MODEL, PROVIDER, is_local
+from .litellm_door import litellm_module, watched_globals
+from .litellm_faults import (
+    allow_tools_without_mcp,
+    hold_logging_worker,
+    ignore_warnings,
+    unchanged_switches,
+)
+from .local.provider import LOCAL_MODEL, is_local
 from .log_guard import guard_logs
-from .redaction import redact_named, redact_strings
 from .routes import check_model, counts_streams, opened_address, provider_of, token_cost
-from .types import RAW_COMPLETION, Chunk, Completion, EndpointKind, Request
 
+# Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
-_RESERVED = frozenset({"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"})
+# Arguments that are this module's to set, whatever a request's parameters say.
+_RESERVED = frozenset(
+    {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
+)
 
 
 async def complete(request: Request) -> Completion:
-    """Asks once and returns the answer; a provider's failure is a Completion with status "error", never an exception.
+    """Ask once and return the answer; a provider's failure is a Completion with status "error",
+    never an exception.
 
-    Raises UnknownModel for a model string litellm cannot route, MissingModelPackage or MissingExtra where something
-    must be installed first, BadOptions for a request that is not JSON.
+    Raises UnknownModel for a model string litellm cannot route, MissingModelPackage or MissingExtra
+    where something must be installed first, BadOptions for a request that is not JSON.
     """
+    # Everything up to the clock's start raises what is the caller's to mend.
     check_model(request.model)
     litellm = litellm_module()
     ignore_warnings()
@@ -45,349 +52,284 @@ async def complete(request: Request) -> Completion:
     if request.model.name in _resolved:
         arguments = _arguments(request)
     else:
-        # Resolving a model's route and price takes its time once, which is not part of the answer's latency.
+        # Resolving a model's route and price takes its time once, which is not part of the answer's
+        # latency.
         arguments = await asyncio.to_thread(_arguments, request)
         await asyncio.to_thread(token_cost, request.model, 0, 0)
         _resolved.add(request.model.name)
-    answer = _Answer(native=bool(request.tools))
+
+    answer = Answer(native=bool(request.tools))
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     failure: BaseException | None = None
     # The embedded model answers one at a time and counts its own time from when it begins.
     limit = None if is_local(request.model.name) else request.model.timeout
-    answer.began = time.perf_counter()
+    answer.started = time.perf_counter()
     try:
-        with switch_held():
+        with unchanged_switches(litellm):
+            # The time of the whole answer: litellm's own time-out is one of each chunk.
             async with asyncio.timeout(limit):
-                response = await _asked(litellm.acompletion(**arguments, logger_fn=answer.log), answer)
+                call = litellm.acompletion(**arguments, logger_fn=answer.log)
+                response = await _result_of(call, answer)
                 if request.stream:
                     await answer.read_stream(response)
                 else:
                     answer.read_response(response)
     except Exception as e:
         failure = e
-    answer.latency = round(time.perf_counter() - answer.began, 6)
+    answer.latency = round(time.perf_counter() - answer.started, 6)
     hold_logging_worker()
     return _completion(request, answer, created, failure)
 
 
-async def _asked(call: Coroutine[Any, Any, Any], answer: _Answer) -> Any:
-    """What the call returns; when cancelled, the call has ended and its connection is closed."""
-    task = asyncio.ensure_future(call)
+async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
+    """The result of litellm's call; when cancelled, the call has ended and its connection is
+    closed.
+
+    `call` is the coroutine of `litellm.acompletion`; `answer` tells whether the request was sent.
+    """
+    task: asyncio.Task[Any] = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        # Cancelled while litellm still prepares the call in a thread, its coroutine would be left unawaited.
-        for _ in range(50):
-            if task.done() or answer.sent is not None:
-                break
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is None:
-            await _close(task.result())
+        await _cancel(task, answer)
         raise
 
 
+async def _cancel(task: asyncio.Task[Any], answer: Answer) -> None:
+    """End a call of litellm, and close the stream that it may have begun.
+
+    Takes half a second at most beside the call's own end.
+
+    Nothing is raised here: the caller is being cancelled already.
+    """
+    # Cancelled while litellm still prepares the call in a thread, its coroutine would be left
+    # unawaited.
+    for _ in range(50):
+        if task.done() or answer.body is not None:
+            break
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and task.exception() is None:
+        await close_stream(task.result())
+
+
 def _arguments(request: Request) -> dict[str, Any]:
+    """The arguments of `litellm.acompletion` for a request, credentials included.
+
+    The request's own parameters come first; the model's address, headers and body are laid over
+    them. Raises UnknownModel where the address needs a provider that litellm does not know.
+
+    The result holds keys and logins, and is passed to nothing but litellm.
+    """
     model = request.model
-    out: dict[str, Any] = {k: v for k, v in request.sent_params.items() if k not in _RESERVED}
+    params = request.sent_params
+    out: dict[str, Any] = {k: v for k, v in params.items() if k not in _RESERVED}
     out.update(
         model=model.name,
-        messages=[dict(m) for m in request.messages],
+        messages=list(map(dict, request.messages)),
         stream=request.stream,
         timeout=model.timeout,
-        max_retries=0,
+        max_retries=0,  # retries are the pool's, which counts and records each
     )
-    headers = {**dict(out.get("extra_headers") or {}), **(model.headers or {})}
-    query: dict[str, str] = {}
-    if model.api_base:
-        out["api_base"], login, query = opened_address(model.api_base, provider_of(model.name))
-        headers = {**login, **headers}
+    _set_address(out, request)
     if model.api_key:
         out["api_key"] = model.api_key
-    if headers:
-        out["extra_headers"] = headers
-    if query:
-        out["extra_query"] = {**query, **dict(out.get("extra_query") or {})}
     if model.extra_body:
-        out["extra_body"] = {**dict(out.get("extra_body") or {}), **model.extra_body}
+        out["extra_body"] = _joined_members(out.get("extra_body"), model.extra_body)
     if request.tools:
-        out["tools"] = [dict(t) for t in request.tools]
-        if _mcp_breaks_tools():
-            out["_skip_mcp_handler"] = True
-    if request.stream and "stream_options" not in out and counts_streams(model.name):
-        out["stream_options"] = {"include_usage": True}
+        allow_tools_without_mcp()
+        out["tools"] = list(map(dict, request.tools))
+    if request.stream:
+        _ask_for_counts(out, model.name)
     return out
 
 
-@functools.lru_cache(maxsize=1)
-def _mcp_breaks_tools() -> bool:
-    """litellm 1.106 imports the `mcp` package for any request with tools, and fails where it is not installed."""
-    if importlib.util.find_spec("mcp") is not None:
-        return False
-    main = importlib.import_module("litellm.main")
-    try:
-        return "_skip_mcp_handler" in inspect.getsource(main)
-    except OSError:
-        return True
+def _ask_for_counts(arguments: dict[str, Any], model_name: str) -> None:
+    """Ask a stream to count its tokens, unless the request's own parameters say otherwise.
+
+    Without it the last chunk has no usage, and the price of the answer stays unknown.
+    """
+    if "stream_options" not in arguments and counts_streams(model_name):
+        arguments["stream_options"] = {"include_usage": True}
 
 
-@dataclass(slots=True)
-class _Answer:
-    """What is being received. A failure in the middle leaves what came before it."""
+def _set_address(arguments: dict[str, Any], request: Request) -> None:
+    """Add the address to a call's arguments, with its login as a header and its query apart.
 
-    native: bool
-    began: float = 0.0
-    latency: float = 0.0
-    content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    chunks: list[Chunk] = field(default_factory=list)
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)  # index as sent -> the call that its pieces belong to
-    finish_reason: str | None = None
-    usage: dict[str, Any] | None = None
-    ids: dict[str, Any] = field(default_factory=dict)
-    sent: Any = None
-    original: Any = None
-    got_any: bool = False
+    The model's headers win over those of the request's parameters, and both over the login.
+
+    Providers' clients would lose the query, or refuse the login beside a key.
+    """
+    model = request.model
+    headers = _joined_members(arguments.get("extra_headers"), model.headers)
+    query: dict[str, str] = {}
+    if model.api_base:
+        address, login, query = opened_address(model.api_base, provider_of(model.name))
+        arguments["api_base"] = address
+        headers = {**login, **headers}
+    if headers:
+        arguments["extra_headers"] = headers
+    if query:
+        arguments["extra_query"] = _joined_members(query, arguments.get("extra_query"))
+
+
+def _joined_members(
+    first: Mapping[str, Any] | None, last: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The members of both mappings, of a name that is in both those of `last`; None is empty."""
+    return {**(first or {}), **(last or {})}
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a request has no finished answer: an error kind and a redacted message."""
+
+    kind: str | None = None
+    message: str | None = None
     cut: bool = False
 
-    def log(self, details: Mapping[str, Any]) -> None:
-        """litellm's `logger_fn`: the body as sent, and the response as it was before litellm read it."""
-        body = (details.get("additional_args") or {}).get("complete_input_dict")
-        if body:
-            self.sent = body
-        if details.get("log_event_type") == "post_api_call" and isinstance(details.get("original_response"), str):
-            self.original = details["original_response"]
 
-    def read_response(self, response: Any) -> None:
-        self._identify(response)
-        choice = response.choices[0]
-        message = choice.message
-        self.finish_reason = choice.finish_reason
-        original = _original_choice(self.original)
-        if original is not None:
-            message = original["message"]
-            self.finish_reason = original.get("finish_reason") or self.finish_reason
-        self._take(message)
-        self.got_any = True
+def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _Failure:
+    """The failure that an exception stands for, or a stream that ended early; else an empty one.
 
-    async def read_stream(self, stream: Any) -> None:
-        try:
-            async for chunk in _received(stream):
-                at = round(time.perf_counter() - self.began, 6)
-                self.got_any = True
-                self._identify(chunk)
-                for choice in (_get(chunk, "choices") or ())[:1]:
-                    self.finish_reason = _get(choice, "finish_reason") or self.finish_reason
-                    delta = _get(choice, "delta")
-                    if delta is not None:
-                        self._take(delta, at)
-        finally:
-            if stream.__class__.__name__ == "CustomStreamWrapper" and not _is_direct(stream):
-                # The wrapper says "stop" for a stream that broke off; these two hold what was really received.
-                self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
-                # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was received.
-                counted = [u for c in stream.chunks if (u := _get(c, "usage"))]
-                self.usage = _plain(counted[-1]) if counted else None
-            await _close(stream)
-        self.cut = self.finish_reason is None
+    `e` None is an answer that came to its end, in whatever way.
+    """
+    if e is None:
+        if answer.cut:
+            return _Failure("cut_stream", "the stream ended without a finish part", cut=True)
+        return _Failure()
 
-    def _identify(self, response: Any) -> None:
-        for name in ("id", "model", "system_fingerprint", "service_tier"):
-            value = _get(response, name)
-            if isinstance(value, str) and value:
-                self.ids.setdefault(name, value)
-        usage = _get(response, "usage")
-        if usage:
-            self.usage = _plain(usage)
-
-    def _take(self, message: Any, at: float | None = None) -> None:
-        thought = _get(message, "reasoning_content") or _get(message, "reasoning")
-        if isinstance(thought, str) and thought:
-            self.reasoning.append(thought)
-            if at is not None:
-                self.chunks.append(Chunk(at, thought, "reasoning"))
-        text = _get(message, "content")
-        if isinstance(text, str) and text:
-            self.content.append(text)
-            if at is not None:
-                self.chunks.append(Chunk(at, text))
-        legacy = _get(message, "function_call")
-        calls = _get(message, "tool_calls") or ([{"index": 0, "function": legacy}] if legacy else [])
-        for n, call in enumerate(calls):
-            index = _get(call, "index")
-            # A whole message has whole calls, whatever index they have.
-            piece = self._take_call(call, index if isinstance(index, int) and at is not None else n)
-            if at is not None and piece:
-                self.chunks.append(Chunk(at, piece))
-
-    def _take_call(self, call: Any, index: int) -> str:
-        """A call or a piece of one. A new id and name under a known index begin a call of their own: some servers give
-        all parallel calls the index 0."""
-        function, new_id = _get(call, "function"), _get(call, "id")
-        name, arguments = _get(function, "name") or "", _get(function, "arguments")
-        place = self.places.get(index)
-        if place is None or (new_id and name and self.calls[place]["id"] not in (None, new_id)):
-            place = self.places[index] = len(self.calls)
-            self.calls.append({"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
-        kept = self.calls[place]
-        if new_id:
-            kept["id"] = new_id
-        if arguments is None:
-            arguments = ""
-        elif not isinstance(arguments, str):
-            arguments = write_canonical(_plain(arguments))  # some servers send the object itself
-        kept["function"]["name"] += name
-        kept["function"]["arguments"] += arguments
-        return name + arguments
-
-    @property
-    def raw(self) -> str:
-        text = _joined("".join(self.content))
-        if not self.native and not self.calls:
-            return text
-        return write_canonical({"content": text or None, "tool_calls": self.calls})
+    kind: str = error_kind(e)
+    message = error_message(e, request.model.secrets)
+    if isinstance(e, TimeoutError) and not str(e):
+        message = f"no finished answer after {request.model.timeout:g} s"
+    cut = _broke_off(request, answer)
+    # A connection that breaks after the first chunk is a cut stream, and not an endpoint that
+    # nobody can reach.
+    if cut and kind == "connection":
+        kind = "cut_stream"
+    return _Failure(kind, message, cut)
 
 
-def _original_choice(text: Any) -> dict[str, Any] | None:
-    """The first choice of an OpenAI-shaped response body, or None where the provider speaks otherwise."""
-    if not isinstance(text, str) or not text.startswith("{"):
-        return None
-    try:
-        choice = json.loads(text)["choices"][0]
-        return choice if isinstance(choice["message"], dict) else None
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+def _broke_off(request: Request, answer: Answer) -> bool:
+    """True for a stream that failed behind its first chunk and before its finish part.
+
+    What came before stays in the record, as a cut stream.
+    """
+    return request.stream and answer.got_any and answer.finish_reason is None
+
+
+def _response_record(
+    request: Request, answer: Answer, e: BaseException | None
+) -> dict[str, Any] | None:
+    """Everything else worth recording of a response: ids, usage, the body as sent where it differs
+    from the request, litellm's switches, the status and the wait of a failure.
+
+    Everything in it is redacted; None where there is nothing to say.
+    """
+    record: dict[str, Any] = dict(answer.ids)
+    if answer.usage:
+        record["usage"] = answer.usage
+    body = _sent_body(request, answer.body)
+    if body is not None:
+        record["sent"] = body
+    switches = watched_globals()
+    if switches:
+        record["litellm"] = switches
+    if e is not None:
+        # The wait is read again by the lane, which decides when to ask again.
+        details = {"status_code": status_code(e), "retry_after": retry_after(e)}
+        record.update((name, value) for name, value in details.items() if value is not None)
+    return redact_strings(record, request.model.secrets) or None
+
+
+def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
+    """The body as sent, without what the request says already: messages and tools appear where they
+    differ, as null where they were not sent at all.
+
+    `body` is what litellm logged: a dict, or the JSON text that some providers log. None where
+    nothing was sent.
+    """
+    body = _parsed(body)
+    if not isinstance(body, Mapping):
         return None
 
-
-_DIRECT = frozenset({"AsyncStream", "OpenAIChatCompletionStreamingHandler"})
-
-
-def _is_direct(stream: Any) -> bool:
-    inner = getattr(stream, "completion_stream", None)
-    return type(inner).__name__ in _DIRECT or getattr(stream, "custom_llm_provider", None) == PROVIDER
-
-
-async def _received(stream: Any) -> AsyncIterator[Any]:
-    """The chunks as the provider's client gives them, where they have OpenAI's shape; else litellm's own."""
-    # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
-    source = stream.completion_stream if _is_direct(stream) else stream
-    async for chunk in source:
-        if chunk is not None:
-            yield chunk
-
-
-async def _close(stream: Any) -> None:
-    inner = getattr(stream, "completion_stream", None)
-    for closable in (inner, getattr(inner, "response", None)):
-        close = getattr(closable, "aclose", None) or getattr(closable, "close", None)
-        if close is not None:
-            with contextlib.suppress(Exception):
-                result = close()
-                if inspect.isawaitable(result):
-                    await result
-
-
-def _get(obj: Any, name: str) -> Any:
-    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
-
-
-def _plain(obj: Any) -> Any:
-    """Pydantic objects as JSON without their empty members."""
-    if hasattr(obj, "model_dump"):
-        obj = obj.model_dump()
-    if isinstance(obj, Mapping):
-        return {str(k): _plain(v) for k, v in obj.items() if v is not None}
-    if isinstance(obj, (list, tuple)):
-        return [_plain(v) for v in obj]
-    return obj if isinstance(obj, (str, int, float, bool)) or obj is None else str(obj)
-
-
-def _joined(text: str) -> str:
-    """Surrogate pairs that were split over two chunks as one character; lone surrogates stay."""
-    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-def _sent_body(request: Request, sent: Any) -> dict[str, Any] | None:
-    """The body as sent, without what the request says already: messages and tools appear where they differ, as null
-    where they were not sent at all."""
-    if isinstance(sent, (str, bytes)):
-        try:
-            sent = json.loads(sent)
-        except ValueError:
-            return None
-    if not isinstance(sent, Mapping):
-        return None
-    body = _plain(sent)
-    for name, asked in (("messages", request.messages), ("tools", request.tools)):
-        if name in body and body[name] == _plain([dict(x) for x in asked]):
-            del body[name]
-        elif asked:
-            body.setdefault(name, None)
-    redacted: dict[str, Any] = redact_named(body)
+    members = plain(body)
+    for name, requested in (("messages", request.messages), ("tools", request.tools)):
+        if name in members and members[name] == plain(list(map(dict, requested))):
+            del members[name]
+        elif requested:
+            members.setdefault(name, None)
+    redacted: dict[str, Any] = redact_named(members)
     return redacted
 
 
-def _completion(request: Request, answer: _Answer, created: str, failure: BaseException | None) -> Completion:
-    model = request.model
-    secrets = model.secrets
-    kind: str | None = None
-    message: str | None = None
-    response: dict[str, Any] = dict(answer.ids)
-    if answer.usage:
-        response["usage"] = answer.usage
-    sent = _sent_body(request, answer.sent)
-    if sent is not None:
-        response["sent"] = sent
-    switches = watched_globals()
-    if switches:
-        response["litellm"] = switches
-    raw = answer.raw if answer.got_any else ""
-    cut = answer.cut
-    if failure is not None:
-        kind, message = error_kind(failure), error_message(failure, secrets)
-        if isinstance(failure, TimeoutError) and not str(failure):
-            message = f"no finished answer after {model.timeout:g} s"
-        cut = bool(request.stream and answer.got_any and answer.finish_reason is None)
-        if cut and kind == "connection":
-            kind = "cut_stream"
-        status = status_code(failure)
-        if status is not None:
-            response["status_code"] = status
-        wait = retry_after(failure)
-        if wait is not None:
-            response["retry_after"] = wait
-    elif cut:
-        kind, message = "cut_stream", "the stream ended without a finish part"
+def _parsed(body: Any) -> Any:
+    """A body that some providers log as JSON text, as a value; None for a text that is no JSON.
+
+    A body that was never logged is None, and stays it.
+    """
+    if not isinstance(body, (str, bytes)):
+        return body
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _endpoint_kind(request: Request, answer: Answer) -> EndpointKind:
+    """The lane that an answer came by: it decides how `raw` is read.
+
+    An answer with calls is native even where no tools were offered: its text alone would lose them.
+    """
+    if request.model.name.startswith(RAW_COMPLETION):
+        return "raw_completion"
+    return "native_tools" if request.tools or answer.calls else "chat_text"
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, None for what a server sent in its place.
+
+    Some servers send usage with null in it.
+    """
+    return value if isinstance(value, int) else None
+
+
+def _completion(
+    request: Request, answer: Answer, created: str, e: BaseException | None
+) -> Completion:
+    """The record of an answer; `e` is the exception that ended it, `created` when it was asked
+    (ISO).
+
+    Fields that only the pool knows (attempt, queue_wait) are set by it.
+    """
+    failure = _failure_of(request, answer, e)
     usage = answer.usage or {}
-    given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    endpoint: EndpointKind = "native_tools" if request.tools or answer.calls else "chat_text"
-    if model.name.startswith(RAW_COMPLETION):
-        endpoint = "raw_completion"
+    prompt_tokens = usage.get("prompt_tokens")
+    completion_tokens = usage.get("completion_tokens")
+    cost = token_cost(request.model, prompt_tokens, completion_tokens)
     return Completion(
         key=request.key,
-        raw=raw,
-        status="ok" if kind is None else "error",
-        error_kind=kind,
-        error_message=message,
+        raw=answer.raw if answer.got_any else "",
+        status="ok" if failure.kind is None else "error",
+        error_kind=failure.kind,
+        error_message=failure.message,
         finish_reason=answer.finish_reason,
-        prompt_tokens=given if isinstance(given, int) else None,
-        completion_tokens=made if isinstance(made, int) else None,
-        cost=token_cost(model, given, made),
+        prompt_tokens=_count(prompt_tokens),
+        completion_tokens=_count(completion_tokens),
+        cost=cost,
         latency=answer.latency,
         ttft=answer.chunks[0].at if answer.chunks else None,
         chunks=tuple(answer.chunks),
-        reasoning=_joined("".join(answer.reasoning)),
-        endpoint_kind=endpoint,
+        reasoning=joined("".join(answer.reasoning)),
+        endpoint_kind=_endpoint_kind(request, answer),
         stream=request.stream,
-        cut=cut,
+        cut=failure.cut,
         system_fingerprint=answer.ids.get("system_fingerprint"),
         created=created,
         request=request.to_dict(),
-        response=redact_strings(response, secrets) or None,
+        response=_response_record(request, answer, e),
     )
 
 

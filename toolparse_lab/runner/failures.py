@@ -1,4 +1,5 @@
-"""Which class of the `error_kind` vocabulary a provider's failure belongs to, and what may be said about it."""
+"""A provider's failure as a class of the `error_kind` vocabulary, a redacted message, and the wait
+it asks for."""
 
 from __future__ import annotations
 
@@ -7,13 +8,21 @@ import email.utils
 import re
 import time
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from .redaction import redact
-from .types import ErrorKind
+from ..exchange.redaction import redact
+from ..exchange.types import ErrorKind
 
-RETRIABLE: frozenset[str] = frozenset({"timeout", "rate_limited", "server_error", "connection", "cut_stream"})
+RETRIABLE: frozenset[str] = frozenset(
+    {"timeout", "rate_limited", "server_error", "connection", "cut_stream"}
+)
 """Failures that may go away by asking again."""
+
+# How a failure is classed. Providers' clients, litellm and asyncio each have exceptions of their
+# own, and litellm maps many of them wrongly. So the sources are asked from sure to vague: the class
+# by name (no client is imported for it), the kind of error below it, the HTTP status, and the class
+# again where it is one of the two that litellm gives to everything it does not understand.
 
 # First match wins: a class, then what its subclasses say more precisely.
 _BY_CLASS: tuple[tuple[str, ErrorKind], ...] = (
@@ -34,74 +43,27 @@ _BY_CLASS: tuple[tuple[str, ErrorKind], ...] = (
     ("BadRequestError", "bad_request"),
     ("UnicodeEncodeError", "bad_request"),
 )
+# What servers answer with a plain 400, and which no retry and no other question would mend.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long"
     r"|too many (?:input )?tokens|input is too long"
 )
-_REFUSED = re.compile(r"(?i)content[ _](?:policy|filter|management policy)|safety (?:system|filter)|responsibleai")
+_REFUSED = re.compile(
+    r"(?i)content[ _](?:policy|filter|management policy)|safety (?:system|filter)|responsibleai"
+)
 _CONNECTION = re.compile(
-    r"(?i)connection (?:error|refused|reset|aborted)|cannot connect|peer closed|server disconnected|name resolution"
+    r"(?i)connection (?:error|refused|reset|aborted)|cannot connect|peer closed"
+    r"|server disconnected|name resolution"
     r"|incomplete (?:chunked )?read|payload is not completed|getaddrinfo"
 )
+# A prompt with a lone surrogate, which no JSON over HTTP can carry.
 _UNSENDABLE = re.compile(r"codec can't encode|surrogates not allowed")
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
+_LONGEST_MESSAGE = 500
 
 
-def _chain(e: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    at: BaseException | None = e
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = at.__cause__ or at.__context__
-
-
-def error_kind(e: BaseException) -> ErrorKind:
-    """The class of a failure. Every exception has one; `other` is what nothing else fits."""
-    message = str(e)
-    names = {c.__name__ for c in type(e).__mro__}
-    status = status_code(e)
-    if isinstance(e, asyncio.TimeoutError):
-        return "timeout"
-    if _UNSENDABLE.search(message):
-        return "bad_request"
-    for name, kind in _BY_CLASS:
-        if name in names:
-            if kind == "bad_request" and _OVERFLOW.search(message):
-                return "context_overflow"
-            if kind == "bad_request" and _REFUSED.search(message):
-                return "refused"
-            return kind
-    # litellm reports a refused or reset connection as an internal server error.
-    if any(isinstance(c, (ConnectionError, OSError)) for c in _chain(e)) or _CONNECTION.search(message):
-        return "timeout" if _TIMED_OUT.search(message) else "connection"
-    by_status = _by_status(status, message)
-    if by_status is not None and "APIConnectionError" not in names:
-        return by_status
-    if "APIConnectionError" in names or "TransportError" in names:
-        return "connection"
-    return "server_error" if "InternalServerError" in names else "other"
-
-
-def status_code(e: BaseException) -> int | None:
-    """The HTTP status of a failure, also of one reported inside a stream; None where there was none."""
-    body = getattr(e, "body", None)
-    for value in (
-        getattr(e, "status_code", None),
-        getattr(e, "code", None),
-        body.get("code") if isinstance(body, dict) else None,
-    ):
-        if isinstance(value, str) and value.isascii() and value.isdigit():
-            value = int(value)
-        if isinstance(value, int) and 100 <= value < 600:
-            return value
-    return None
-
-
-def _by_status(status: Any, message: str) -> ErrorKind | None:
-    if not isinstance(status, int):
-        return None
-    exact: Mapping[int, ErrorKind] = {
+_BY_STATUS: Mapping[int, ErrorKind] = MappingProxyType(
+    {
         401: "auth",
         403: "auth",
         404: "not_found",
@@ -110,59 +72,219 @@ def _by_status(status: Any, message: str) -> ErrorKind | None:
         429: "rate_limited",
         504: "timeout",
     }
-    if status in exact:
-        return exact[status]
+)
+
+
+def _chain(e: BaseException) -> Iterator[BaseException]:
+    """An exception and what caused it, from the outside in; a circle ends it.
+
+    Clients wrap exceptions several times, and the one that says what happened lies at the bottom.
+    """
+    visited: set[int] = set()
+    at: BaseException | None = e
+    while at is not None and id(at) not in visited:
+        visited.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def error_kind(e: BaseException) -> ErrorKind:
+    """The class of a failure. Every exception has one; `other` is what nothing else fits.
+
+    It decides what happens next: whether the question is asked again, and whether its endpoint is
+    given up.
+    """
+    message = str(e)
+    names = {c.__name__ for c in type(e).__mro__}
+    if isinstance(e, asyncio.TimeoutError):
+        return "timeout"
+    if _UNSENDABLE.search(message):
+        return "bad_request"
+
+    by_class = _kind_by_class(names, message)
+    if by_class is not None:
+        return by_class
+    # litellm reports a refused or reset connection as an internal server error.
+    if _is_connection_failure(e, message):
+        return "timeout" if _TIMED_OUT.search(message) else "connection"
+
+    # litellm gives its APIConnectionError a status that no server sent.
+    if "APIConnectionError" in names:
+        return "connection"
+    by_status = _kind_by_status(status_code(e), message)
+    return _kind_by_default(names) if by_status is None else by_status
+
+
+def _kind_by_default(names: set[str]) -> ErrorKind:
+    """The kind of an exception that neither its class nor a status explains.
+
+    `other` is not retried, because nobody knows what it would cost.
+    """
+    if "TransportError" in names:
+        return "connection"
+    return "server_error" if "InternalServerError" in names else "other"
+
+
+def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
+    """The kind of an exception by the names of its class and base classes, None for unknown ones.
+
+    A refused request may be one that is too long or that a filter refused: its message tells.
+
+    `names` are those of the whole class hierarchy, since clients derive their own classes from each
+    other's.
+    """
+    kind = next((kind for name, kind in _BY_CLASS if name in names), None)
+    if kind != "bad_request":
+        return kind
+    if _OVERFLOW.search(message):
+        return "context_overflow"
+    return "refused" if _REFUSED.search(message) else kind
+
+
+def _is_connection_failure(e: BaseException, message: str) -> bool:
+    """True where the network failed, by an exception at any depth or by the words of the
+    message.
+
+    Clients that hide the exception below them still name it in their message.
+    """
+    if any(isinstance(cause, (ConnectionError, OSError)) for cause in _chain(e)):
+        return True
+    return _CONNECTION.search(message) is not None
+
+
+def status_code(e: BaseException) -> int | None:
+    """The HTTP status of a failure, also of one reported inside a stream; None where there was
+    none.
+
+    Clients keep it under two names, as a number or as text.
+    """
+    # A stream has begun with 200; the status of its failure is a member of the error's body.
+    body = getattr(e, "body", None)
+    in_body = body.get("code") if isinstance(body, dict) else None
+    for value in (getattr(e, "status_code", None), getattr(e, "code", None), in_body):
+        status = _status(value)
+        if status is not None:
+            return status
+    return None
+
+
+def _status(value: Any) -> int | None:
+    """An HTTP status, written as a number or as digits; None for anything else.
+
+    Members called `code` hold many things, such as "context_length_exceeded".
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, int) and 100 <= value < 600:
+        return value
+    return None
+
+
+def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
+    """The kind of a failure by its HTTP status, None where the status is no failure.
+
+    `message` tells a prompt that is too long from other bad requests.
+    """
+    if status is None:
+        return None
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
     if 400 <= status < 500:
         return "context_overflow" if _OVERFLOW.search(message) else "bad_request"
     return "server_error" if status >= 500 else None
 
 
 def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
-    """One redacted line of at most 500 characters that says what the provider said."""
+    """One redacted line of at most 500 characters: the provider's own message, as far as there is
+    one, without the class names and tracebacks that clients put around it.
+
+    `secrets` are credentials that were used for the call; those of the environment are removed as
+    well.
+    """
     text = str(e).strip() or type(e).__name__
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
     if text.endswith("Connection error."):
-        # Clients say no more than that; what lies below says where, and why.
-        below = next((str(c) for c in _chain(e) if str(c).startswith("Cannot connect")), "")
-        text = f"{text.removesuffix('.')}: {below}" if below else text
+        text = _with_reason(text, e)
     text = re.sub(r" ssl:(?:<[^>]*>|default|None|False)", "", text)
-    text = text.split("This looks like a bug in LiteLLM", 1)[0].split("\nTraceback (most recent", 1)[0]
+    for noise in ("This looks like a bug in LiteLLM", "\nTraceback (most recent"):
+        text = text.split(noise, 1)[0]
+    # Redacted before it is cut, since the beginning of a key is no longer recognised as one.
     text = " ".join(redact(text, secrets).split())
-    return text if len(text) <= 500 else text[:497] + "..."
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
+
+
+def _with_reason(text: str, e: BaseException) -> str:
+    """A client's "Connection error." with the message of what lies below it: where, and why.
+
+    It is the host and the port that a user needs to see.
+    """
+    for cause in _chain(e):
+        if str(cause).startswith("Cannot connect"):
+            return f"{text.removesuffix('.')}: {cause}"
+    return text
 
 
 def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
-    """Seconds the provider asked to wait (`Retry-After` as seconds or as a date, `retry-after-ms`), or None."""
-    for source in _chain(e):
-        for holder in (getattr(source, "response", None), source):
-            for attribute in ("headers", "litellm_response_headers"):
-                found = _from_headers(getattr(holder, attribute, None), now)
-                if found is not None:
-                    return found
+    """Seconds the provider asked to wait (`Retry-After` as seconds or as a date, `retry-after-ms`),
+    or None. `now` is the time in seconds since the epoch."""
+    for headers in _all_headers(e):
+        wait = _wait_in(headers, now)
+        if wait is not None:
+            return wait
     return None
 
 
-def _from_headers(headers: Any, now: float | None) -> float | None:
+def _all_headers(e: BaseException) -> Iterator[Any]:
+    """The headers of a failure's responses, wherever a client keeps them.
+
+    From the outside in: the outermost exception is the one that the client meant to show.
+    """
+    for source in _chain(e):
+        for holder in (getattr(source, "response", None), source):
+            for attribute in ("headers", "litellm_response_headers"):
+                yield getattr(holder, attribute, None)
+
+
+def _wait_in(headers: Any, now: float | None) -> float | None:
+    """Seconds to wait according to a response's headers, None where they do not say.
+
+    Milliseconds are the more precise of the two, and win.
+    """
     if headers is None or not hasattr(headers, "items"):
         return None
-    named = {str(k).lower().removeprefix("llm_provider-"): str(v) for k, v in headers.items()}
-    if "retry-after-ms" in named:
-        wait = _number(named["retry-after-ms"])
+    # litellm repeats the provider's headers under names of its own.
+    values = {str(k).lower().removeprefix("llm_provider-"): str(v) for k, v in headers.items()}
+    if "retry-after-ms" in values:
+        wait = _number(values["retry-after-ms"])
         return None if wait is None else wait / 1000
-    text = named.get("retry-after")
-    if text is None:
-        return None
+    if "retry-after" in values:
+        return _seconds_of(values["retry-after"], now)
+    return None
+
+
+def _seconds_of(text: str, now: float | None) -> float | None:
+    """The wait that a `Retry-After` header asks for: a number of seconds, or a date."""
     wait = _number(text)
-    if wait is not None:
-        return wait
+    return _seconds_until(text, now) if wait is None else wait
+
+
+def _seconds_until(date: str, now: float | None) -> float | None:
+    """Seconds until an HTTP date, 0 for one that is past, None for what is no date.
+
+    The provider's clock may differ from ours; a wait in the past is no wait.
+    """
     try:
-        then = email.utils.parsedate_to_datetime(text).timestamp()
+        then = email.utils.parsedate_to_datetime(date).timestamp()
     except (TypeError, ValueError):
         return None
     return max(0.0, then - (time.time() if now is None else now))
 
 
 def _number(text: str) -> float | None:
+    """A number of seconds, None for what is none or cannot be meant as a wait.
+
+    Negative numbers, infinities and anything over eleven days are no waits.
+    """
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,5 @@
-"""How one endpoint is treated: how many calls at once, when none, when again, and when it is given up."""
+"""The treatment of one endpoint: how many calls at once, when none, when again, and when to give it
+up."""
 
 from __future__ import annotations
 
@@ -6,14 +7,23 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
+from ..exchange.questions import Questions
+from ..exchange.types import Completion, Model, Request
 from .failures import RETRIABLE
-from .local_provider import is_local
-from .questions import Questions
-from .types import Completion, Model, Request
+from .local.provider import is_local
+
+# How a lane works. All questions of one endpoint wait in one lane, and three things decide when the
+# next one goes out. The window says how many calls may be under way: a fixed number, or one that
+# grows while answers stay fast and halves when the endpoint says "too many". The pause closes the
+# lane for a time that the provider named. The breaker counts failures that say that nobody is
+# there; it lets single probes through, and in the end gives the endpoint up. A lane never sleeps
+# and never asks: it only answers questions about what may be done now, so that every rule in it can
+# be tested with a clock made of numbers. Cost of each step: constant.
 
 _LONGEST_WAIT = 120.0  # seconds; a provider that asks for more has failed
 _HOPELESS = frozenset({"auth", "not_found"})
 _UNREACHABLE = frozenset({"timeout", "server_error", "connection"})
+_DEAD = _HOPELESS | _UNREACHABLE
 _PROBES = {"timeout": 2}  # each costs the whole time that a call may take
 _MOST_PROBES = 5
 _FIRST_PROBE = 1.0  # seconds, doubled each time
@@ -25,9 +35,9 @@ _MOST_CONNECTIONS = 128
 class Breaker:
     """Counts failures in a row that say that nobody is there, or that nothing will be answered.
 
-    After `limit` of them (0: never) the endpoint is `down`: one call at a time finds out whether it is back, after
-    1, 2, 4 … seconds. Where none of these is answered, and at once where a key or a name is refused, it is `lost`.
-    Any other failure is an answer of a server that lives.
+    After `limit` of them (0: never) the endpoint is `down`: one call at a time finds out whether it
+    is back, after 1, 2, 4 … seconds. Where none of these is answered, and at once where a key or a
+    name is refused, it is `lost`. Any other failure is an answer of a server that lives.
     """
 
     limit: int
@@ -40,20 +50,40 @@ class Breaker:
 
     @property
     def down(self) -> bool:
+        """True while the endpoint is taken for unreachable.
+
+        It is up again after the first answer.
+        """
         return self.limit > 0 and self.failed >= self.limit
 
     def note(self, kind: str | None, now: float) -> None:
-        """`kind`: None for an answer, else the error kind; `now` in seconds of any clock."""
-        if kind not in _HOPELESS and kind not in _UNREACHABLE:
-            if kind != "rate_limited":  # see `exhausted`
+        """Count an attempt. `kind`: None for an answer, else the error kind; `now` in seconds of
+        any clock.
+
+        Attempts that were under way when the endpoint went down arrive later, and must not count as
+        probes.
+        """
+        if kind is None or kind not in _DEAD:
+            # A rate limit is no news of that kind, see `exhausted`; all else is a server that
+            # lives.
+            if kind != "rate_limited":
                 self.failed = self.probes = 0
             return
+
         was_down = self.down
         self.failed += 1
         if not self.down or self.lost:
             return
         if was_down and now < self.opens:
-            return  # sent before it was known
+            # An attempt from before the endpoint was known to be down: no probe, and no news.
+            return
+        self._probe_later(kind, now)
+
+    def _probe_later(self, kind: str, now: float) -> None:
+        """Set the time of the next probe, or give the endpoint up where probing is hopeless.
+
+        A refused key will not be accepted later, while a server that is not there may come back.
+        """
         if kind in _HOPELESS or self.probes >= _PROBES.get(kind, _MOST_PROBES):
             self.lost = kind
             return
@@ -61,7 +91,11 @@ class Breaker:
         self.probes += 1
 
     def exhausted(self) -> None:
-        """A rate limit that held through all retries, or for longer than one waits: a quota, where it goes on."""
+        """Count a rate limit that held through all retries, or for longer than one waits: where it
+        goes on, it is a quota.
+
+        Such limits count towards giving up like other failures in a row.
+        """
         self.failed += 1
         if self.down:
             self.lost = self.lost or "rate_limited"
@@ -69,10 +103,11 @@ class Breaker:
 
 @dataclass(slots=True)
 class Window:
-    """How many calls at once: a number, or what an endpoint takes, found out.
+    """The number of calls at once: a fixed one, or one that is adapted to the endpoint.
 
-    Adaptive, it doubles with every round of answers until a rate limit or a time-out halves it, or answers take twice
-    as long as they did at best; from then on it grows by one a round, and shrinks by one while they take that long.
+    Adaptive, it doubles with every round of answers until a rate limit or a time-out halves it, or
+    answers take twice as long as they did at best; from then on it grows by one a round, and
+    shrinks by one while they take that long.
     """
 
     size: float
@@ -83,9 +118,20 @@ class Window:
     halved: float = float("-inf")
 
     def answered(self, latency: float | None) -> None:
-        """`latency` in seconds."""
-        if not self.adaptive or not latency:
-            return
+        """Count an answer that took `latency` seconds, and adapt the size to it.
+
+        A number that somebody chose is left as it is.
+        """
+        if self.adaptive and latency:
+            self._adapt(latency)
+
+    def _adapt(self, latency: float) -> None:
+        """Grow where answers are as fast as they were at best, shrink where they take twice as
+        long.
+
+        As TCP does it: fast growth until the first sign of a queue, careful growth from then on.
+        """
+        # A moving average over about five answers: one slow answer is no congestion.
         self.recent = 0.8 * self.recent + 0.2 * latency if self.recent else latency
         # What is best is forgotten slowly, since answers differ in length.
         self.best = min(self.best * 1.0002, self.recent) if self.best else self.recent
@@ -93,17 +139,24 @@ class Window:
             self.steady = True
             self.size = max(1.0, self.size - 1.0 / self.size)
             return
-        self.size = min(_MOST_CONNECTIONS, self.size + (1.0 / self.size if self.steady else 1.0))
+        # One more for each answer doubles the size in a round; 1 / size adds one in a round.
+        step = 1.0 / self.size if self.steady else 1.0
+        self.size = min(_MOST_CONNECTIONS, self.size + step)
 
     def crowded(self, now: float) -> None:
-        """A rate limit or a time-out; several of one round count once."""
+        """Halve the size after a rate limit or a time-out; several of one round count once.
+
+        `now` in seconds of any clock. Answers of one round were sent under the same size, and say
+        the same thing.
+        """
         if self.adaptive and now - self.halved > max(self.recent, 0.5):
             self.halved, self.steady, self.size = now, True, max(1.0, self.size / 2)
 
 
 @dataclass(slots=True)
 class Question:
-    """A request on its way: how often it was asked, and how many of these count as its own failures."""
+    """A request on its way: `attempts` counts how often it was asked, `tries` those of them that
+    count as its own failures."""
 
     key: str
     request: Request
@@ -113,7 +166,8 @@ class Question:
 
 @dataclass(slots=True)
 class Lane:
-    """One endpoint: the keys that wait for it, who works for it, and until when nothing may be sent to it."""
+    """One endpoint: the keys that wait for it, who works for it, and until when nothing may be sent
+    to it."""
 
     window: Window
     breaker: Breaker
@@ -125,13 +179,25 @@ class Lane:
 
     @classmethod
     def of(cls, model: Model, give_up_after: int | None) -> Lane:
-        limit = model.max_connections
-        adaptive = limit == "adaptive"
-        size = 1 if is_local(model.name) else _FIRST_CONNECTIONS if limit == "adaptive" else int(limit)
-        return cls(Window(size, adaptive and not is_local(model.name)), Breaker(give_up_after or 0))
+        """The lane of a model's endpoint, still empty; `give_up_after` failures in a row close it
+        (None: never).
+
+        The window of an adaptive model begins small: the first round shows how fast the endpoint
+        is.
+        """
+        breaker = Breaker(give_up_after or 0)
+        # The embedded model answers one at a time, whatever is asked of it.
+        if is_local(model.name):
+            return cls(Window(1), breaker)
+        if model.max_connections == "adaptive":
+            return cls(Window(_FIRST_CONNECTIONS, adaptive=True), breaker)
+        return cls(Window(int(model.max_connections)), breaker)
 
     def join(self, alias: str, model: Model) -> None:
-        """A model under its alias; of several the more generous limit holds."""
+        """Add a model under its alias; of several the more generous limit holds.
+
+        Aliases of one endpoint share its connections, since the server cannot tell them apart.
+        """
         self.aliases[alias] = model
         other = Lane.of(model, None).window
         self.window.adaptive |= other.adaptive
@@ -139,30 +205,51 @@ class Lane:
 
     @property
     def limit(self) -> int:
+        """The number of calls that may be under way now; a single probe while the endpoint is
+        down.
+
+        The window's size may be a fraction while it grows.
+        """
         return 1 if self.breaker.down else int(self.window.size)
 
     @property
     def over(self) -> bool:
+        """True where no question of this lane is to be asked any more.
+
+        Questions that wait in it stay open where the endpoint was given up.
+        """
         return self.breaker.lost is not None or not (self.waiting or self.again)
 
-    def take(self, asked: Questions) -> Question | None:
-        """The next question, those that are asked again first."""
+    def take(self, questions: Questions) -> Question | None:
+        """The next question, those that are asked again first; None where there is none.
+
+        Only here a request is made from its key, so that no more than those under way are in
+        memory.
+        """
         if self.over:
             return None
         if self.again:
             return self.again.popleft()
         key = self.waiting.popleft()
-        return Question(key, asked[key])
+        return Question(key, questions[key])
 
     def pause(self, now: float) -> float:
-        """Seconds until the next call may be sent; with jitter, since all that wait would go at once."""
+        """Seconds until the next call may be sent; with jitter, since all that wait would go at
+        once.
+
+        `now` in seconds of the clock that the lane is used with.
+        """
         wait = self.closed_until - now
         if self.breaker.down:
             wait = max(wait, self.breaker.opens - now)
         return wait * random.uniform(1.0, 1.1) if wait > 0 else 0.0  # noqa: S311
 
     def note(self, completion: Completion, now: float) -> None:
-        """What an attempt says about the endpoint. A replayed one says nothing."""
+        """Learn from an attempt about the endpoint. A replayed one teaches nothing.
+
+        Only rate limits and time-outs say that the endpoint has too much to do; any other failure
+        says nothing of its load.
+        """
         if completion.fidelity == "replayed":
             return
         self.breaker.note(completion.error_kind, now)
@@ -171,18 +258,44 @@ class Lane:
         elif completion.error_kind in ("rate_limited", "timeout"):
             self.window.crowded(now)
 
-    def wait_before_retry(self, question: Question, completion: Completion, backoff: float, now: float) -> float | None:
-        """Seconds to wait before asking again, or None for not asking again."""
-        most = question.request.model.max_retries
-        if completion.error_kind not in RETRIABLE or question.tries > most or completion.fidelity == "replayed":
+    def note_last_try(self, completion: Completion) -> None:
+        """Learn from a failure after which its question is not asked again: a rate limit that held
+        for so long may be a quota."""
+        if completion.error_kind == "rate_limited" and completion.fidelity != "replayed":
+            self.breaker.exhausted()
+
+    def wait_before_retry(
+        self, question: Question, completion: Completion, backoff: float, now: float
+    ) -> float | None:
+        """Seconds to wait before asking again, or None for not asking again.
+
+        `backoff` (seconds) is doubled with each try of the question, up to 30 s, and drawn between
+        half of it and all of it; what the provider asked for is the least. A rate limit closes the
+        lane for that time.
+        """
+        if not _may_be_repeated(question, completion):
             return None
-        wait: float = min(backoff * 2.0 ** (question.tries - 1), 30.0) * random.uniform(0.5, 1.0)  # noqa: S311
-        asked = completion.retry_after
-        if asked is not None:
-            if asked > _LONGEST_WAIT:
+        longest = min(backoff * 2.0 ** (question.tries - 1), 30.0)
+        wait: float = longest * random.uniform(0.5, 1.0)  # noqa: S311
+        requested = completion.retry_after
+        if requested is not None:
+            if requested > _LONGEST_WAIT:
                 return None
-            wait = max(asked, wait)
+            wait = max(requested, wait)
         if completion.error_kind == "rate_limited":
-            # All connections to this endpoint wait, not only the one that was told.
-            self.closed_until = max(self.closed_until, now + (asked if asked is not None else wait))
+            # All connections to this endpoint wait, not only the one that was refused.
+            pause = wait if requested is None else requested
+            self.closed_until = max(self.closed_until, now + pause)
         return wait
+
+
+def _may_be_repeated(question: Question, completion: Completion) -> bool:
+    """True for a failure that may go away, of a question that has tries left.
+
+    The first try is not counted as a retry.
+    """
+    if completion.fidelity == "replayed":  # a recording says the same each time
+        return False
+    if completion.error_kind not in RETRIABLE:
+        return False
+    return question.tries <= question.request.model.max_retries

@@ -5,23 +5,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import inspect
 import logging
 import os
 import threading
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 from ..errors import MissingExtra
+from .litellm_faults import ignore_warnings
+from .local.provider import register
+
+# How the door works. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
+# asked, and once, under a lock: threads that ask at the same moment wait for the one that imports.
+# Everything that litellm would otherwise print, count or fetch is switched off before anybody else
+# can see the module. Its switches stay the user's: they are not reset, but recorded with each
+# answer (`watched_globals`), because they change what is sent.
 
 _lock = threading.Lock()
 _module: Any = None
-_WATCHED = ("drop_params", "modify_params", "add_function_to_prompt", "num_retries", "cache", "api_base", "headers")
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+# Settings of the process that change a request or its answer.
+_WATCHED = (
+    "drop_params",
+    "modify_params",
+    "add_function_to_prompt",
+    "num_retries",
+    "cache",
+    "api_base",
+    "headers",
+)
 
 
 def litellm_module() -> Any:
-    """litellm, imported once (2-5 s) without network access, telemetry, prints or warnings, and with the embedded
-    model registered as provider `toolparse-local`. Raises MissingExtra."""
+    """litellm, imported once (2-5 s) without network access, telemetry, prints or warnings, and
+    with the embedded model registered as provider `toolparse-local`. Raises MissingExtra."""
     global _module
     if _module is None:
         with _lock:
@@ -31,7 +49,12 @@ def litellm_module() -> Any:
 
 
 def _import() -> Any:
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a price list
+    """litellm, imported and set up.
+
+    Raises MissingExtra where litellm is not installed.
+    """
+    # Without it the import fetches a price list.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -44,84 +67,83 @@ def _import() -> Any:
         # Pydantic builds these when first used, and warns about litellm's types then.
         for shape in (shapes.ModelResponse, shapes.ModelResponseStream, shapes.Usage):
             shape()
-    ignore_warnings()
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31  # endless repetition is an answer to record, not an error
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.disable_hf_tokenizer_download = True
-    if "LITELLM_LOG" not in os.environ:
-        for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-    from .local_provider import register
 
-    register(litellm)
+    ignore_warnings()
+    _set_up(litellm)
     return litellm
 
 
-def ignore_warnings() -> None:
-    """litellm's own warnings are not the caller's, and must not become errors under `-W error`.
-
-    For this process, and for warnings that litellm's modules cause only; again before each call, because test
-    runners take filters back. `catch_warnings` would not do: calls overlap.
-    """
-    for message, module in (("", r"litellm(\.|$)"), ("Pydantic serializer warnings|Items? '", r"pydantic\.")):
-        present = any(
-            f[0] == "ignore" and getattr(f[3], "pattern", None) == module and f[2] is Warning for f in warnings.filters
-        )
-        if not present:
-            warnings.filterwarnings("ignore", message, Warning, module)
-
-
-_workers: set[asyncio.Task[Any]] = set()
-
-
-def hold_logging_worker() -> None:
-    """Keeps litellm's logging task of this loop alive: litellm drops it when another loop asks, and asyncio then
-    complains about a task that was destroyed."""
-    module = importlib.import_module("litellm.litellm_core_utils.logging_worker")
-    task = getattr(getattr(module, "GLOBAL_LOGGING_WORKER", None), "_worker_task", None)
-    if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
-        _workers.add(task)
-        task.add_done_callback(_workers.discard)
-
-
-_under_way = 0
-_told = False
-
-
-@contextlib.contextmanager
-def switch_held() -> Iterator[None]:
-    """For one call: `litellm.add_function_to_prompt` is afterwards what it was before.
-
-    litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then writes the tools of
-    other providers into their prompts too. Calls overlap, so that what counts is what it was before the first of them.
-    """
-    global _under_way, _told
-    litellm = litellm_module()
-    with _lock:
-        if not _under_way:
-            _told = bool(litellm.add_function_to_prompt)
-        _under_way += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _under_way -= 1
-            litellm.add_function_to_prompt = _told
+def _set_up(litellm: Any) -> None:
+    """Switch off what litellm does beside asking, and register the embedded model."""
+    # An endless repetition is an answer to record, and no error.
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.disable_hf_tokenizer_download = True
+    # Whoever sets the variable wants to read litellm's log.
+    if "LITELLM_LOG" not in os.environ:
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    register(litellm)
 
 
 def watched_globals() -> dict[str, Any]:
-    """litellm's process-wide switches that change what is sent, where somebody has set them."""
+    """litellm's process-wide switches that change what is sent, where somebody has set them.
+
+    Objects are given as True: they may hold keys, and are no JSON.
+
+    An empty dict is the normal case, and nothing is recorded then.
+    """
     litellm = litellm_module()
-    found = {name: getattr(litellm, name, None) for name in _WATCHED}
-    return {name: value if isinstance(value, (bool, int, str)) else True for name, value in found.items() if value}
+    values = {name: getattr(litellm, name, None) for name in _WATCHED}
+    return {
+        name: value if isinstance(value, (bool, int, str)) else True
+        for name, value in values.items()
+        if value
+    }
 
 
 async def close_clients() -> None:
-    """Closes litellm's pooled HTTP clients of this event loop; call it before the loop is closed."""
-    if _module is not None:
-        with contextlib.suppress(Exception):
-            await _module.close_litellm_async_clients()
-        with contextlib.suppress(AttributeError):
-            _module.in_memory_llm_clients_cache.flush_cache()
-        await asyncio.sleep(0)
+    """Close litellm's pooled HTTP clients of this event loop; call it before the loop is closed.
+
+    Clients of other loops stay as they are. A connection that is closed from outside its own loop
+    only schedules its end there, on a loop that nothing wakes; its socket would stay open until the
+    garbage collector finds it, and warns.
+    """
+    if _module is None:
+        return
+    with contextlib.suppress(AttributeError):
+        cache = _module.in_memory_llm_clients_cache
+        for client in _pop_clients(cache, asyncio.get_running_loop()):
+            await close_quietly(client)
+    # Transports tell their sockets to close in the loop's next round.
+    await asyncio.sleep(0)
+
+
+def _pop_clients(cache: Any, loop: asyncio.AbstractEventLoop) -> list[Any]:
+    """The clients of a loop, taken out of litellm's cache, so that a later loop that happens to get
+    the same id does not find them.
+
+    Sync clients have no loop in their key, and stay for the next call.
+    """
+    # litellm adds the loop's id to the key of each client that was made inside a running loop.
+    ending = f"-{id(loop)}"
+    keys = [key for key in list(cache.cache_dict) if str(key).endswith(ending)]
+    clients = [cache.cache_dict.pop(key, None) for key in keys]
+    for key in keys:
+        cache.ttl_dict.pop(key, None)
+    return clients
+
+
+async def close_quietly(closable: Any) -> None:
+    """Call `aclose` or `close` of an object that has one, and wait for it where it is awaitable.
+
+    Nothing is raised: at that point there is nobody to whom a failure to close would matter.
+    """
+    close = getattr(closable, "aclose", None) or getattr(closable, "close", None)
+    if close is None:
+        return
+    with contextlib.suppress(Exception):
+        result = close()
+        if inspect.isawaitable(result):
+            await result

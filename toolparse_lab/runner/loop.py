@@ -1,4 +1,5 @@
-"""Coroutines from synchronous code, inside Jupyter too: one private event loop on a thread of its own."""
+"""Coroutines from synchronous code, inside Jupyter too: one private event loop on a thread of its
+own."""
 
 from __future__ import annotations
 
@@ -12,25 +13,39 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ..errors import BadOptions
+from .litellm_door import close_clients
+
+# How the private loop works. A notebook has a running loop of its own, in which nobody may block,
+# and asyncio allows no second one on the same thread. So synchronous code hands its coroutine to a
+# loop on a daemon thread, made when first needed and kept for the process: litellm pools its
+# connections by loop, and a new loop for each call would open them anew. The caller waits in short
+# naps, so that Ctrl-C reaches it on every platform; it then cancels the coroutine and waits for its
+# cleaning up, because that is when a run writes what it has.
 
 _T = TypeVar("_T")
 _POLL = 0.2  # seconds; some platforms notice Ctrl-C only between waits
-_GRACE = 10.0
+_GRACE = 10.0  # seconds for cleaning up after Ctrl-C
 
 _lock = threading.Lock()
 _loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
 
 
 def _private_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    """The private loop of this process and its thread, started when first asked for.
+
+    Under a lock, because notebooks and servers call from several threads.
+    """
     # By process id: a forked child has this dictionary, but not the thread.
     with _lock:
-        found = _loops.get(os.getpid())
-        if found is None:
+        running = _loops.get(os.getpid())
+        if running is None:
             loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=_serve, args=(loop,), name="toolparse-loop", daemon=True)
+            thread = threading.Thread(
+                target=_serve, args=(loop,), name="toolparse-loop", daemon=True
+            )
             thread.start()
-            found = _loops[os.getpid()] = (loop, thread)
-        return found
+            running = _loops[os.getpid()] = (loop, thread)
+        return running
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -39,10 +54,12 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """The result of a coroutine, run on a private background loop; works where a loop is running already (Jupyter).
+    """The result of a coroutine, run on a private background loop; works where a loop is running
+    already (Jupyter).
 
-    Ctrl-C cancels the coroutine, waits until it has cleaned up, and raises KeyboardInterrupt; a second Ctrl-C does not
-    wait. Raises BadOptions when called from the private loop itself, where waiting would never end.
+    Ctrl-C cancels the coroutine, waits until it has cleaned up, and raises KeyboardInterrupt; a
+    second Ctrl-C does not wait. Raises BadOptions when called from the private loop itself, where
+    waiting would never end.
     """
     loop, thread = _private_loop()
     if threading.current_thread() is thread:
@@ -54,6 +71,7 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     future: concurrent.futures.Future[_T] = concurrent.futures.Future()
     tasks: list[asyncio.Task[_T]] = []
 
+    # Not `run_coroutine_threadsafe`: its future can be cancelled, but not waited for after that.
     def start() -> None:
         task = loop.create_task(coroutine)
         tasks.append(task)
@@ -71,6 +89,7 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     try:
         return _wait(future)
     except KeyboardInterrupt:
+        # From the loop's own thread, since tasks are not thread-safe.
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
         with contextlib.suppress(Exception, concurrent.futures.CancelledError):
             _wait(future, _GRACE)
@@ -78,6 +97,10 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> _T:
+    """The result of a future, waited for in naps; raises TimeoutError after `limit` seconds.
+
+    A TimeoutError of the coroutine's own is told from that of a nap by the future being done.
+    """
     waited = 0.0
     while True:
         try:
@@ -92,23 +115,27 @@ def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> 
 
 @atexit.register
 def _close() -> None:
-    found = _loops.pop(os.getpid(), None)
-    if found is None:
+    """End the private loop of this process in good order: connections, tasks, thread, loop.
+
+    Registered at exit; nothing is raised, since nobody could answer it.
+    """
+    running = _loops.pop(os.getpid(), None)
+    if running is None:
         return
-    loop, thread = found
-
-    async def end() -> None:
-        from .litellm_door import close_clients
-
-        await close_clients()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
+    loop, thread = running
+    # Two seconds each: a process that is told to end must not hang on a server that is gone.
     with contextlib.suppress(Exception):
-        asyncio.run_coroutine_threadsafe(end(), loop).result(timeout=2)
+        asyncio.run_coroutine_threadsafe(_clean_up(), loop).result(timeout=2)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(timeout=2)
     if not loop.is_running():
         loop.close()
+
+
+async def _clean_up() -> None:
+    """Close the clients of this loop and cancel its other tasks."""
+    await close_clients()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

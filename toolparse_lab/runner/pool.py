@@ -1,7 +1,9 @@
-"""Many requests, asked with care: only what is missing, no more at once than an endpoint takes, within limits.
+"""Many requests, asked with care: only what is missing, no more at once than an endpoint takes,
+within limits.
 
-Everything is recorded, failures with their class, before anybody is told of it. Stopping at any moment (a limit, an
-interrupt, a full disk) keeps what is recorded; the same call later asks only for the rest.
+Everything is recorded, failures with their class, before anybody is told of it. Stopping at any
+moment (a limit, an interrupt, a full disk) keeps what is recorded; the same call later asks only
+for the rest.
 """
 
 from __future__ import annotations
@@ -9,25 +11,39 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import ToolparseError
+from ..exchange.questions import Questions, questions_of
+from ..exchange.summary import GivenUp, RunEvent, Summary
+from ..exchange.types import Completion, Model, Request
+from .budget import Budget
+from .complete import complete as ask_litellm
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .loop import run_sync
 from .progress import Progress
-from .questions import Held, Questions, questions_of
 from .recorder import Recorder
+from .reporter import Reporter
 from .routes import check_model, check_prices, estimate_cost, estimate_tokens
-from .summary import EventKind, GivenUp, RunEvent, Summary
-from .types import Completion, Request
 
 if TYPE_CHECKING:
-    from .store import Store
+    from ..store.store import Store  # the pool loads without SQLAlchemy
+
+# How the pool works. Questions are sorted into lanes, one an endpoint, as keys; a request is made
+# when its turn comes. Each lane has workers, as many as it may have calls at once; a worker takes a
+# question, asks until there is an answer or none will come, and takes the next. Lanes of a server
+# that holds one model at a time stand in one queue (a turn), of which only the first has workers.
+# When a lane's window grows, a worker that has just finished starts others; when it shrinks,
+# workers end by themselves. Everything runs in one event loop, so the counts need no lock.
+#
+# Invariants: an answer is on disk before `on_event` or the summary knows it; a question is waiting
+# in its lane, with a worker, settled, or left open because its model was given up; the run ends
+# when the last worker has ended, whatever ended it. Cost: constant for each question beside the
+# call and the write; memory for the keys, and for the requests under way.
 
 Complete = Callable[[Request], Awaitable[Completion]]
 GIVE_UP_AFTER = 10
@@ -51,150 +67,189 @@ async def run_requests(
     give_up_after: int | None = GIVE_UP_AFTER,
     more: bool = False,
 ) -> Summary:
-    """Asks what the store does not know yet and records every answer and every failure.
+    """Ask what the store does not know yet and record every answer and every failure.
 
-    The same question is asked once, however often it stands in `requests`; of `Questions` only those under way are in
-    memory. Each model gets `Model.max_connections` at a time; what may go away is tried again `Model.max_retries`
-    times, waiting `backoff` seconds, doubled each time, with jitter, or as long as the provider asks. A model that
-    fails `give_up_after` times in a row (None: never), by a refused key or an unknown name, or because nobody answers,
-    not even after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why, and the
-    other models go on. `max_cost` (US dollars; calls in flight are reserved), `max_calls` (retries included) and
-    `deadline` (seconds) stop the run before they are passed. `fresh` asks again what this run has not asked itself,
-    `max_age` what is older (seconds). `progress` None shows a bar where somebody can see it. `more` says that further
-    requests of this run follow, so that it is not marked complete.
+    The same question is asked once, however often it stands in `requests`; of `Questions` only
+    those under way are in memory. Each model gets `Model.max_connections` at a time; what may go
+    away is tried again `Model.max_retries` times, waiting `backoff` seconds, doubled each time,
+    with jitter, or as long as the provider asks. A model that fails `give_up_after` times in a row
+    (None: never), by a refused key or an unknown name, or because nobody answers, not even after
+    some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why, and
+    the other models go on. `max_cost` (US dollars; calls in flight are reserved), `max_calls`
+    (retries included) and `deadline` (seconds) stop the run before they are passed. `fresh` asks
+    again what this run has not asked itself, `max_age` what is older (seconds). `progress` None
+    shows a bar where somebody can see it. `more` says that further requests of this run follow, so
+    that it is not marked complete.
 
-    Cancelling it stops cleanly: what has been answered is recorded, the run is marked interrupted, and a "stopped"
-    event carries the summary. Raises StoreError where the store fails, UnknownModel or MissingModelPackage before
-    anything is sent, MissingRecording from a replay, BadOptions for `max_cost` with a model without a known price.
+    Cancelling it stops cleanly: what has been answered is recorded, the run is marked interrupted,
+    and a "stopped" event carries the summary. Raises StoreError where the store fails, UnknownModel
+    or MissingModelPackage before anything is sent, MissingRecording from a replay, BadOptions for
+    `max_cost` with a model without a known price.
     """
+    questions = questions_of(requests)
+    summary = Summary(run_id=run_id, planned=len(questions))
     pool = _Pool(
         store=store,
         run_id=run_id,
-        on_event=on_event,
-        max_cost=max_cost,
-        max_calls=max_calls,
+        more=more,
+        questions=questions,
+        summary=summary,
+        budget=Budget(summary, max_cost, max_calls),
+        reporter=Reporter(summary, on_event),
+        recorder=Recorder(store, run_id),
         deadline=deadline,
         backoff=backoff,
         give_up_after=give_up_after,
-        more=more,
     )
-    pool.asked = asked = questions_of(requests)
-    summary = pool.summary
-    summary.run_id = run_id
-    summary.planned = len(asked)
     loop = asyncio.get_running_loop()
-    known = await loop.run_in_executor(
-        store.writer, lambda: store.done_keys(asked, run_id=run_id, fresh=fresh, max_age=max_age)
+    done = await loop.run_in_executor(
+        store.writer,
+        lambda: store.done_keys(questions, run_id=run_id, fresh=fresh, max_age=max_age),
     )
-    summary.cached = len(known)
+    summary.cached = len(done)
+
+    complete_checked: Complete | None = None
     if summary.missing:
-        pool.add(key for key in asked if key not in known)
-        pool.complete = await loop.run_in_executor(None, pool.prepared, complete)
-    del known
-    with Progress(summary.planned, initial=summary.cached, show=progress) as pool.progress:
-        await pool.run()
+        pool.add(key for key in questions if key not in done)
+        # In a thread: importing litellm and looking up prices takes seconds, in which the loop goes
+        # on.
+        complete_checked = await loop.run_in_executor(None, pool.checked, complete)
+    del done  # as many keys as the plan has, and of no use while it runs
+    with Progress(summary.planned, initial=summary.cached, show=progress) as bar:
+        pool.reporter.progress = bar
+        await pool.run(complete_checked)
     return summary
 
 
 @dataclass(slots=True)
 class _Pool:
+    """One call of `run_requests`: its lanes, its workers, and what they share."""
+
     store: Store
     run_id: str | None
-    on_event: Callable[[RunEvent], None] | None
-    max_cost: float | None
-    max_calls: int | None
+    more: bool
+    questions: Questions
+    summary: Summary
+    budget: Budget
+    reporter: Reporter
+    recorder: Recorder
     deadline: float | None
     backoff: float
-    give_up_after: int | None = GIVE_UP_AFTER
-    more: bool = False
-    asked: Questions = field(default_factory=lambda: Held(()))
-    complete: Complete | None = None
-    progress: Progress | None = None
-    summary: Summary = field(default_factory=Summary)
-    lanes: list[Lane] = field(default_factory=list)
+    give_up_after: int | None
     turns: list[deque[Lane]] = field(default_factory=list)
-    reserved: float = 0.0
-    in_flight: int = 0
-    began: float = field(default_factory=time.monotonic)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    over: asyncio.Event = field(default_factory=asyncio.Event)
     workers: set[asyncio.Task[None]] = field(default_factory=set)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
-    recorder: Recorder = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.recorder = Recorder(self.store, self.run_id)
+    # -- before the first call
 
     def add(self, keys: Iterable[str]) -> None:
-        """Questions into the lanes of their endpoints; lanes of a server that swaps models take turns."""
+        """Put questions into the lanes of their endpoints; lanes of a server that swaps models take
+        turns."""
         lanes: dict[tuple[str, str, str | None], Lane] = {}
         turns: dict[str, deque[Lane]] = {}
-        joined: dict[tuple[str, int], Lane] = {}
+        # A plan of 100,000 keys has a handful of models: their lanes are found by identity.
+        lane_of: dict[tuple[str, int], Lane] = {}
         for key in keys:
-            alias, model = self.asked.route(key)
-            lane = joined.get((alias, id(model)))
+            alias, model = self.questions.route(key)
+            lane = lane_of.get((alias, id(model)))
             if lane is None:
-                # Where a key is refused, or a quota is used up, another key may still do.
-                name = (model.name, model.endpoint, model.api_key)
-                lane = lanes.get(name)
-                if lane is None:
-                    lane = lanes[name] = Lane.of(model, self.give_up_after)
-                    turns.setdefault(model.endpoint if model.swaps else repr(name), deque()).append(lane)
-                lane.join(alias, model)
-                joined[alias, id(model)] = lane
+                lane = lane_of[alias, id(model)] = self._join(lanes, turns, alias, model)
             lane.waiting.append(key)
-        self.lanes = list(lanes.values())
         self.turns = list(turns.values())
 
-    def prepared(self, complete: Complete | None) -> Complete:
-        """Whatever can be known to fail is found before the first call."""
-        if complete is None:
-            from .complete import complete as ask
+    def _join(
+        self,
+        lanes: dict[tuple[str, str, str | None], Lane],
+        turns: dict[str, deque[Lane]],
+        alias: str,
+        model: Model,
+    ) -> Lane:
+        """The lane of a model, which it joins under its alias; a new one is added to its turn.
 
-            for lane in self.lanes:
-                for model in lane.aliases.values():
-                    check_model(model)
-            complete = ask
+        `lanes` are by endpoint, `turns` by what may be asked at the same time: for most models both
+        are the same.
+        """
+        # Where a key is refused, or a quota is used up, another key may still do.
+        name = (model.name, model.endpoint, model.api_key)
+        lane = lanes.get(name)
+        if lane is None:
+            lane = lanes[name] = Lane.of(model, self.give_up_after)
+            turn = model.endpoint if model.swaps else repr(name)
+            turns.setdefault(turn, deque()).append(lane)
+        lane.join(alias, model)
+        return lane
+
+    def checked(self, complete: Complete | None) -> Complete:
+        """The completion function, once everything that is bound to fail has been looked for.
+
+        A function may have `check(keys)`, which raises for questions it cannot answer, and `free`,
+        which is True where no limit on cost applies. Raises what `run_requests` raises before
+        anything is sent.
+        """
+        lanes = [lane for turn in self.turns for lane in turn]
+        models = [pair for lane in lanes for pair in lane.aliases.items()]
+        if complete is None:
+            for _, model in models:
+                check_model(model)
+            complete = ask_litellm
         check = getattr(complete, "check", None)
         if check is not None:
-            check(key for lane in self.lanes for key in lane.waiting)
+            check(key for lane in lanes for key in lane.waiting)
+
         if getattr(complete, "free", False):
-            self.max_cost = None
-        if self.max_cost is not None and self.max_calls is None:
-            check_prices({alias: model for lane in self.lanes for alias, model in lane.aliases.items()})
+            self.budget.max_cost = None
+        if self.budget.needs_prices:
+            check_prices(dict(models))
         return complete
 
-    async def run(self) -> None:
-        for turn in self.turns:
-            self._start_next(turn)
+    # -- the run as a whole
+
+    async def run(self, complete: Complete | None) -> None:
+        """Ask everything; `complete` is None where there is nothing to ask.
+
+        Raises what stopped the run, once everything that was answered is recorded.
+        """
+        if complete is not None:
+            for turn in self.turns:
+                self._start_next(turn, complete)
         try:
             await self._watch()
-        except asyncio.CancelledError:
-            self.summary.stopped = "interrupted"
+        except BaseException as e:
+            interrupted = isinstance(e, asyncio.CancelledError)
+            self.summary.stopped = "interrupted" if interrupted else "error"
             await self._end()
-            self._tell("stopped")
-            raise
-        except BaseException:
-            self.summary.stopped = "error"
-            await self._end()
-            self._tell("stopped")
+            self.reporter.tell("stopped")
             raise
         await self._end()
-        self._tell("finished" if self.summary.stopped is None else "stopped")
+        self.reporter.tell("finished" if self.summary.stopped is None else "stopped")
 
-    def _start_next(self, turn: deque[Lane]) -> None:
+    def _start_next(self, turn: deque[Lane], complete: Complete) -> None:
+        """Give workers to the next lane of a turn, where there is one.
+
+        A lane that has had its turn does not come back: its questions are settled or left open.
+        """
         if turn:
-            self._staff(turn.popleft(), turn)
+            self._staff(turn.popleft(), turn, complete)
 
-    def _staff(self, lane: Lane, turn: deque[Lane]) -> None:
-        """As many workers as the lane may have and has work for."""
+    def _staff(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
+        """Start as many workers as the lane may have and has work for.
+
+        It is called whenever the window may have grown or questions may have come back; mostly
+        there is nothing to do.
+        """
         while lane.workers < min(lane.limit, lane.workers + len(lane.waiting) + len(lane.again)):
             lane.workers += 1
-            task = asyncio.create_task(self._work(lane, turn))
+            task = asyncio.create_task(self._work(lane, turn, complete))
             self.workers.add(task)
-            task.add_done_callback(self._left)
+            task.add_done_callback(self._count_out)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _count_out(self, task: asyncio.Task[None]) -> None:
+        """Take note of a worker that has ended; the first failure, or the last worker, ends the
+        run.
+
+        Only the first failure counts: those after it are its consequences.
+        """
         self.workers.discard(task)
         failure = None if task.cancelled() else task.exception()
         self.failure = self.failure or failure
@@ -202,170 +257,219 @@ class _Pool:
             self.over.set()
 
     async def _watch(self) -> None:
-        """Until all are done, one has failed, or time is up."""
+        """Wait until all are done, one has failed, or time is up. Raises a worker's failure.
+
+        A deadline is no failure: workers are then stopped as by a limit.
+        """
         if self.workers:
-            left = None if self.deadline is None else self.began + self.deadline - time.monotonic()
+            limit = None if self.deadline is None else self.deadline - self.reporter.seconds
             try:
-                await asyncio.wait_for(self.over.wait(), left)
+                await asyncio.wait_for(self.over.wait(), limit)
             except TimeoutError:
                 self.summary.stopped = "deadline"
         if self.failure is not None:
             raise self.failure
 
     async def _end(self) -> None:
+        """Stop the workers and write down how the run ended. Raises StoreError.
+
+        It is not to be interrupted itself: a second cancellation does not keep the status from
+        being written.
+        """
         workers = list(self.workers)
         for task in workers:
             task.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        self.summary.seconds = time.monotonic() - self.began
+        self.summary.seconds = self.reporter.seconds
         if self.run_id is None:
             return
-        status = "incomplete" if not self.summary.complete else "running" if self.more else "complete"
-        if self.summary.stopped == "interrupted":
-            status = "interrupted"
-        run_id, summary = self.run_id, self.summary.to_dict()
-        written = asyncio.get_running_loop().run_in_executor(
+
+        run_id, status, summary = self.run_id, self._status(), self.summary.to_dict()
+        writing = asyncio.get_running_loop().run_in_executor(
             self.store.writer, lambda: self.store.finish_run(run_id, status, summary)
         )
         try:
-            await asyncio.shield(written)
+            await asyncio.shield(writing)
         except ToolparseError:
             # Where the store has just failed, that first failure is the one to report.
             if self.summary.stopped != "error":
                 raise
 
-    async def _work(self, lane: Lane, turn: deque[Lane]) -> None:
+    def _status(self) -> str:
+        """The status of the run in the store, now that it ends.
+
+        A run that others will continue with further requests stays "running".
+        """
+        if self.summary.stopped == "interrupted":
+            return "interrupted"
+        if not self.summary.complete:
+            return "incomplete"
+        return "running" if self.more else "complete"
+
+    # -- one worker
+
+    async def _work(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
+        """Settle one question of a lane after the other, until it has none or too many workers.
+
+        A window that shrank, or an endpoint that went down, makes workers superfluous; they end
+        between two questions and never in the middle of one.
+        """
         try:
             while self.summary.stopped is None and lane.workers <= lane.limit:
-                question = lane.take(self.asked)
-                if question is None or not await self._settle(lane, question):
+                question = lane.take(self.questions)
+                if question is None or not await self._settle(lane, question, complete):
                     break
-                self._staff(lane, turn)
+                # An answer may have widened the window.
+                self._staff(lane, turn, complete)
         finally:
             lane.workers -= 1
-            if lane.over and not lane.workers and self.summary.stopped is None:
-                self._start_next(turn)
+            if self._is_finished(lane):
+                self._start_next(turn, complete)
 
-    async def _settle(self, lane: Lane, question: Question) -> bool:
-        """Asks until there is an answer or none will come. False where this worker should end."""
-        request = question.request
-        queued = time.monotonic() if question.attempts else self.began
+    def _is_finished(self, lane: Lane) -> bool:
+        """True where the turn passes to the next lane: the last worker of this one has ended, and
+        the run goes on."""
+        return lane.over and not lane.workers and self.summary.stopped is None
+
+    async def _settle(self, lane: Lane, question: Question, complete: Complete) -> bool:
+        """Ask until there is an answer or none will come. False where this worker should end."""
+        queued = time.monotonic() if question.attempts else self.reporter.started
         while True:
-            if not await self._admitted(lane, request):
-                if question.attempts and lane.breaker.lost:
-                    self._fail(request, None, lane.breaker.lost)
-                elif not lane.breaker.lost:
-                    lane.again.append(question)
-                else:
-                    lane.waiting.append(question.key)
+            if not await self._admitted(lane, question.request):
+                self._put_back(lane, question)
                 return False
+
             question.attempts += 1
             question.tries += 1
-            waited = round(time.monotonic() - queued, 6)
-            completion = await self._ask(question, waited)
-            now = time.monotonic()
-            lost = lane.breaker.lost
-            lane.note(completion, now)
-            if completion.ok:
-                self.summary.done += 1
-                self._tell("recorded", request, completion)
+            queue_wait = round(time.monotonic() - queued, 6)
+            completion = await self._ask(question, queue_wait, complete)
+            queued = time.monotonic()
+            wait = self._next_wait(lane, question, completion, queued)
+            if wait is None:
                 return True
-            wait = lane.wait_before_retry(question, completion, self.backoff, now)
-            if wait is None and completion.error_kind == "rate_limited" and completion.fidelity != "replayed":
-                lane.breaker.exhausted()
-            if wait is None or lane.breaker.lost:
-                self._fail(request, completion, completion.error_kind)
-                if lane.breaker.lost and not lost:
-                    self._give_up(lane, request, completion)
-                return True
-            self.summary.retries += 1
-            self._tell("retry", request, completion)
-            if lane.breaker.down:
-                question.tries -= 1  # no fault of the question's
-                lane.again.append(question)
-                return True
-            queued = now
             await asyncio.sleep(wait)
 
-    def _fail(self, request: Request, completion: Completion | None, kind: str | None) -> None:
-        self.summary.failed += 1
-        self.summary.failures[kind or "other"] += 1
-        self._tell("failed", request, completion)
-
-    def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
-        for question in lane.again:  # asked already, and not to be asked again
-            self._fail(question.request, None, lane.breaker.lost)
-        lane.again.clear()
-        message = completion.error_message or ""
-        counts = Counter(self.asked.route(key)[0] for key in lane.waiting)
-        for alias in lane.aliases:
-            why: GivenUp = {"kind": str(lane.breaker.lost), "message": message, "not_asked": counts[alias]}
-            self.summary.given_up[alias] = why
-        self._tell("given_up", request, completion)
-
     async def _admitted(self, lane: Lane, request: Request) -> bool:
-        """Waits until this request may be sent; False where a limit would be passed, or its model was given up."""
-        while True:
-            if self.summary.stopped is not None or lane.breaker.lost:
-                return False
+        """Wait until this request may be sent; False where a limit would be passed, or its model
+        was given up.
+
+        A pause of the lane comes first, because the limits may have changed by its end.
+        """
+        # Everything is looked at again after each wait: meanwhile the run may have been stopped.
+        while self.summary.stopped is None and not lane.breaker.lost:
             pause = lane.pause(time.monotonic())
             if pause > 0:
                 await asyncio.sleep(pause)
                 continue
-            if self.max_calls is not None and self.summary.calls >= self.max_calls:
-                self.summary.stopped = "max_calls"
-                return False
-            if self.max_cost is not None:
-                # Without a price there is a max_calls, see `_prepared`.
-                cost = estimate_cost(request) or 0.0
-                if self.summary.cost + self.reserved + cost > self.max_cost:
-                    if self.in_flight == 0:
-                        self.summary.stopped = "max_cost"
-                        return False
-                    self.changed.clear()
-                    await self.changed.wait()
-                    continue
-            return True
+            admitted = await self.budget.admits(request)
+            if admitted is not None:
+                return admitted
+        return False
 
-    async def _ask(self, question: Question, queue_wait: float) -> Completion:
-        key, request, attempt = question.key, question.request, question.attempts
-        assert self.complete is not None  # noqa: S101 - set before there is anything to ask
-        reserve = (estimate_cost(request) or 0.0) if self.max_cost is not None else 0.0
-        self.summary.calls += 1
-        self.in_flight += 1
-        self.reserved += reserve
-        self._tell("asked", request)
+    def _put_back(self, lane: Lane, question: Question) -> None:
+        """Leave a question that could not be sent: open, or failed where it was asked before and
+        its model is given up now.
+
+        A question that was asked already stands in the summary as a retry, so that it has to end
+        there, too.
+        """
+        lost = lane.breaker.lost
+        if lost is None:
+            lane.again.append(question)
+        elif question.attempts:
+            self._fail(question.request, None, lost)
+        else:
+            lane.waiting.append(question.key)
+
+    def _next_wait(
+        self, lane: Lane, question: Question, completion: Completion, now: float
+    ) -> float | None:
+        """Seconds until the question is asked again; None where this worker is done with it: it is
+        answered, has failed, or waits in its lane for the endpoint to come back."""
+        request = question.request
+        was_lost = lane.breaker.lost
+        lane.note(completion, now)
+        if completion.ok:
+            self.summary.done += 1
+            self.reporter.tell("recorded", request, completion)
+            return None
+
+        # From here on it is a failure: for good, to be asked again here, or to be asked by a probe.
+        wait = lane.wait_before_retry(question, completion, self.backoff, now)
+        if wait is None:
+            lane.note_last_try(completion)
+        if wait is None or lane.breaker.lost:
+            self._fail(request, completion, completion.error_kind)
+            if lane.breaker.lost and not was_lost:
+                self._give_up(lane, request, completion)
+            return None
+
+        self.summary.retries += 1
+        self.reporter.tell("retry", request, completion)
+        if lane.breaker.down:
+            question.tries -= 1  # no fault of the question's
+            lane.again.append(question)
+            return None
+        return wait
+
+    def _fail(self, request: Request, completion: Completion | None, kind: str | None) -> None:
+        """Count a question that has failed for good.
+
+        `completion` is None where the last attempt was recorded before, or there was none.
+        """
+        self.summary.failed += 1
+        self.summary.failures[kind or "other"] += 1
+        self.reporter.tell("failed", request, completion)
+
+    def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
+        """Note for each model of a lane that it is asked no more, and why."""
+        # Those that were asked already and were to be asked again have failed; the others are open.
+        for question in lane.again:
+            self._fail(question.request, None, lane.breaker.lost)
+        lane.again.clear()
+
+        message = completion.error_message or ""
+        not_asked = Counter(self.questions.route(key)[0] for key in lane.waiting)
+        for alias in lane.aliases:
+            reason: GivenUp = {
+                "kind": str(lane.breaker.lost),
+                "message": message,
+                "not_asked": not_asked[alias],
+            }
+            self.summary.given_up[alias] = reason
+        self.reporter.tell("given_up", request, completion)
+
+    # -- one call
+
+    async def _ask(self, question: Question, queue_wait: float, complete: Complete) -> Completion:
+        """Ask once and record what came, an answer or a failure.
+
+        `queue_wait`: seconds that the question waited. Raises what only the run as a whole can
+        answer: StoreError, MissingRecording, BadOptions.
+        """
+        request = question.request
+        reserve = self.budget.reserve(request)
+        self.reporter.tell("asked", request)
         try:
-            try:
-                completion = await self.complete(request)
-            except ToolparseError:
-                raise
-            except Exception as e:  # a completion function of somebody else's
-                completion = Completion(
-                    key=key,
-                    status="error",
-                    error_kind=error_kind(e),
-                    error_message=error_message(e, request.model.secrets),
-                    request=request.to_dict(),
-                    stream=request.stream,
-                )
-            completion = dataclasses.replace(completion, key=key, attempt=attempt, queue_wait=queue_wait)
-            if completion.fidelity == "replayed":
-                pass  # what it cost was paid when it was recorded
-            elif completion.cost is not None:
-                self.summary.cost += completion.cost
-            elif completion.ok:
-                self.summary.unpriced += 1
-            elif completion.error_kind in ("timeout", "cut_stream"):
-                self.summary.cost += reserve  # the provider may well charge for it
+            completion = await _completion_of(request, complete)
+            completion = dataclasses.replace(
+                completion,
+                key=question.key,
+                attempt=question.attempts,
+                queue_wait=queue_wait,
+            )
+            self.budget.charge(completion, reserve)
             await self._record(completion)
         finally:
-            self.in_flight -= 1
-            self.reserved -= reserve
-            self.changed.set()
+            self.budget.release(reserve)
         return completion
 
     async def _record(self, completion: Completion) -> None:
+        """Write a completion to the store; it is written even where this worker is cancelled.
+
+        The summary must say what is on the disk, also for the last answers of a run that is
+        stopped.
+        """
         try:
             await self.recorder.record(completion)
         except asyncio.CancelledError:
@@ -373,22 +477,31 @@ class _Pool:
                 self.summary.done += 1
             raise
 
-    def _tell(self, kind: EventKind, request: Request | None = None, completion: Completion | None = None) -> None:
-        self.summary.seconds = time.monotonic() - self.began
-        if self.progress is not None:
-            self.progress.show_summary(
-                done=self.summary.cached + self.summary.done,
-                failed=self.summary.failed,
-                cost=self.summary.cost,
-                final=kind in ("stopped", "finished"),
-            )
-        if self.on_event is None:
-            return
-        try:
-            self.on_event(RunEvent(kind, self.summary, request, completion))
-        except Exception as e:
-            self.on_event = None
-            warnings.warn(f"on_event failed and is not called again: {type(e).__name__}: {e}", stacklevel=2)
+
+async def _completion_of(request: Request, complete: Complete) -> Completion:
+    """The result of a completion function; what somebody else's function raises is a failure of
+    that question, and not of the run."""
+    try:
+        return await complete(request)
+    except ToolparseError:
+        raise
+    except Exception as e:
+        return Completion(
+            key=request.key,
+            status="error",
+            error_kind=error_kind(e),
+            error_message=error_message(e, request.model.secrets),
+            request=request.to_dict(),
+            stream=request.stream,
+        )
 
 
-__all__ = ["Complete", "RunEvent", "Summary", "estimate_cost", "estimate_tokens", "run_requests", "run_sync"]
+__all__ = [
+    "Complete",
+    "RunEvent",
+    "Summary",
+    "estimate_cost",
+    "estimate_tokens",
+    "run_requests",
+    "run_sync",
+]

@@ -1,4 +1,5 @@
-"""Answers on their way to the disk: what arrives while a write is under way goes into the next one together."""
+"""Answers on their way to the disk: what arrives while a write is under way goes into the next one
+together."""
 
 from __future__ import annotations
 
@@ -6,11 +7,17 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from .types import Completion
+from ..exchange.types import Completion
 
 if TYPE_CHECKING:
-    from .store import Store
+    from ..store.store import Store  # the pool loads without SQLAlchemy
 
+# How answers are recorded. A transaction costs about the same for one answer as for fifty, so
+# answers that arrive close together share one. Each waits in `_waiting` with a future; one task at
+# a time takes all that wait, writes them in the store's own thread, and sets their futures. A
+# worker goes on only when its future is set: no more answers can be lost than there are calls in
+# flight. Invariant: an answer is in `_waiting`, in the batch of the running task, or its future is
+# done. Cost: a wait of at most 20 ms, and of a tenth of what the answer itself took.
 
 _WAIT = 0.1  # of what an answer took
 _LONGEST_WAIT = 0.02  # seconds
@@ -23,49 +30,70 @@ class Recorder:
         self._store = store
         self._run_id = run_id
         self._waiting: list[tuple[Completion, asyncio.Future[None]]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def record(self, completion: Completion) -> None:
-        """Returns when the completion is on disk, also where the caller is cancelled meanwhile: an answer that has
-        arrived is never lost. Raises StoreError."""
+        """Return when the completion is on disk, also where the caller is cancelled meanwhile: an
+        answer that has arrived is never lost. Raises StoreError."""
         loop = asyncio.get_running_loop()
-        written: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((completion, written))
-        if self._writing is None:
-            self._writing = loop.create_task(self._write())
+        on_disk: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((completion, on_disk))
+        if self._task is None:
+            self._task = loop.create_task(self._write())
         try:
-            await asyncio.shield(written)
+            await asyncio.shield(on_disk)
         except asyncio.CancelledError:
-            await written
+            await on_disk
             raise
 
     async def _write(self) -> None:
-        loop = asyncio.get_running_loop()
+        """Write batch after batch until none waits.
+
+        It ends by itself, and `record` starts it anew: no task is left over when a run ends.
+        """
         try:
             while self._waiting:
-                # Others that arrive meanwhile cost no write of their own; its slot is not given to another question
-                # before an answer is on disk, so that no more can be lost.
-                await asyncio.sleep(min(_LONGEST_WAIT, _WAIT * (self._waiting[0][0].latency or 0.0)))
+                # Others that arrive meanwhile cost no write of their own; its slot is not given to
+                # another question before an answer is on disk, so that no more can be lost.
+                latency = self._waiting[0][0].latency or 0.0
+                await asyncio.sleep(min(_LONGEST_WAIT, _WAIT * latency))
                 batch, self._waiting = self._waiting, []
-                failure = await self._put(loop, [c for c, _ in batch])
-                refused = 0
-                for completion, written in batch:
-                    alone = failure
-                    # One that cannot be written must not take the others with it; two say that it is the store.
-                    if failure is not None and len(batch) > 1 and refused < 2:
-                        alone = await self._put(loop, [completion])
-                        refused += alone is not None
-                    with contextlib.suppress(asyncio.InvalidStateError):
-                        if alone is None:
-                            written.set_result(None)
-                        else:
-                            written.set_exception(alone)
+                await self._write_batch(batch)
         finally:
-            self._writing = None
+            self._task = None
 
-    async def _put(self, loop: asyncio.AbstractEventLoop, completions: list[Completion]) -> Exception | None:
+    async def _write_batch(self, batch: list[tuple[Completion, asyncio.Future[None]]]) -> None:
+        """Write a batch and tell each of its callers how it went.
+
+        A failure of the store is each caller's own, since each of them stops its worker.
+        """
+        failure = await self._put([completion for completion, _ in batch])
+        refused = 0
+        for completion, on_disk in batch:
+            own_failure = failure
+            # One that cannot be written must not take the others with it; two say that it
+            # is the store.
+            if failure is not None and len(batch) > 1 and refused < 2:
+                own_failure = await self._put([completion])
+                refused += own_failure is not None
+            _settle(on_disk, own_failure)
+
+    async def _put(self, completions: list[Completion]) -> Exception | None:
+        """Write completions in one transaction; the failure is returned, not raised."""
+        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._store.writer, self._store.record_many, completions, self._run_id)
+            await loop.run_in_executor(
+                self._store.writer, self._store.record_many, completions, self._run_id
+            )
         except Exception as e:
             return e
         return None
+
+
+def _settle(on_disk: asyncio.Future[None], failure: Exception | None) -> None:
+    """Wake the caller that waits for a write. A loop that is closing may have cancelled it."""
+    with contextlib.suppress(asyncio.InvalidStateError):
+        if failure is None:
+            on_disk.set_result(None)
+        else:
+            on_disk.set_exception(failure)

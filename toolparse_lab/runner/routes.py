@@ -1,4 +1,4 @@
-"""What is known of a model before it is asked: its provider, its price, and what a request may cost."""
+"""A model before it is asked: its provider, its price, and the most that a request may cost."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import BadOptions, UnknownModel
+from ..exchange.types import Model, Request
 from ..values import write_canonical
 from .litellm_door import litellm_module
-from .local_provider import LOCAL_MODEL, is_local
-from .setup import local_model_path
-from .types import Model, Request
+from .local.provider import LOCAL_MODEL, is_local
+from .local.setup import local_model_path
 
 _MILLION = 1_000_000
 _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 
 
+# The look-ups below are remembered by model string: litellm searches lists of thousands of models.
 @functools.lru_cache(maxsize=256)
 def provider_of(name: str) -> str:
     """The provider litellm sends a model string to. Raises UnknownModel."""
@@ -30,15 +31,16 @@ def provider_of(name: str) -> str:
         raise UnknownModel(
             "litellm cannot tell which provider this model belongs to.",
             got=name,
-            expected="a litellm model string such as 'openai/gpt-4.1-mini', 'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
+            expected="a litellm model string such as 'openai/gpt-4.1-mini', "
+            "'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
             hint="for an OpenAI-compatible server write 'openai/NAME' and pass api_base=...",
         )
     return str(provider)
 
 
 def check_model(model: Model) -> None:
-    """Raises UnknownModel where it is plain before any call that the model cannot be asked, and MissingModelPackage
-    where it is the embedded model and that is not installed."""
+    """Raise UnknownModel where it is plain before any call that the model cannot be asked, and
+    MissingModelPackage where it is the embedded model and that is not installed."""
     if is_local(model.name):
         if model.name != LOCAL_MODEL:
             raise UnknownModel("There is one embedded model.", got=model.name, expected=LOCAL_MODEL)
@@ -47,8 +49,8 @@ def check_model(model: Model) -> None:
 
 
 def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """An address, and the headers and query parameters that are sent for what it held besides: clients put the path
-    behind the query, and refuse a login in an address beside a key."""
+    """An address, and the headers and query parameters that are sent for what it held besides:
+    clients put the path behind the query, and refuse a login in an address beside a key."""
     parts = urlsplit(api_base)
     headers = {}
     if "@" in parts.netloc:
@@ -56,48 +58,86 @@ def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], d
         headers["Authorization"] = "Basic " + base64.b64encode(unquote(login).encode()).decode()
         parts = parts._replace(netloc=host)
     query: dict[str, str] = {}
-    if parts.query and (provider == "openai" or provider in litellm_module().openai_compatible_providers):
+    if parts.query and _takes_query(provider):
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         parts = parts._replace(query="")
     return urlunsplit(parts), headers, query
 
 
-def token_cost(model: Model, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-    """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens are unknown."""
+def _takes_query(provider: str) -> bool:
+    """True for providers whose client sends `extra_query`; others have a reading of their own.
+
+    litellm lists the providers that it asks through OpenAI's client.
+    """
+    return provider == "openai" or provider in litellm_module().openai_compatible_providers
+
+
+def token_cost(
+    model: Model, prompt_tokens: int | None, completion_tokens: int | None
+) -> float | None:
+    """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens
+    are unknown.
+
+    Free models cost 0.0, which is a known price.
+    """
     if prompt_tokens is None or completion_tokens is None:
         return None
-    price = model.price or ((0.0, 0.0) if is_local(model.name) else _listed_price(model.name))
+    price = _price(model)
     if price is None:
         return None
     return (prompt_tokens * price[0] + completion_tokens * price[1]) / _MILLION
 
 
+def _price(model: Model) -> tuple[float, float] | None:
+    """US dollars per million input and output tokens, None where they are unknown.
+
+    A price of the user's own always wins: lists are old, and contracts differ.
+    """
+    if model.price is not None:
+        return model.price
+    return (0.0, 0.0) if is_local(model.name) else _listed_price(model.name)
+
+
 def check_prices(models: Mapping[str, Model]) -> None:
-    """Raises BadOptions where a limit on cost cannot be kept, because a model (by alias) has no known price."""
+    """Raise BadOptions where a limit on cost cannot be kept, because a model (by alias) has no
+    known price."""
     unpriced = sorted(alias for alias, model in models.items() if token_cost(model, 0, 0) is None)
     if unpriced:
         raise BadOptions(
             "max_cost cannot be kept: there is no known price for some models.",
             got=unpriced,
-            hint="give them a price, tp.Model(..., price=(input, output) per million tokens; (0, 0) = free), "
+            hint="give them a price, tp.Model(..., price=(input, output) per million tokens; (0, "
+            "0) = free), "
             "or limit the run by max_calls",
         )
 
 
 @functools.lru_cache(maxsize=256)
 def _listed_price(name: str) -> tuple[float, float] | None:
-    """litellm's prices in US dollars per million tokens; it lists self-hosted models at nothing, which is unknown."""
+    """litellm's prices in US dollars per million tokens; it lists self-hosted models at nothing,
+    which is unknown.
+
+    litellm computes it by a function of many cases, so it is asked once a model, for a million
+    tokens.
+    """
     litellm = litellm_module()
     try:
-        given, made = litellm.cost_per_token(model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION)
+        input_price, output_price = litellm.cost_per_token(
+            model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION
+        )
     except Exception:  # an unmapped model raises one of several kinds
         return None
-    return (float(given), float(made)) if given or made else None
+    if not input_price and not output_price:
+        return None
+    return float(input_price), float(output_price)
 
 
 @functools.lru_cache(maxsize=256)
 def counts_streams(name: str) -> bool:
-    """Whether a stream of this model can be asked to count its tokens."""
+    """True for a model whose streams can be asked to count their tokens.
+
+    A provider that does not know the option may refuse the request.
+    """
     litellm = litellm_module()
     try:
         supported = litellm.get_supported_openai_params(
@@ -109,13 +149,23 @@ def counts_streams(name: str) -> bool:
 
 
 def estimate_tokens(request: Request) -> tuple[int, int]:
-    """A careful estimate of (prompt, completion) tokens: rather too many than too few."""
+    """A careful estimate of (prompt, completion) tokens: rather too many than too few.
+
+    No tokenizer is asked: it would be the wrong one for most models, and cost more than the call's
+    bookkeeping.
+    """
     text = write_canonical([list(request.messages), list(request.tools)])
     params = request.sent_params
-    made = params.get("max_completion_tokens") or params.get("max_tokens") or _DEFAULT_ANSWER
-    return len(text.encode("utf-8", "surrogatepass")) // 3 + 8, int(made) * int(params.get("n") or 1)
+    # Few tokens are shorter than three bytes; 8 more are for what a chat template adds.
+    prompt_tokens = len(text.encode("utf-8", "surrogatepass")) // 3 + 8
+    limit = params.get("max_completion_tokens") or params.get("max_tokens") or _DEFAULT_ANSWER
+    answers = params.get("n") or 1
+    return prompt_tokens, int(limit) * int(answers)
 
 
 def estimate_cost(request: Request) -> float | None:
-    """US dollars at most, by that estimate; None where no price is known."""
+    """US dollars at most, by that estimate; None where no price is known.
+
+    It is meant as an upper bound: what a limit reserves for calls in flight.
+    """
     return token_cost(request.model, *estimate_tokens(request))

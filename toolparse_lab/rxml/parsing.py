@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import BadOptions, RXMLCoercionError, RXMLDuplicateStringTagError, RXMLParseError
-from ..rjson.damage import Refusal
 from ..rjson.positions import EditMap, apply_edits
+from ..rjson.refusal import Refusal
 from ..schema.coerce import Coerced, coerce
 from ..schema.view import View, view_of
 from ..schema.walk import Walk
@@ -18,10 +18,16 @@ from .element import Manner
 from .fast import read_well_formed
 from .reader import TEXT_KEY, ElementReader, wrapper_name
 
+# How it works. There are two readers with one answer. Well-formed text without anything odd goes
+# through lxml (`fast`), which is quicker but knows no offsets; all other text, and every text of
+# which places are asked for, goes through the tolerant reader. A body may come in one element more
+# than the schema knows (`<tool><a>…</a></tool>`): that wrapper is taken off, before coercion.
+
 VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
-)
-"""What HTML never closes: without an inside, unless the schema names it."""
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+     "track", "wbr")
+)  # fmt: skip
+"""The elements that HTML never closes: without an inside, unless the schema names them."""
 
 MAX_DEPTH = 1000
 
@@ -30,10 +36,10 @@ OnError = Callable[[str, Mapping[str, Any]], object]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read, and how.
+    """The outcome of `read`.
 
-    value: as `parse` gives it. source: the same before coercion. steps: what coercion did. edits: repairs, in raw
-    coordinates. places: JSON Pointer into `source` -> the span of raw it stands at.
+    value: as `parse` gives it. source: the same before coercion. steps: what coercion did. edits:
+    repairs, in raw coordinates. places: JSON Pointer into `source` -> the span of raw it stands at.
     """
 
     value: Any
@@ -67,26 +73,37 @@ def parse(
 ) -> Any:
     """The elements of `xml_inner` as an object, brought to `schema` by the policy ``middleware``.
 
-    schema: a JSON Schema (mapping, JSON text or bool); without one, everything stays text. text_node_name: the key of
-    text beside elements or attributes. throw_on_duplicate_string_tags=False: the first of several wins, and
-    `on_error(message, {"tag", "occurrences"})` hears of it. no_child_nodes: the elements that have no inside; HTML's
-    void elements unless given; those the schema names always have one. keep_comments, keep_whitespace: leave them in
-    text that is no string of the schema (there they always stay). repair: close what is open instead of refusing it.
+    schema: a JSON Schema (mapping, JSON text or bool); without one, everything stays text.
+    text_node_name: the key of text beside elements or attributes.
+    throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message, {"tag",
+    "occurrences"})` hears of it. no_child_nodes: the elements that have no inside; HTML's void
+    elements unless given; those the schema names always have one. keep_comments, keep_whitespace:
+    leave them in text that is no string of the schema (there they always stay). repair: close what
+    is open instead of refusing it.
 
-    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError; BadOptions for
-    arguments of a wrong type.
+    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError;
+    BadOptions for arguments of a wrong type.
 
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
     {'n': ['1', '2'], 's': ' <b>x</b> '}
     """
     options = _options(
-        xml_inner, text_node_name, throw_on_duplicate_string_tags, no_child_nodes, keep_comments, keep_whitespace,
-        on_error, repair,
-    )  # fmt: skip
+        xml_inner,
+        text_node_name,
+        throw_on_duplicate_string_tags,
+        no_child_nodes,
+        keep_comments,
+        keep_whitespace,
+        on_error,
+        repair,
+    )
     view = _view(schema)
-    plain = not keep_comments and not keep_whitespace
-    if plain and (found := read_well_formed(xml_inner, view, text_node_name, options.manner)) is not None:
-        return _plain(_coerced(found, schema, view).value)
+    if not keep_comments and not keep_whitespace:
+        # None is the common answer to anything odd; the tolerant reader then starts anew.
+        members = read_well_formed(xml_inner, view, text_node_name, options.manner)
+        if members is not None:
+            return _plain(_coerced(members, schema, view).value)
+
     return _plain(_read(xml_inner, schema, view, options).value)
 
 
@@ -102,18 +119,25 @@ def read(
     on_error: OnError | None = None,
     repair: bool = False,
 ) -> Reading:
-    """As `parse`, with what was done and where everything stands.
+    """Read as `parse` does, and tell what was done and where everything stands.
 
-    >>> r = read("<n>1<s>x</s>", {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}, repair=True)
+    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
+    >>> r = read("<n>1<s>x</s>", schema, repair=True)
     >>> r.value, r.edits[0].rule, r.places["/s"]
     ({'n': 1, 's': 'x'}, 'rxml.unclosed-tag', Span(start=7, end=8))
     """
     options = _options(
-        xml_inner, text_node_name, throw_on_duplicate_string_tags, no_child_nodes, keep_comments, keep_whitespace,
-        on_error, repair,
-    )  # fmt: skip
-    found = _read(xml_inner, schema, _view(schema), options)
-    return Reading(_plain(found.value), found.source, found.steps, found.edits, found.places)
+        xml_inner,
+        text_node_name,
+        throw_on_duplicate_string_tags,
+        no_child_nodes,
+        keep_comments,
+        keep_whitespace,
+        on_error,
+        repair,
+    )
+    reading = _read(xml_inner, schema, _view(schema), options)
+    return replace(reading, value=_plain(reading.value))
 
 
 def _options(
@@ -126,69 +150,117 @@ def _options(
     on_error: OnError | None,
     repair: bool,
 ) -> _Options:
+    """The arguments of `parse` and `read` as one value. Raises BadOptions for wrong types.
+
+    text: is only looked at for its type. The others are named after the arguments of `parse`.
+    """
     if not isinstance(text, str):
         raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
     if not isinstance(text_node_name, str) or not text_node_name:
-        raise BadOptions("text_node_name is a key", got=text_node_name, expected="text that is not empty")
+        raise BadOptions(
+            "text_node_name is a key", got=text_node_name, expected="text that is not empty"
+        )
     if isinstance(no_child_nodes, str):
-        raise BadOptions("no_child_nodes is a list of names", got=no_child_nodes, expected="names of elements")
+        raise BadOptions(
+            "no_child_nodes is a list of names", got=no_child_nodes, expected="names of elements"
+        )
+
     void = VOID if no_child_nodes is None else frozenset(no_child_nodes)
     manner = Manner(repair=repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
     return _Options(text_node_name, throw, comments, whitespace, on_error, manner)
 
 
 def _view(schema: Any) -> View:
+    """The view of a schema. Raises RXMLCoercionError where it cannot be read."""
     try:
         return view_of(schema)
-    except (TypeError, ValueError, RecursionError) as e:
-        raise RXMLCoercionError(f"the schema cannot be read: {e}", cause=e) from e
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    found = None
+    """The tolerant reading of a text, without its wrapper where it has one.
+
+    schema: as the caller gave it. view: the same, compiled. Raises what `read` raises.
+    """
     wrapper = wrapper_name(text, view, options.manner.void)
-    if wrapper is not None:
-        found = _unwrapped(text, schema, view, options, wrapper)
-    if found is None:
-        reader = _reader(text, view, options, None)
-        try:
-            value = reader.read()
-        except Refusal as no:
-            raise error_of(no, text) from no
-        found = _reading(value, reader, schema, view)
-        if wrapper is not None and found.edits:
-            found = _unwrapped_after_repair(text, schema, view, options, wrapper, found) or found
-    return found
+    if wrapper is None:
+        return _read_as_it_is(text, schema, view, options)
+
+    reading = _unwrapped(text, schema, view, options, wrapper)
+    if reading is not None:
+        return reading
+    reading = _read_as_it_is(text, schema, view, options)
+    if not reading.edits:
+        return reading
+    # The wrapper may only be whole once the text is repaired.
+    unwrapped = _unwrapped_after_repair(text, schema, view, options, wrapper, reading)
+    return unwrapped or reading
+
+
+def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
+    """The tolerant reading of a text, every element of which is a member.
+
+    Raises RXMLParseError and RXMLDuplicateStringTagError.
+    """
+    reader = _reader(text, view, options, None)
+    try:
+        value = reader.read()
+    except Refusal as refusal:
+        raise error_of(refusal, text) from refusal
+
+    return _reading(value, reader, schema, view)
 
 
 def _unwrapped_after_repair(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str, found: Reading
+    text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
 ) -> Reading | None:
-    """Repaired text is read as it would be if it had been written so: a wrapper that the repair closed comes off."""
-    again = _unwrapped(apply_edits(text, found.edits), schema, view, options, wrapper)
-    if again is None or again.edits:
+    """The reading of a text whose wrapper only the repair closed; None where it is none.
+
+    Repaired text is read as it would be if it had been written so.
+
+    wrapper: the name of the element around everything.
+    reading: of the text as it came, whose edits repair it.
+    """
+    repaired = _unwrapped(apply_edits(text, reading.edits), schema, view, options, wrapper)
+    if repaired is None or repaired.edits:
         return None
-    back = EditMap(found.edits)
-    places = {path: Span(*back.raw_span(span.start, span.end)) for path, span in again.places.items()}
-    return replace(again, edits=found.edits, places=places)
+
+    edit_map = EditMap(reading.edits)
+    places: dict[str, Span] = {}
+    for path, span in repaired.places.items():
+        places[path] = Span(*edit_map.raw_span(span.start, span.end))
+
+    return replace(repaired, edits=reading.edits, places=places)
 
 
-def _unwrapped(text: str, schema: Any, view: View, options: _Options, wrapper: str) -> Reading | None:
-    """The one element that holds everything, and is no member of the schema, is taken off."""
+def _unwrapped(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str
+) -> Reading | None:
+    """The reading inside the one element that holds everything, and is no member of the schema.
+
+    wrapper: the name of the text's first element.
+    Returns None where that element does not hold everything.
+    """
+    # The first try must not report: what it finds may not be what counts.
     quiet = replace(options, on_error=None)
     reader = _reader(text, view, quiet, wrapper)
     try:
         value = reader.read_wrapped()
-    except Refusal as no:
-        raise error_of(no, text) from no
-    if value is not None:
-        if not options.throw_on_duplicate_string_tags and options.on_error is not None:
-            _reader(text, view, options, wrapper).read()
-        return _reading(value, reader, schema, view)
-    return None
+    except Refusal as refusal:
+        raise error_of(refusal, text) from refusal
+
+    if value is None:
+        return None
+    if not options.throw_on_duplicate_string_tags and options.on_error is not None:
+        _reader(text, view, options, wrapper).read()
+
+    return _reading(value, reader, schema, view)
 
 
 def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
+    """The tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
+
     def first_wins(name: str, count: int) -> None:
         if options.on_error is not None:
             options.on_error(
@@ -197,40 +269,77 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
             )
 
     return ElementReader(
-        text, view, manner=options.manner, text_key=options.text_node_name, attributes=True,
-        comments=options.keep_comments, trim=not options.keep_whitespace,
-        first_wins=None if options.throw_on_duplicate_string_tags else first_wins, wrapper=wrapper,
-    )  # fmt: skip
+        text,
+        view,
+        manner=options.manner,
+        text_key=options.text_node_name,
+        attributes=True,
+        comments=options.keep_comments,
+        trim=not options.keep_whitespace,
+        first_wins=None if options.throw_on_duplicate_string_tags else first_wins,
+        wrapper=wrapper,
+    )
 
 
 def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
+    """The outcome of a reader, brought to the schema. value: the members it gave.
+
+    reader: one that has read its text. view: the schema, compiled.
+    """
     steps: list[Step] = []
-    source = value
+    coerced_items = value
     if reader.repeated:
-        # There is no typed answer where one value is wanted and several stand; each is at least brought to its type.
-        value = _plain(value)
+        # There is no typed answer where one value is wanted and several stand; each is at least
+        # brought to its type.
+        # A copy: the value itself is the reading's source.
+        coerced_items = _plain(value)
         for path, member in reader.repeated:
-            items = pointer_get(value, path)
-            for i, item in enumerate(items):
-                one = Walk("middleware")
-                items[i] = one.value(item, member, f"{path}/{i}", 0)
-                steps.extend(one.steps)
-    done = _coerced(value, schema, view)
-    places = {path: Span(a, b) for path, (a, b) in reader.places.items()}
-    return Reading(done.value, source, (*steps, *done.steps), tuple(reader.edits), places)
+            steps.extend(_coerce_each(coerced_items, path, member))
+
+    coerced = _coerced(coerced_items, schema, view)
+    places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
+    return Reading(coerced.value, value, (*steps, *coerced.steps), tuple(reader.edits), places)
+
+
+def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
+    """Bring each item of the list at a path to a view, in place; returns the steps.
+
+    path: the JSON Pointer of the list in `value`. member: the schema of each item.
+    """
+    steps: list[Step] = []
+    items = pointer_get(value, path)
+    for i, item in enumerate(items):
+        walk = Walk("middleware")
+        items[i] = walk.value(item, member, f"{path}/{i}", 0)
+        steps.extend(walk.steps)
+
+    return steps
 
 
 def _coerced(value: Value, schema: Any, view: View) -> Coerced:
+    """A value brought to the schema; without one, everything stays text.
+
+    view: the compiled schema, which tells if it says anything. Raises RXMLCoercionError.
+    """
+    # No schema, or an empty one: coercion would still read text as numbers.
     if view.open and not view.fixed and not view.any_of and view.enum is None:
         return Coerced(value, ())
     try:
         return coerce(value, schema, "middleware")
-    except Exception as e:  # whatever a schema does to coercion is the schema's fault, and has one name
-        raise RXMLCoercionError(f"Failed to coerce by schema: {type(e).__name__}: {e}", cause=e) from e
+    except Exception as error:
+        # Whatever a schema does to coercion is the schema's fault, and has one name.
+        message = f"Failed to coerce by schema: {type(error).__name__}: {error}"
+        raise RXMLCoercionError(message, cause=error) from error
 
 
 def _plain(value: Value) -> Any:
-    """Ordinary Python values: numbers lose the lexeme they carry."""
+    """Ordinary Python values: numbers lose the lexeme they carry. A copy, without recursion.
+
+    Objects and lists are copied level by level, from the outermost to the innermost.
+
+    >>> _plain({"a": ["1"]})
+    {'a': ['1']}
+    """
     root = [value]
     stack: list[Any] = [root]
     while stack:
@@ -238,24 +347,33 @@ def _plain(value: Value) -> Any:
         for key, node in list(box.items() if isinstance(box, dict) else enumerate(box)):
             if isinstance(node, Num):
                 box[key] = plain_number(node)
-            elif isinstance(node, dict):
-                box[key] = copy = dict(node)
+            elif isinstance(node, (dict, list)):
+                box[key] = copy = node.copy()
                 stack.append(copy)
-            elif isinstance(node, list):
-                box[key] = items = list(node)
-                stack.append(items)
+
     return root[0]
 
 
-def error_of(no: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
-    """A refusal as the error it is, with line and column."""
-    position = min(no.position, len(text))
-    if no.code == "decode.duplicate-string-tag":
-        name = no.message.split("'")[1]
-        return RXMLDuplicateStringTagError(f"Duplicate string tags for <{name}> detected", cause=no)
+def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
+    """A refusal as the error it is, with line and column.
+
+    >>> error = error_of(Refusal("decode.xml", "no end", 3), "a\\nbc")
+    >>> error.line, error.column
+    (2, 2)
+    """
+    if refusal.code == "decode.duplicate-string-tag":
+        name = refusal.message.split("'")[1]
+        message = f"Duplicate string tags for <{name}> detected"
+        return RXMLDuplicateStringTagError(message, cause=refusal)
+
+    # A refusal at the end of the text stands behind its last character.
+    position = min(refusal.position, len(text))
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return RXMLParseError(
-        f"Failed to parse XML: {no.message} (line {line}, column {column})",
-        cause=no, position=position, line=line, column=column,
-    )  # fmt: skip
+        f"Failed to parse XML: {refusal.message} (line {line}, column {column})",
+        cause=refusal,
+        position=position,
+        line=line,
+        column=column,
+    )

@@ -1,4 +1,4 @@
-"""What a tool's JSON Schema says of a value: a compiled view, coercion by policy, validation as problems."""
+"""A tool's JSON Schema at work: a compiled view, coercion by policy, validation as problems."""
 
 from .coerce import Coerced, coerce, coerce_by_schema
 from .view import View, view_of

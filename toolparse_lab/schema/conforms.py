@@ -1,129 +1,217 @@
-"""Whether a value conforms to a schema's types, enums, required members and branches."""
+"""Conformance of a value to a schema's types, enums, required members and branches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from ..numerals import is_whole
-from ..values import BigNum, Num, Value, same
+from ..values import Value, same
+from .kinds import LEAVES, is_type
+from .view import View
 
-if TYPE_CHECKING:
-    from .view import View
+# How it works. What must still hold is a list of (view, value) pairs, so that depth costs no
+# recursion: a pair is taken off, its own node is looked at, and its members that are not plainly
+# right are put on. A union with one branch that a value can be meant for goes on the list as that
+# branch; only a union with several asks again, by recursion. Unions inside unions would make that
+# exponential, so answers are kept by the identity of branch and value, which is safe because
+# both outlive the question.
 
-# The types of a leaf, and the Python types that plainly are one: what is not here is looked at more closely.
-LEAVES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, Num, float, BigNum), "boolean": (bool,), "null": (type(None),),
-}  # fmt: skip
+Answers: TypeAlias = dict[tuple[int, int], bool]
+"""The answers of a union's branches, by the identity of branch and value."""
 
+_Todo: TypeAlias = list[tuple[View, Value, int]]
+"""What must still hold: a view, a value, and the unions passed on the way to it."""
 
-def is_type(value: Value, name: str) -> bool:
-    """JSON Schema's idea of a type: 3.0 is an integer, True is no number."""
-    if isinstance(value, bool):
-        return name == "boolean"
-    if isinstance(value, str):
-        return name == "string"
-    if isinstance(value, int):
-        return name in ("integer", "number")
-    if isinstance(value, (float, Decimal)):
-        return name == "number" or (name == "integer" and is_whole(value))
-    if isinstance(value, dict):
-        return name == "object"
-    if isinstance(value, list):
-        return name == "array"
-    return value is None and name == "null"
+_MAX_UNIONS = 64
+_MAX_HOPS = 64  # unions inside unions before a value is looked at: more is a circle
 
 
 class TooDeep(Exception):
     """A value nests deeper than it is looked into."""
 
 
-_MAX_UNIONS = 64
-_MAX_HOPS = 64  # unions inside unions before a value is looked at: more is a circle
+def conforms(view: View, value: Value) -> bool:
+    """Tell if types, enums, required members and branches hold, all the way down.
+
+    Other keywords are not looked at. Raises TooDeep where unions nest in a value deeper than people
+    nest.
+
+    view: the compiled schema. A value of plain scalars is decided on without building a list of
+    work.
+    """
+    if type(value) is not dict or view.box is not dict:
+        return conforms_by_answers(view, value)
+
+    # An object of plain members, which most arguments are: one pass, no list.
+    leaves = view.leaves
+    for key, member in value.items():
+        types = leaves.get(key)
+        if types is None:
+            return conforms_by_answers(view, value)
+        if type(member) not in types and not is_type(member, str(view.properties[key].leaf)):
+            return False
+
+    return view.required <= value.keys()
 
 
-def conforms(view: View, value: Value, unions: int = 0, known: dict[tuple[int, int], bool] | None = None) -> bool:
-    """See `View.conforms`. What must hold is a list, so that depth costs no recursion; only a union with several
-    branches that a value may be meant for asks again. known: their answers, by branch and value."""
+def conforms_by_answers(
+    view: View, value: Value, unions: int = 0, answers: Answers | None = None
+) -> bool:
+    """The answer of `conforms` inside the question of an outer union.
+
+    unions: how many unions asked one another on the way here. answers: theirs, read and added to.
+    Raises TooDeep where there are too many of them.
+    """
     if unions > _MAX_UNIONS:
         raise TooDeep("the value nests too deep to be validated")
-    todo: list[tuple[View, Value, int]] = []
+
+    # A list, not recursion: values come from models, and may nest as deep as they like.
+    todo: _Todo = []
     hops = 0
+
     while True:
         kind = type(value)
+        # A value that plainly is the one scalar its node wants is not looked at any further.
         if view.leaf is None or kind not in LEAVES[view.leaf]:
-            if view.union and not _chosen(view, value, unions, known, todo, hops):
+            if view.union and not _some_branch_holds(view, value, unions, answers, todo, hops):
                 return False
-            if kind is not view.box and not _fits(view, value):
+            if kind is not view.box and not _node_allows(view, value):
                 return False
             if isinstance(value, list):
-                _items(view, value, todo)
-            elif isinstance(value, dict) and not _members(view, value, todo):
+                _look_at_items(view, value, todo)
+            elif isinstance(value, dict) and not _members_hold(view, value, todo):
                 return False
         if not todo:
             return True
+
         view, value, hops = todo.pop()
 
 
-def _chosen(
-    view: View,
-    value: Value,
-    unions: int,
-    known: dict[tuple[int, int], bool] | None,
-    todo: list[tuple[View, Value, int]],
-    hops: int,
+def _some_branch_holds(
+    view: View, value: Value, unions: int, answers: Answers | None, todo: _Todo, hops: int
 ) -> bool:
-    """Whether some branch holds; where only one can, it goes to `todo`."""
-    branches = [b for b in view.any_of if b.union or _fits(b, value)]
-    if known is not None and len(branches) == 1 and (id(branches[0]), id(value)) in known:
-        return known[id(branches[0]), id(value)]
-    if len(branches) == 1 and hops < _MAX_HOPS:
-        todo.append((branches[0], value, hops + 1))
-        return True
-    known = {} if known is None else known
-    return any(_asked(b, value, unions + 1, known) for b in branches)
+    """Tell if some branch of a union holds; where only one can, it goes to `todo` instead.
+
+    A branch can hold only if its own type and enum allow the value; of a branch that is a union
+    itself nothing is known yet. hops: how many unions led here one inside the other, without any
+    container between them. Beyond `_MAX_HOPS` the schema goes round in a circle, and is asked by
+    recursion, which `unions` ends.
+
+    view: a node with branches.
+    answers: the answers that outer unions share, None if this is the first union.
+    todo: the work of the caller, to which the only possible branch is added.
+    """
+    if answers is None:
+        answers = {}
+
+    # Most branches fall out by their type alone, before anything is asked of what they hold.
+    branches = [b for b in view.any_of if b.union or _node_allows(b, value)]
+
+    if len(branches) == 1:
+        only = branches[0]
+        key = id(only), id(value)
+        if key in answers:
+            return answers[key]
+        if hops < _MAX_HOPS:
+            todo.append((only, value, hops + 1))
+            return True
+
+    return any(_branch_holds(b, value, unions + 1, answers) for b in branches)
 
 
-def _asked(view: View, value: Value, unions: int, known: dict[tuple[int, int], bool]) -> bool:
-    key = id(view), id(value)
-    if key not in known:
-        known[key] = conforms(view, value, unions, known)
-    return known[key]
+def _branch_holds(branch: View, value: Value, unions: int, answers: Answers) -> bool:
+    """The answer of one branch, asked for once.
+
+    The key is the identity of both: objects and lists have no hash, and comparing them could cost
+    more than the answer.
+
+    branch: one of a union's.
+    unions: how many unions asked one another on the way here.
+    answers: by the identity of branch and value; read and added to.
+    """
+    key = id(branch), id(value)
+    if key not in answers:
+        answers[key] = conforms_by_answers(branch, value, unions, answers)
+
+    return answers[key]
 
 
-def _fits(view: View, value: Value) -> bool:
-    """Whether type and enum of one node alone allow a value."""
-    if view.types is not None and not any(is_type(value, t) for t in view.types):
+def _node_allows(view: View, value: Value) -> bool:
+    """Tell if type and enum of one node alone allow a value.
+
+    What its members, items or branches say is not asked here.
+
+    >>> from toolparse_lab.schema.view import view_of
+    >>> view = view_of({"type": "array", "items": {"type": "string"}})
+    >>> _node_allows(view, [1]), _node_allows(view, "a")
+    (True, False)
+    """
+    if view.types is not None and not any(is_type(value, name) for name in view.types):
         return False
-    return view.enum is None or any(same(value, e) for e in view.enum)
+    return view.enum is None or is_member(value, view.enum)
 
 
-def _members(view: View, value: dict[str, Value], todo: list[tuple[View, Value, int]]) -> bool:
-    """Whether plain members and the required ones are there; what else must hold goes to `todo`."""
+def is_member(value: Value, members: tuple[Value, ...]) -> bool:
+    """Tell if a value equals one of an enum's members, as JSON compares: 1 is 1.0 and not true.
+
+    >>> is_member(1.0, (1, "a")), is_member(True, (1, "a"))
+    (True, False)
+    """
+    for member in members:  # noqa: SIM110  # any() of a generator costs twice as much here
+        if same(value, member):
+            return True
+
+    return False
+
+
+def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
+    """Tell if plain members are right and the required ones there; the others go to `todo`.
+
+    A member that is not declared is forbidden only where `additionalProperties` is false, and no
+    pattern of names admits it.
+
+    todo: gets a row for each member that is more than a plain scalar.
+    """
     leaves = view.leaves
     for key, member in value.items():
         types = leaves.get(key)
         if types is not None:
-            if type(member) not in types and not _fits(view.properties[key], member):
+            if type(member) not in types and not _node_allows(view.properties[key], member):
                 return False
             continue
+
         child = view.child(key)
         if child is not None:
             todo.append((child, member, 0))
+        # No view, and not declared either.
         elif view.closed and key not in view.properties:
             return False
+
     return view.required <= value.keys()
 
 
-def _items(view: View, value: list[Value], todo: list[tuple[View, Value, int]]) -> None:
-    """Each item that is not plainly what it should be goes to `todo`."""
-    prefix, items = view.prefix, view.items
-    if not prefix and items is not None and items.leaf is not None:
-        types = LEAVES[items.leaf]
-        todo.extend((items, item, 0) for item in value if type(item) not in types)
+def _look_at_items(view: View, value: list[Value], todo: _Todo) -> None:
+    """Put each item that is not plainly what it should be on `todo`.
+
+    A list of plain scalars, the common case, is gone over without looking at views.
+
+    view: a node that allows the list itself.
+    todo: gets a row for each item that needs a closer look.
+    """
+    items = view.items
+    if view.prefix or items is None or items.leaf is None:
+        _look_at_each_item(view, value, todo)
         return
-    for i, item in enumerate(value):
-        child = prefix[i] if i < len(prefix) else items
+
+    types = LEAVES[items.leaf]
+    todo.extend((items, item, 0) for item in value if type(item) not in types)
+
+
+def _look_at_each_item(view: View, value: list[Value], todo: _Todo) -> None:
+    """Put each item on `todo`, with the view of its own place in the list.
+
+    An item of which the schema says nothing needs no look.
+    """
+    for index, item in enumerate(value):
+        child = view.item(index)
         if child is not None:
             todo.append((child, item, 0))

@@ -1,4 +1,5 @@
-"""The validator library, loaded when a schema first needs it, without the second it can take to load."""
+"""The validator library, loaded when a schema first needs it, without the second it can take to
+load."""
 
 from __future__ import annotations
 
@@ -14,24 +15,55 @@ _HEAVY = frozenset(("jsonschema", _GRAMMARS))
 def load_jsonschema() -> Any:
     """The module `jsonschema`, whole.
 
-    Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format "iri", and that
-    builds grammars at import, for a second. It is loaded here when such a format is first checked, by whomever.
+    Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
+    "iri", and that builds grammars at import, for a second. It is loaded here when such a format is
+    first checked, by whomever.
+
+    The stand-in is taken away again even where the import fails.
     """
-    stand_in = None
-    if _HEAVY.isdisjoint(sys.modules) and find_spec("rfc3987") is None and find_spec(_GRAMMARS) is not None:
-        stand_in = ModuleType(_GRAMMARS)
-        stand_in.is_valid_syntax = _is_valid_syntax  # type: ignore[attr-defined]  # the one name the library takes
+    stand_in = _stand_in_for_grammars() if _would_load_grammars() else None
+    if stand_in is not None:
         sys.modules[_GRAMMARS] = stand_in
+
     try:
         import jsonschema
     finally:
         # Whoever imports it from now on gets the real one.
         if stand_in is not None and sys.modules.get(_GRAMMARS) is stand_in:
             del sys.modules[_GRAMMARS]
+
     return jsonschema
 
 
+def _would_load_grammars() -> bool:
+    """Tell if importing the library now would build the grammars.
+
+    It would not if either is imported already, or if the library would take the package `rfc3987`
+    in their place.
+    """
+    if not _HEAVY.isdisjoint(sys.modules):
+        return False
+    # Where `rfc3987` is installed, the library takes that instead.
+    return find_spec("rfc3987") is None and find_spec(_GRAMMARS) is not None
+
+
+def _stand_in_for_grammars() -> ModuleType:
+    """A module with the one name the library takes from the heavy one.
+
+    The name is a function that imports the heavy module when it is first called.
+    """
+    stand_in: Any = ModuleType(_GRAMMARS)
+    stand_in.is_valid_syntax = _is_valid_syntax
+    return stand_in  # type: ignore[no-any-return]  # Any, so that it takes a name of its own
+
+
 def _is_valid_syntax(term: str, value: str) -> bool:
+    """The heavy module's function, imported at the first call.
+
+    By then the stand-in is gone from `sys.modules`, so that the import finds the real one.
+
+    term: the grammar's rule, such as "iri". value: the text to check.
+    """
     from rfc3987_syntax import is_valid_syntax
 
     return bool(is_valid_syntax(term, value))

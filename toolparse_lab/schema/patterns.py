@@ -1,7 +1,8 @@
 """A schema's own regular expressions, run on a model's text with a limit on their time.
 
-Patterns are written by people for their data, not against an adversary: `^(a|aa)+$` takes exponential time on a text
-that a model may well write. Python's `re` cannot be stopped; the `regex` package can.
+Patterns are written by people for their data, not against an adversary: `^(a|aa)+$` takes
+exponential time on a text that a model may well write. Python's `re` cannot be stopped; the `regex`
+package can.
 """
 
 from __future__ import annotations
@@ -18,13 +19,24 @@ class TooSlow(Exception):
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
+    """The pattern, compiled once. Raises regex.error where it is broken."""
+    # Late: few schemas have patterns, and the package is slow to load.
     import regex
 
     return regex.compile(pattern)
 
 
-def found(pattern: str, text: str) -> bool:
-    """Whether the pattern matches somewhere in the text; raises TooSlow, and regex.error for a broken pattern."""
+def matches(pattern: str, text: str) -> bool:
+    """Tell if the pattern matches somewhere in the text.
+
+    Raises TooSlow, and regex.error for a broken pattern.
+
+    pattern: as a schema's author wrote it, so it may be broken or slow.
+    text: a model's, so it may be long.
+
+    >>> matches("b+", "abc"), matches("^b", "abc")
+    (True, False)
+    """
     try:
         return _compiled(pattern).search(text, timeout=LIMIT) is not None
     except TimeoutError:

@@ -1,121 +1,309 @@
-"""The two policies that stand for something: `seed-layer2`, a Go orchestrator's coercion to the letter, and `lossy`,
-the negative control that does whatever makes a value validate."""
+"""The two policies that stand for something: `seed-layer2`, a Go orchestrator's coercion to the
+letter, and `lossy`, the negative control that does whatever makes a value validate."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..types import Step
 from ..values import Num, Value, escape_token, write_canonical
-from .conforms import is_type
+from .conforms import conforms
 from .go_strconv import parse_bool, parse_float, parse_int
-from .view import View, unwrap_json_schema
+from .kinds import is_type
+from .references import unwrap_json_schema
+from .view import View
 from .walk import Walk
+
+# How it works. Both are measures for the others, and so they are kept apart from the walk. The Go
+# policy is a port: it looks at the members of the top level and at nothing else, and every odd rule
+# of it is strconv's. The lossy one starts from the most generous policy there is, and then replaces
+# whatever is still wrong, from the leaves up; its arguments always look right and mean little.
 
 _FLOATS = frozenset(("number", "float64", "float", "double"))
 _INTEGERS = frozenset(("integer", "int", "int64", "int32"))
 _BOOLEANS = frozenset(("boolean", "bool"))
+_LARGEST_EXACT = 2**53  # from here on, not every integer is a float
 _SOME_NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
 _YES = frozenset(("true", "yes", "y", "on", "1", "ja", "oui", "si"))
+_MAX_DEPTH = 100  # of a value that `lossy` looks into
 
 
 def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
-    """Top-level text arguments only, by the type's name in lower case; what strconv refuses stays as it is."""
-    schema = unwrap_json_schema(schema)
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(value, dict) or not isinstance(properties, dict):
+    """Top-level text arguments only, by the type's name in lower case.
+
+    What strconv refuses stays as it is. Returns the new value and the steps.
+
+    schema: as it came, before any view of it; what is no schema at all changes nothing.
+
+    >>> coerce_like_go({"n": "7"}, {"properties": {"n": {"type": "integer"}}})[0]
+    {'n': 7}
+    """
+    if not isinstance(value, dict):
         return value, []
+
+    kinds = _type_names(unwrap_json_schema(schema))
     out = dict(value)
     steps: list[Step] = []
+
     for key, member in value.items():
-        declared = properties.get(key)
-        kind = declared.get("type") if isinstance(declared, dict) else None
-        if not isinstance(member, str) or not isinstance(kind, str):
+        kind = kinds.get(key)
+        if kind is None or not isinstance(member, str):
             continue
-        new, rule = _go(member, kind.lower())
+
+        # The orchestrator compares the type's name without regard to case.
+        new, rule = _parse_like_go(member, kind.lower())
         if new is not None:
             out[key] = new
             steps.append(Step("coerce", rule, "/" + escape_token(key), None, member, new))
+
     return (out, steps) if steps else (value, [])
 
 
-def _go(text: str, kind: str) -> tuple[Value, str]:
+def _type_names(schema: Any) -> dict[str, str]:
+    """The types that a schema names for the members of an object, one each.
+
+    The orchestrator knows no lists of types: it leaves such a member alone.
+
+    >>> _type_names({"properties": {"a": {"type": "string"}, "b": {"type": ["null"]}, "c": True}})
+    {'a': 'string'}
+    """
+    members = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(members, dict):
+        return {}
+
+    # A member whose node is malformed has no type, and is left alone like one without a schema.
+    kinds = {name: _type_name(node) for name, node in members.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _type_name(node: Any) -> str | None:
+    """The one type that a node names; None where it names several, or none.
+
+    >>> _type_name({"type": "string"}), _type_name({"type": ["string"]}), _type_name(True)
+    ('string', None, None)
+    """
+    kind = node.get("type") if isinstance(node, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
+    """Text as strconv reads it for a type, and the rule; None where it refuses.
+
+    >>> _parse_like_go("1e3", "number"), _parse_like_go("1e3", "integer")
+    ((1000, 'coerce.go-parse-float'), (None, 'coerce.go-parse-int'))
+    """
     if kind in _FLOATS:
         number = parse_float(text)
-        return (None if number is None else _float(number)), "coerce.go-parse-float"
+        return (None if number is None else _as_go_writes(number)), "coerce.go-parse-float"
     if kind in _INTEGERS:
         return parse_int(text), "coerce.go-parse-int"
     if kind in _BOOLEANS:
         return parse_bool(text), "coerce.go-parse-bool"
+
     return None, ""
 
 
-def _float(number: float) -> Value:
-    """A finite float as Go's JSON would write it: an integer without a point."""
-    if number.is_integer() and abs(number) < 2**53:
+def _as_go_writes(number: float) -> Value:
+    """A finite float as Go's JSON would write it: an integer without a point.
+
+    Infinity and NaN stay floats, since JSON has no text for them.
+
+    >>> _as_go_writes(3.0), _as_go_writes(2.5)
+    (3, 2.5)
+    """
+    if number.is_integer() and abs(number) < _LARGEST_EXACT:
         return int(number)
-    return Num(repr(number)) if number - number == 0 else number
+
+    is_finite = number - number == 0
+    return Num(repr(number)) if is_finite else number
 
 
 def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
-    """Policy `middleware`, then anything that makes what is left validate."""
+    """Policy `middleware`, then anything that makes what is left validate.
+
+    A negative control: a parser that scores no better than this one reads nothing into its
+    arguments. Returns the new value and the steps.
+
+    view: the compiled schema of the value.
+    """
     walk = Walk("middleware")
-    out = _force(walk.value(value, view, "", 0), view, "", walk, 0)
-    return out, walk.steps
+    # The same walk notes the steps of both.
+    coerced = walk.value(value, view, "", 0)
+    return _force(coerced, view, "", walk, 0), walk.steps
 
 
 def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value:
-    if depth > 100 or view.open or view.conforms(value):
+    """A value made to conform, at the lowest place where something is wrong with it.
+
+    depth: how many containers are above. Raises TooDeep, as the check of `conforms` does.
+
+    path: the JSON Pointer of the value.
+    walk: the record that notes each forced change.
+    """
+    if depth > _MAX_DEPTH or view.open or conforms(view, value):
         return value
+
+    # A container of the right type is wrong somewhere inside, or lacks a member: it stays.
     if isinstance(value, dict) and view.allows("object"):
-        out = dict(value)
-        for key, member in value.items():
-            child = view.child(key)
-            if child is not None:
-                out[key] = _force(member, child, f"{path}/{escape_token(key)}", walk, depth + 1)
-        return out
+        return _force_members(value, view, path, walk, depth)
     if isinstance(value, list) and view.allows("array"):
-        prefix, items = view.prefix, view.items
-        return [
-            item if child is None else _force(item, child, f"{path}/{i}", walk, depth + 1)
-            for i, item in enumerate(value)
-            for child in [prefix[i] if i < len(prefix) else items]
-        ]
+        return _force_items(value, view, path, walk, depth)
+    return _force_leaf(value, view, path, walk)
+
+
+def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
+    """A value of the wrong type replaced as a whole, where the new one conforms.
+
+    walk: the record that notes the change.
+    Returns the value itself where nothing that was made up conforms.
+    """
     forced = _made_up(value, view)
-    if forced is value or not view.conforms(forced):
+    if forced is value or not conforms(view, forced):
         return value
+
     return walk.note("coerce.lossy", path, value, forced)
 
 
+def _force_members(
+    value: dict[str, Value], view: View, path: str, walk: Walk, depth: int
+) -> dict[str, Value]:
+    """An object whose members are made to conform; a required one that is missing stays so.
+
+    Nothing is added: even this policy does not make up a member that the model never mentioned.
+    """
+    out = dict(value)
+    for key, member in value.items():
+        child = view.child(key)
+        if child is not None:
+            out[key] = _force(member, child, f"{path}/{escape_token(key)}", walk, depth + 1)
+
+    return out
+
+
+def _force_items(value: list[Value], view: View, path: str, walk: Walk, depth: int) -> list[Value]:
+    """A list whose items are made to conform.
+
+    Items of which the schema says nothing stay as they are.
+    """
+    out = list(value)
+    for i, item in enumerate(value):
+        child = view.item(i)
+        if child is not None:
+            out[i] = _force(item, child, f"{path}/{i}", walk, depth + 1)
+
+    return out
+
+
 def _made_up(value: Value, view: View) -> Value:
-    """Some value of the wanted type that has something to do with this one, if only the place."""
+    """Some value of the wanted type that has something to do with this one, if only the place.
+
+    The value itself where no type is wanted, or only types that nothing is made up for.
+    """
     if view.any_of:
-        return next((m for b in view.any_of for m in [_made_up(value, b)] if b.conforms(m)), value)
-    if view.enum is not None:
-        text = _as_text(value).strip().casefold()
-        same = [m for m in view.enum if str(m).casefold() == text]
-        return (same or list(view.enum) or [value])[0]
+        return _made_up_for_branch(value, view)
+
     text = _as_text(value)
-    for name in view.types or ():
+    if view.enum is not None:
+        return _made_up_member(value, text, view.enum)
+
+    return _made_up_of_type(value, text, view.types or ())
+
+
+def _made_up_of_type(value: Value, text: str, types: tuple[str, ...]) -> Value:
+    """Some value of the first type that one can be made up for.
+
+    The value itself where a type before that one is its own, or where there is none.
+    """
+    for name in types:
         if is_type(value, name):
             return value
-        if name in ("integer", "number"):
-            found = _SOME_NUMBER.search(text)
-            number = float(found[0].replace(",", ".")) if found else 0.0
-            return int(number) if name == "integer" or number.is_integer() else Num(repr(number))
-        if name == "boolean":
-            return text.strip().lower() in _YES
-        if name == "string":
-            return text
-        if name == "array":
-            return [value]
-        if name == "object":
-            return {}
+        make = _MAKERS.get(name)
+        if make is not None:
+            return make(value, text)
+
     return value
 
 
+def _made_up_for_branch(value: Value, view: View) -> Value:
+    """The first made-up value that its branch accepts; the value itself where there is none.
+
+    Branches are tried in the schema's order, which is the order of its author's preference.
+    """
+    # A branch that nothing can be made up for is passed over, not reported.
+    for branch in view.any_of:
+        made_up = _made_up(value, branch)
+        if conforms(branch, made_up):
+            return made_up
+
+    return value
+
+
+def _made_up_member(value: Value, text: str, members: tuple[Value, ...]) -> Value:
+    """The member that differs in nothing but case; else simply the first.
+
+    text: the value as text.
+    members: of the enum; the value itself is returned if it has none.
+
+    >>> _made_up_member("x", " KM ", ("mi", "km")), _made_up_member("x", "m", ("mi", "km"))
+    ('km', 'mi')
+    """
+    # Case and white space are what a model gets wrong most often.
+    text = text.strip().casefold()
+    for member in members:
+        if str(member).casefold() == text:
+            return member
+
+    return members[0] if members else value
+
+
+def _made_up_integer(value: Value, text: str) -> Value:
+    """Some integer: the first number in the text, cut at its point.
+
+    >>> _made_up_integer("about 2.9", "about 2.9")
+    2
+    """
+    return int(_some_number(text))
+
+
+def _made_up_number(value: Value, text: str) -> Value:
+    """Some number: the first one in the text, an integer where it is whole.
+
+    >>> _made_up_number("2.0 km", "2.0 km"), _made_up_number("2.5 km", "2.5 km")
+    (2, 2.5)
+    """
+    number = _some_number(text)
+    return int(number) if number.is_integer() else Num(repr(number))
+
+
+def _some_number(text: str) -> float:
+    """The first number in a text, with a comma or a point; 0 where it has none.
+
+    >>> _some_number("about 2,5 km"), _some_number("none")
+    (2.5, 0.0)
+    """
+    match = _SOME_NUMBER.search(text)
+    return float(match[0].replace(",", ".")) if match else 0.0
+
+
+# Type -> what makes some value of it out of a value and its text.
+_MAKERS: dict[str, Callable[[Value, str], Value]] = {
+    "integer": _made_up_integer,
+    "number": _made_up_number,
+    "boolean": lambda value, text: text.strip().lower() in _YES,
+    "string": lambda value, text: text,
+    "array": lambda value, text: [value],
+    "object": lambda value, text: {},
+}
+
+
 def _as_text(value: Value) -> str:
+    """A value as text; containers as JSON, for Python cannot print what nests deep.
+
+    >>> _as_text({"a": [1]}), _as_text(2)
+    ('{"a":[1]}', '2')
+    """
     if isinstance(value, (dict, list)):
-        return write_canonical(value)  # Python cannot print what nests deep
+        return write_canonical(value)
     return value if isinstance(value, str) else str(value)

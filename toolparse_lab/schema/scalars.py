@@ -1,144 +1,326 @@
-"""The rules that read one value as another: text as numbers, words, JSON, enum members; numbers as text."""
+"""The rules that read one value as another: text as numbers, words, JSON, enum members; numbers
+as text.
+
+Each takes the record of the coercion, the value and its path, and returns the new value, or the
+value itself where its rule does not apply.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from ..numerals import Number
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
 from ..values import Value, number, same, write_canonical
-from .conforms import is_type
+from ..values.numbers import Number
+from .conforms import is_member
+from .kinds import is_type
+from .record import Record
 from .view import View
 
-if TYPE_CHECKING:
-    from .walk import Walk
+# How it works. A rule applies only where nothing is lost on the way: text is a number if all of it
+# is one, an integer if it is written as one, and null if it says null. What is left over (a unit, a
+# second word, a thousands separator) leaves the text as it is, for a validation problem is better
+# than a wrong value. Numbers keep the lexeme they were written with, so 2.50 stays 2.50.
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 # What JavaScript calls white space, which is what the models' training text calls white space.
 SPACE = (
-    " \t\n\r\x0b\x0c\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
-    "\u205f\u3000\ufeff"
+    " \t\n\r\x0b\x0c\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 _WORDS = {"true": True, "false": False}
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))
+_MAX_DEPTH = 1000  # of JSON inside text
+# The rule is that of the number's own kind, whichever of the two was wanted.
+_INTEGER_RULE = "coerce.integer-from-string"
+_NUMBER_RULE = "coerce.number-from-string"
 
 
-def from_text(walk: Walk, value: str, wanted: str, path: str) -> Value:
-    """`value` as a number, integer, boolean or null; itself where it is none."""
+def _number_from_text(record: Record, value: str, path: str) -> Value:
+    """A number out of text that is one and nothing else; white space around it is nothing.
+
+    >>> [_number_from_text(Record("safe"), text, "/x") for text in (" 2.50 ", "5 km")]
+    [2.5, '5 km']
+    """
+    number_read = number_of(value.strip(SPACE))
+    if number_read is None:
+        return value
+
+    rule = _INTEGER_RULE if isinstance(number_read, int) else _NUMBER_RULE
+    return record.note(rule, path, value, number_read)
+
+
+def _integer_from_text(record: Record, value: str, path: str) -> Value:
+    """An integer out of text; 3.0 is one, and any other number only under a policy that is not
+    safe.
+
+    >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "3.5")]
+    [3, '3.5']
+    """
     text = value.strip(SPACE)
-    if wanted in ("number", "integer"):
-        n = number_of(text)
-        if n is None:
+    number_read = number_of(text)
+    if number_read is None:
+        return value
+    if not isinstance(number_read, int):
+        # 3.0 is read again as 3, so that its lexeme has no point.
+        whole = _WHOLE.fullmatch(text)
+        if whole:
+            number_read = number(whole[1])
+        elif record.safe:
             return value
-        if wanted == "integer" and not isinstance(n, int):
-            whole = _WHOLE.fullmatch(text)
-            if whole:
-                n = number(whole[1])
-            elif walk.safe:
-                return value
-        rule = "coerce.integer-from-string" if isinstance(n, int) else "coerce.number-from-string"
-        return walk.note(rule, path, value, n)
-    if wanted == "boolean":
-        word = _WORDS.get(text.lower())
-        return value if word is None else walk.note("coerce.boolean-from-string", path, value, word)
-    if wanted == "null" and text == "null":
-        return walk.note("coerce.null-from-string", path, value, None)
-    return value
+
+    rule = _INTEGER_RULE if isinstance(number_read, int) else _NUMBER_RULE
+    return record.note(rule, path, value, number_read)
+
+
+def _boolean_from_text(record: Record, value: str, path: str) -> Value:
+    """True or false out of those words, in any case; yes, no and 1 are other words.
+
+    record: notes the change. path: the JSON Pointer of the value.
+
+    >>> [_boolean_from_text(Record("safe"), text, "/b") for text in ("True", "1")]
+    [True, '1']
+    """
+    word = _WORDS.get(value.strip(SPACE).lower())
+    return value if word is None else record.note("coerce.boolean-from-string", path, value, word)
+
+
+def _null_from_text(record: Record, value: str, path: str) -> Value:
+    """None out of the word null, in lower case only: None and NULL may be names.
+
+    >>> _null_from_text(Record("safe"), " null ", "/x") is None
+    True
+    """
+    if value.strip(SPACE) != "null":
+        return value
+    return record.note("coerce.null-from-string", path, value, None)
+
+
+TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
+    "number": _number_from_text,
+    "integer": _integer_from_text,
+    "boolean": _boolean_from_text,
+    "null": _null_from_text,
+}
+"""The type of a scalar -> what reads text as one: (record, text, path) gives the new value."""
 
 
 def number_of(text: str) -> Number | None:
-    """The number a text is, exactly and finitely, or None."""
+    """The number a text is, exactly and finitely, or None.
+
+    An integer has no limit, since it loses nothing; a number with a point or an exponent must be
+    one that a float can hold.
+
+    >>> number_of("1e400"), number_of("007")
+    (None, None)
+    """
     if not _NUMBER.fullmatch(text):
         return None
+
     try:
         n = number(text)
     except ValueError:  # an exponent beyond every number
         return None
-    return n if isinstance(n, int) or math.isfinite(n) or _INTEGER.fullmatch(text) else None
+
+    if isinstance(n, int) or math.isfinite(n):
+        return n
+
+    return n if _INTEGER.fullmatch(text) else None
 
 
-def from_untyped_text(walk: Walk, value: str, path: str) -> Value:
-    """Text the schema says nothing of: a word, a number or JSON in brackets becomes what it says."""
-    for wanted in ("boolean", "number"):
-        new = from_text(walk, value, wanted, path)
+def from_untyped_text(record: Record, value: str, path: str) -> Value:
+    """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value.
+
+    Returns the text itself where it is none of these.
+
+    >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
+    [1, True]
+    """
+    for reader in (_boolean_from_text, _number_from_text):
+        new = reader(record, value, path)
         if new is not value:
             return new
+
     text = value.strip(SPACE)
+    # Both brackets must be there: a text that only begins like JSON is text.
     if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
-        found = json_of(text)
-        if isinstance(found, (dict, list)):
-            return walk.note("coerce.json-from-string", path, value, found)
+        parsed = json_of(text)
+        if isinstance(parsed, (dict, list)):
+            return record.note("coerce.json-from-string", path, value, parsed)
+
     return value
 
 
-def object_from_text(walk: Walk, value: str, path: str) -> Value:
+def object_from_text(record: Record, value: str, path: str) -> Value:
+    """An object out of JSON text that begins like one, strictly or after repair.
+
+    >>> object_from_text(Record("safe"), "{'a': 1}", "/o")
+    {'a': 1}
+    """
     text = value.strip(SPACE)
     if text[:1] != "{":
         return value
-    found = json_of(text)
-    if not isinstance(found, dict):
+
+    parsed = json_of(text)
+    if not isinstance(parsed, dict):
         return value
-    return walk.note("coerce.json-from-string", path, value, found)
+
+    return record.note("coerce.json-from-string", path, value, parsed)
 
 
 def json_of(text: str) -> Value:
-    """The one JSON value a text is, strictly or after repair; None where it is none."""
-    strict = read_if_strict(text, 1000)
-    if strict is not None:
-        return strict[0] if len(strict) == 1 else None
+    """The one JSON value a text is, strictly or after repair; None where it is none.
+
+    The text `null` is None as well; callers ask for containers only.
+
+    >>> json_of('{"a": 1}'), json_of("[1] [2]")
+    ({'a': 1}, None)
+    """
+    # Strictly first: that is quick, and most JSON inside text is whole.
+    values = read_if_strict(text, _MAX_DEPTH)
+    if values is not None:
+        return values[0] if len(values) == 1 else None
+
     return repair(text).value
 
 
-def to_text(walk: Walk, value: Value, path: str) -> Value:
-    """A number or boolean as text, with the characters it was written with."""
+def to_text(record: Record, value: Value, path: str) -> Value:
+    """A number or boolean as text, with the characters it was written with.
+
+    >>> to_text(Record("safe"), True, "/s"), to_text(Record("safe"), 7, "/s")
+    ('true', '7')
+    """
     if isinstance(value, bool):
-        return walk.note("coerce.string-from-boolean", path, value, "true" if value else "false")
+        word = "true" if value else "false"
+        return record.note("coerce.string-from-boolean", path, value, word)
     if isinstance(value, (int, float, Decimal)):
-        return walk.note("coerce.string-from-number", path, value, write_canonical(value))
+        return record.note("coerce.string-from-number", path, value, write_canonical(value))
+
     return value
 
 
-def to_enum(walk: Walk, value: Value, view: View, path: str) -> Value:
-    """The only member of an enum that a value can mean."""
+def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
+    """The only member of an enum that a value can mean, or the value itself.
+
+    A member of the same text wins over one that only looks alike, and two that could be meant are
+    no answer.
+
+    view: a node with an enum.
+
+    >>> from toolparse_lab.schema.view import view_of
+    >>> to_enum(Record("safe"), "5", view_of({"enum": [5, 10]}), "/size")
+    5
+    """
     members = view.enum or ()
-    if any(same(value, m) for m in members):
+    if is_member(value, members):
         return value
-    if isinstance(value, dict) and len(value) == 1 and not walk.safe:
-        inner = next(iter(value.values()))
-        if any(same(inner, m) for m in members):
-            return walk.note("coerce.unwrap-single", path, value, inner)
+    if isinstance(value, dict):
+        return _enum_from_wrapper(record, value, members, path)
     if isinstance(value, str):
-        text = value.strip(SPACE)
-        for rule, candidate in (("coerce.trim", text), ("coerce.unquote", _unquoted(text))):
-            if candidate != value and any(same(candidate, m) for m in members):
-                return walk.note(rule, path, value, candidate)
-        means = [m for m in members if not isinstance(m, str) and _says(text, m)]
-        if len(means) == 1:
-            return walk.note("coerce.enum-from-string", path, value, means[0])
-    elif is_type(value, "number") or isinstance(value, bool):
-        text = write_canonical(value)
-        if any(m == text for m in members if isinstance(m, str)):
-            return to_text(walk, value, path)
+        return _enum_from_text(record, value, members, path)
+    if isinstance(value, bool) or is_type(value, "number"):
+        return _enum_from_scalar(record, value, members, path)
+
     return value
 
 
-def _says(text: str, member: Value) -> bool:
+def _enum_from_wrapper(
+    record: Record, value: dict[str, Value], members: tuple[Value, ...], path: str
+) -> Value:
+    """A member inside an object of one key, under a policy that unwraps.
+
+    Models write {"unit": {"value": "km"}} where an enum is wanted.
+
+    members: of the enum. The object comes back as it is where its member is none of them.
+    """
+    if record.safe or len(value) != 1:
+        return value
+
+    inner = next(iter(value.values()))
+    if not is_member(inner, members):
+        return value
+
+    return record.note("coerce.unwrap-single", path, value, inner)
+
+
+def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
+    """A member without the white space or quotes around it, or the one that is no text and that
+    the text names.
+
+    >>> _enum_from_text(Record("safe"), " km ", ("km", "mi"), "/unit")
+    'km'
+    >>> _enum_from_text(Record("safe"), "5", (5, 10), "/size")
+    5
+    """
+    text = value.strip(SPACE)
+    if text != value and is_member(text, members):
+        return record.note("coerce.trim", path, value, text)
+    inner = _unquoted(text)
+    if inner != value and is_member(inner, members):
+        return record.note("coerce.unquote", path, value, inner)
+
+    # Two members that could be meant, such as 5 and 5.0, are no answer.
+    named = _members_named(text, members)
+    if len(named) != 1:
+        return value
+    return record.note("coerce.enum-from-string", path, value, named[0])
+
+
+def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
+    """The members that are no text themselves, and that a text may name.
+
+    >>> _members_named("5", (5, "5", True))
+    [5]
+    """
+    others = (member for member in members if not isinstance(member, str))
+    return [member for member in others if _names_member(text, member)]
+
+
+def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
+    """A number or boolean as the text that the enum has for it.
+
+    >>> _enum_from_scalar(Record("safe"), 5, ("5", "10"), "/size")
+    '5'
+    """
+    text = write_canonical(value)
+    if text in [member for member in members if isinstance(member, str)]:
+        return to_text(record, value, path)
+
+    return value
+
+
+def _names_member(text: str, member: Value) -> bool:
+    """Tell if text is how one would write a member that is no text itself.
+
+    >>> _names_member("5.0", 5), _names_member("True", True), _names_member("None", None)
+    (True, True, False)
+    """
     if isinstance(member, bool):
         return _WORDS.get(text.lower()) is member
     if member is None:
         return text == "null"
-    n = number_of(text)
-    return n is not None and same(n, member)
+
+    number_read = number_of(text)
+    return number_read is not None and same(number_read, member)
 
 
 def _unquoted(text: str) -> str:
-    for left, right in _QUOTES:
-        if len(text) > 1 and text[0] == left and text[-1] == right:
+    """Text without the quotes around it, of whatever kind, and the white space inside them.
+
+    >>> _unquoted("“km ”"), _unquoted("'km")
+    ('km', "'km")
+    """
+    if len(text) < 2:
+        return text
+
+    for opener, closer in _QUOTES:
+        if text[0] == opener and text[-1] == closer:
             return text[1:-1].strip(SPACE)
+
     return text

@@ -1,277 +1,354 @@
-"""A JSON Schema compiled once into what coercion asks of it. `$ref`, `allOf` and `{jsonSchema: …}` are resolved."""
+"""A JSON Schema compiled once into what coercion and the readers ask of it.
+
+`$ref`, `allOf` and `{jsonSchema: …}` are resolved; a view never changes once it is made.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..values import Value, read_plain, write_canonical
-from .conforms import LEAVES, conforms, is_type
+from .kinds import LEAVES
+from .references import resolve, unwrap_json_schema
+
+# How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
+# identity, so that a schema that refers to itself stays as small as it is written. A view computes
+# at once what is asked of every value (types, enum, required), and the rest when it is first asked
+# for: members, items and branches are views themselves, and in a schema that refers to itself they
+# have no end. Views of a schema's text are cached, since every call of a tool brings the same text;
+# `leaves` and `box` are there so that a clean value costs one comparison a member.
 
 # Which type a value is brought to when the schema lists several.
 PREFERENCE = ("object", "array", "boolean", "number", "integer", "string", "null")
-_MAX_PARTS = 2_000  # allOf members of one node, those of its members included
+_RANKS = {name: rank for rank, name in enumerate(PREFERENCE)}
+_BOXES: Mapping[str, type] = {"object": dict, "array": list}
+# Keywords that give away the type of a node that does not name one.
+_OBJECT_KEYWORDS = ("properties", "additionalProperties", "patternProperties")
+_ARRAY_KEYWORDS = ("items", "prefixItems")
+_LONGEST_PATTERN = 200  # characters of a pattern for keys; longer ones are left alone
 
 
 class View:
-    """One schema node. `types` is None where the schema does not say; branches are compiled when first asked for.
+    """One schema node, with its references followed.
 
-    Every node of one schema is compiled once, so that a schema that refers to itself stays as small as it is written.
+    types: the types it allows, preferred ones first; None where the schema does not say.
+    enum: the values it allows, None for any. required: the members an object must have.
+    union: it has branches. fixed: it is true or false; as a member's schema, leave the member
+    alone. open: it says nothing at all (true, {} or absent). leaf: the one type of a plain scalar,
+    so that a clean value costs one comparison. box: dict or list for a plain object or array.
     """
 
+    # Slots for what every value asks of a view: they are read five times as fast as from a dict.
+    # The cached properties below live in the dict.
     __slots__ = (
-        "_additional", "_any_of", "_items", "_leaves", "_node", "_patterns", "_prefix", "_properties", "_root",
-        "box", "enum", "fixed", "leaf", "open", "required", "types", "union",
-    )  # fmt: skip
+        "__dict__",
+        "_node",
+        "_root",
+        "box",
+        "enum",
+        "fixed",
+        "leaf",
+        "open",
+        "required",
+        "types",
+        "union",
+    )
 
     def __init__(self, node: Any, root: Root) -> None:
+        """Compile one node; its members, items and branches are compiled when they are first asked
+        for.
+
+        node: as it stands in the schema, references unresolved.
+        root: the schema that it is part of.
+        """
+        resolved = resolve(node, root.schema)
         self._root = root
-        node = _resolve(node, root.schema)
-        self.fixed = isinstance(node, bool)  # as a member's schema: leave the member alone
-        self.open = not isinstance(node, Mapping) or not node  # true, {} or absent: says nothing
-        if not isinstance(node, Mapping):
-            node = {}
-        self._node = node
-        self.types = _types(node)
-        self.enum: tuple[Value, ...] | None = None
-        if "const" in node:
-            self.enum = (node["const"],)
-        elif isinstance(node.get("enum"), list):
-            self.enum = tuple(node["enum"])
-        required = node.get("required")
-        self.required = (
-            frozenset(k for k in required if isinstance(k, str)) if isinstance(required, list) else frozenset()
-        )
-        self.union = bool(_branches(node))
-        self._properties: dict[str, View] | None = None
-        self._patterns: list[tuple[re.Pattern[str], View]] | None = None
-        self._additional: View | None = None
-        self._items: View | None = None
-        self._prefix: tuple[View, ...] | None = None
-        self._any_of: tuple[View, ...] | None = None
-        self._leaves: dict[str, tuple[type, ...]] | None = None
-        # The one type of a plain scalar, so that a clean value costs one comparison.
-        plain = self.types is not None and len(self.types) == 1 and self.enum is None and not self.union
-        only = self.types[0] if plain and self.types else ""
-        self.leaf: str | None = only if only in LEAVES else None
-        self.box: type | None = {"object": dict, "array": list}.get(only)
+        self._node: Mapping[str, Any] = resolved if isinstance(resolved, Mapping) else {}
+        self.fixed = isinstance(resolved, bool)
+        self.open = not self._node
+        self.types = _types(self._node)
+        self.enum = _enum(self._node)
+        self.required = _required(self._node)
+        self.union = bool(_branches(self._node))
+
+        plain_type = self._plain_type()
+        self.leaf: str | None = plain_type if plain_type in LEAVES else None
+        self.box: type | None = _BOXES.get(plain_type)
+
+    def _plain_type(self) -> str:
+        """The one type of a node that neither an enum nor branches narrow further; else ''.
+
+        Only for such a node is a value of the right class right without any further look.
+        """
+        if self.types is None or len(self.types) != 1:
+            return ""
+        if self.union or self.enum is not None:
+            return ""
+
+        return self.types[0]
 
     def allows(self, type_name: str) -> bool:
+        """Tell if the types of this node alone admit a type.
+
+        A node that names no types admits all of them.
+
+        >>> view_of({"type": "string"}).allows("array"), view_of({}).allows("array")
+        (False, True)
+        """
         return self.types is None or type_name in self.types
 
-    @property
+    # What follows is compiled when first asked for, and is a plain attribute from then on.
+
+    @cached_property
     def properties(self) -> dict[str, View]:
-        if self._properties is None:
-            props = self._node.get("properties")
-            props = props if isinstance(props, Mapping) else {}
-            self._properties = {k: self._root.view(v) for k, v in props.items()}
-        return self._properties
+        """The views of the declared members, by name, in the schema's order.
 
-    @property
+        A schema with a malformed keyword declares none; validation has the words for it.
+        """
+        nodes = self._node.get("properties")
+        if not isinstance(nodes, Mapping):
+            return {}
+
+        return {name: self._root.view(node) for name, node in nodes.items()}
+
+    @cached_property
     def leaves(self) -> dict[str, tuple[type, ...]]:
-        """The properties that are plain scalars, with the Python types that plainly are theirs."""
-        if self._leaves is None:
-            self._leaves = {k: LEAVES[v.leaf] for k, v in self.properties.items() if v.leaf is not None}
-        return self._leaves
+        """The declared members that are plain scalars, with the classes that plainly are theirs."""
+        return {
+            name: LEAVES[view.leaf]
+            for name, view in self.properties.items()
+            if view.leaf is not None
+        }
 
-    @property
+    @cached_property
     def closed(self) -> bool:
-        """Whether members that are not declared are forbidden."""
+        """True where members that are not declared are forbidden."""
         return self._node.get("additionalProperties") is False
 
+    @cached_property
+    def patterns(self) -> list[tuple[re.Pattern[str], View]]:
+        """The views of members by a pattern of their names, in the schema's order.
+
+        Patterns that may take too long are left out: for coercion, their members are undeclared.
+        """
+        nodes = self._node.get("patternProperties")
+        if not isinstance(nodes, Mapping):
+            return []
+
+        patterns = []
+        for text, node in nodes.items():
+            pattern = _safe_pattern(text)
+            if pattern is not None:
+                patterns.append((pattern, self._root.view(node)))
+
+        return patterns
+
+    @cached_property
+    def additional(self) -> View | None:
+        """The view of members that are not declared, None where the schema says nothing of them.
+
+        True and false say nothing of what such a member looks like; see `closed`.
+        """
+        return self._view_if_mapping(self._node.get("additionalProperties"))
+
+    @cached_property
+    def prefix(self) -> tuple[View, ...]:
+        """The views of the first items, one each, where the schema tells them apart.
+
+        Draft 7's tuples are read as well; () where all items are alike.
+        """
+        return tuple(self._root.view(node) for node in self._prefix_nodes())
+
+    def _prefix_nodes(self) -> list[Any]:
+        """The nodes of the first items, one each.
+
+        [] where all items are alike, or the keyword is malformed.
+        """
+        for keyword in ("prefixItems", "items"):  # draft 7 wrote tuples as a list under items
+            nodes = self._node.get(keyword)
+            if isinstance(nodes, list):
+                return nodes
+        return []
+
+    @cached_property
+    def items(self) -> View | None:
+        """The view of items behind the prefix, None where the schema says nothing of them."""
+        node = self._node.get("items")
+        if isinstance(node, list):
+            # Draft 7 again: behind a tuple, this keyword holds what `items` holds now.
+            node = self._node.get("additionalItems")
+
+        return self._view_if_mapping(node)
+
+    @cached_property
+    def any_of(self) -> tuple[View, ...]:
+        """The views of the branches of a union."""
+        return tuple(self._root.view(node) for node in _branches(self._node))
+
+    def _view_if_mapping(self, node: Any) -> View | None:
+        """The view of a node that says something; None for true, false and what is no node."""
+        return self._root.view(node) if isinstance(node, Mapping) else None
+
     def child(self, key: str) -> View | None:
-        """The view of a member: declared, by pattern, or additional. None where the schema says nothing of it."""
-        found = self.properties.get(key)
-        if found is not None:
-            return found
+        """The view of a member: declared, by pattern, or additional; None where nothing is said.
+
+        Of several patterns that match, the first one counts.
+
+        >>> view_of({"properties": {"n": {"type": "null"}}}).child("n").types
+        ('null',)
+        """
+        declared = self.properties.get(key)
+        if declared is not None:
+            return declared
+
         for pattern, view in self.patterns:
             if pattern.search(key):
                 return view
+
         return self.additional
 
-    @property
-    def patterns(self) -> list[tuple[re.Pattern[str], View]]:
-        if self._patterns is None:
-            self._patterns = []
-            raw = self._node.get("patternProperties")
-            for text, node in raw.items() if isinstance(raw, Mapping) else ():
-                pattern = _safe_pattern(text)
-                if pattern is not None:
-                    self._patterns.append((pattern, self._root.view(node)))
-        return self._patterns
+    def item(self, index: int) -> View | None:
+        """The view of the item at an index; None where the schema says nothing of it.
 
-    @property
-    def additional(self) -> View | None:
-        if self._additional is None:
-            node = self._node.get("additionalProperties")
-            if not isinstance(node, Mapping):
-                return None
-            self._additional = self._root.view(node)
-        return self._additional
-
-    @property
-    def prefix(self) -> tuple[View, ...]:
-        if self._prefix is None:
-            nodes = self._node.get("prefixItems")
-            if not isinstance(nodes, list):
-                nodes = self._node.get("items")  # draft 7 wrote tuples as a list under items
-            self._prefix = tuple(self._root.view(n) for n in nodes) if isinstance(nodes, list) else ()
-        return self._prefix
-
-    @property
-    def items(self) -> View | None:
-        """The view of items behind the prefix, None where the schema says nothing of them."""
-        if self._items is None:
-            node = self._node.get("items")
-            if isinstance(node, list):
-                node = self._node.get("additionalItems")
-            if not isinstance(node, Mapping):
-                return None
-            self._items = self._root.view(node)
-        return self._items
-
-    @property
-    def any_of(self) -> tuple[View, ...]:
-        if self._any_of is None:
-            self._any_of = tuple(self._root.view(n) for n in _branches(self._node))
-        return self._any_of
+        >>> view_of({"prefixItems": [{"type": "string"}], "items": {"type": "null"}}).item(1).types
+        ('null',)
+        """
+        return self.prefix[index] if index < len(self.prefix) else self.items
 
     def admits_string(self) -> bool:
-        """Whether any text at all is a legal value."""
+        """Tell if any text at all is a legal value.
+
+        An enum never admits any text, even where all its members are text.
+
+        >>> view_of({"anyOf": [{"type": "null"}, {}]}).admits_string()
+        True
+        """
         if self.any_of:
-            return any(b.admits_string() for b in self.any_of)
+            return any(branch.admits_string() for branch in self.any_of)
         if self.enum is not None:
             return False
+
         return self.types is None or "string" in self.types
 
     def admits_null(self) -> bool:
+        """Tell if null is a legal value; a schema that says nothing does not admit it.
+
+        Silence admits everything in JSON Schema, but nobody who left a type out meant null.
+
+        >>> view_of({"type": ["string", "null"]}).admits_null(), view_of({}).admits_null()
+        (True, False)
+        """
         if self.any_of:
-            return any(b.admits_null() for b in self.any_of)
+            return any(branch.admits_null() for branch in self.any_of)
         if self.enum is not None:
             return None in self.enum
+
         return self.types is not None and "null" in self.types
 
     def of_leaves(self, value: Value) -> bool:
-        """Whether a value is an object of declared scalars, each plainly what it should be: no policy that reads text
-        by the schema changes anything in it."""
+        """Tell if a value is an object of declared scalars, each plainly of its own type.
+
+        No policy that reads text by the schema changes anything in such a value.
+        """
         if type(value) is not dict or self.box is not dict:
             return False
-        leaves = self._leaves or self.leaves
+
+        leaves = self.leaves
         for key, member in value.items():
             types = leaves.get(key)
             if types is None or type(member) not in types:
                 return False
+
         return True
-
-    def conforms(self, value: Value) -> bool:
-        """Types, enums, required members and branches hold, all the way down; other keywords are not looked at.
-
-        Raises TooDeep where unions nest in a value deeper than people nest.
-        """
-        if type(value) is dict and self.box is dict:  # an object of plain members, which most arguments are
-            leaves = self._leaves or self.leaves
-            for key, member in value.items():
-                types = leaves.get(key)
-                if types is None:
-                    return conforms(self, value)
-                if type(member) not in types and not is_type(member, str(self.properties[key].leaf)):
-                    return False
-            return self.required <= value.keys()
-        return conforms(self, value)
 
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
-    t = node.get("type")
-    names = [t] if isinstance(t, str) else [x for x in t if isinstance(x, str)] if isinstance(t, list) else []
+    """The types a node allows, preferred ones first; None where neither it nor a keyword says.
+
+    >>> _types({"type": ["null", "array", "string"]}), _types({"properties": {}})
+    (('array', 'string', 'null'), ('object',))
+    """
+    # The order matters to whoever takes the first of them, so it is ours and not the author's.
+    names = _type_names(node.get("type")) or _implied_types(node)
     if not names:
-        if "properties" in node or "additionalProperties" in node or "patternProperties" in node:
-            names = ["object"]
-        elif "items" in node or "prefixItems" in node:
-            names = ["array"]
-        else:
-            return None
-    return tuple(sorted(names, key=lambda n: PREFERENCE.index(n) if n in PREFERENCE else len(PREFERENCE)))
+        return None
+
+    return tuple(sorted(names, key=lambda name: _RANKS.get(name, len(PREFERENCE))))
 
 
-def unwrap_json_schema(schema: Any) -> Any:
-    """A schema out of any number of {jsonSchema: …} wrappers."""
-    while isinstance(schema, Mapping) and "jsonSchema" in schema and isinstance(schema["jsonSchema"], (Mapping, bool)):
-        schema = schema["jsonSchema"]
-    return schema
+def _type_names(keyword: Any) -> list[str]:
+    """The names under `type`, which holds one or a list of them.
+
+    Names that JSON Schema does not know are kept: they allow nothing, as their author may notice.
+
+    >>> _type_names("string"), _type_names(["null", 5]), _type_names({})
+    (['string'], ['null'], [])
+    """
+    if isinstance(keyword, str):
+        return [keyword]
+    if isinstance(keyword, list):
+        return [name for name in keyword if isinstance(name, str)]
+
+    return []
+
+
+def _implied_types(node: Mapping[str, Any]) -> list[str]:
+    """The type that other keywords give away, as people leave `type` out beside `properties`.
+
+    By the letter such a schema admits any text; its author meant an object.
+
+    >>> _implied_types({"properties": {}}), _implied_types({"title": "T"})
+    (['object'], [])
+    """
+    if any(keyword in node for keyword in _OBJECT_KEYWORDS):
+        return ["object"]
+    if any(keyword in node for keyword in _ARRAY_KEYWORDS):
+        return ["array"]
+
+    return []
+
+
+def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
+    """The values a node allows by `const` or `enum`; None where it allows any.
+
+    >>> _enum({"const": "km"}), _enum({"enum": [1, 2]}), _enum({})
+    (('km',), (1, 2), None)
+    """
+    if "const" in node:
+        return (node["const"],)
+
+    members = node.get("enum")
+    return tuple(members) if isinstance(members, list) else None
+
+
+def _required(node: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the members an object must have.
+
+    What is no text in the list is no name, and is left out.
+
+    >>> sorted(_required({"required": ["a", 5]}))
+    ['a']
+    """
+    names = node.get("required")
+    if not isinstance(names, list):
+        return frozenset()
+
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _branches(node: Mapping[str, Any]) -> list[Any]:
+    """The nodes of a union's branches; `oneOf` is read as `anyOf`.
+
+    That exactly one of them holds is for validation to say.
+
+    >>> _branches({"oneOf": [True]}), _branches({"anyOf": "text"})
+    ([True], [])
+    """
     nodes = node.get("anyOf") or node.get("oneOf")
     return nodes if isinstance(nodes, list) else []
-
-
-def get_schema_type(schema: Any) -> str | None:
-    """The type a schema wants, the preferred one of several, or None where it does not say.
-
-    >>> get_schema_type({"items": {}})
-    'array'
-    """
-    types = view_of(schema).types
-    return types[0] if types else None
-
-
-def _resolve(node: Any, root: Any, within: frozenset[str] = frozenset(), budget: list[int] | None = None) -> Any:
-    """A node with its references followed and its allOf members merged into it.
-
-    within: the references that led here; one that leads back says nothing. budget: allOf members that may be looked at.
-    """
-    node = unwrap_json_schema(node)
-    budget = [_MAX_PARTS] if budget is None else budget
-    while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
-        ref = node["$ref"]
-        rest = {k: v for k, v in node.items() if k != "$ref"}
-        if ref in within:
-            return {}  # a circle of references says nothing
-        within |= {ref}
-        target = node_at(root, ref)
-        node = {**target, **rest} if isinstance(target, Mapping) else rest
-    if isinstance(node, Mapping) and isinstance(node.get("allOf"), list):
-        merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
-        for part in node["allOf"]:
-            budget[0] -= 1
-            if budget[0] < 0:
-                break
-            part = _resolve(part, root, within, budget)
-            if isinstance(part, Mapping):
-                _merge(merged, part)
-        return merged
-    return node
-
-
-def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
-    for key, value in part.items():
-        old = into.get(key)
-        if key in ("properties", "patternProperties") and isinstance(old, Mapping) and isinstance(value, Mapping):
-            into[key] = {**old, **value}
-        elif key == "required" and isinstance(old, list) and isinstance(value, list):
-            into[key] = [*old, *(k for k in value if k not in old)]
-        elif key not in into:
-            into[key] = value
-
-
-def node_at(root: Any, ref: str) -> Any:
-    """The node a local reference names, {} where there is none; nothing is ever fetched."""
-    if ref == "#":
-        return root
-    if not ref.startswith("#/"):
-        return {}
-    node = root
-    for token in ref[2:].split("/"):
-        token = token.replace("~1", "/").replace("~0", "~").replace("%25", "%")
-        if isinstance(node, Mapping) and token in node:
-            node = node[token]
-        elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            return {}
-    return node
 
 
 # A pattern with a repeated group inside a repeat can take exponential time on hostile keys.
@@ -279,7 +356,12 @@ _NESTED_REPEAT = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*|][^()]*\)[+*{]")
 
 
 def _safe_pattern(text: Any) -> re.Pattern[str] | None:
-    if not isinstance(text, str) or len(text) > 200 or _NESTED_REPEAT.search(text):
+    """A pattern for keys, compiled; None where it is broken or might take too long.
+
+    >>> _safe_pattern("^x-") is None, _safe_pattern("(a+)+$") is None
+    (False, True)
+    """
+    if not isinstance(text, str) or len(text) > _LONGEST_PATTERN or _NESTED_REPEAT.search(text):
         return None
     try:
         return re.compile(text)
@@ -293,26 +375,52 @@ class Root:
     __slots__ = ("_views", "schema")
 
     def __init__(self, schema: Any) -> None:
+        """Hold one schema, none of whose nodes is compiled yet.
+
+        schema: unwrapped, as `unwrap_json_schema` returns it.
+        """
         self.schema = schema
-        self._views: dict[int, View] = {}
+        self._views: dict[int, View] = {}  # by a node's identity: the schema keeps it alive
 
     def view(self, node: Any) -> View:
-        found = self._views.get(id(node))
-        if found is None:
-            found = self._views[id(node)] = View(node, self)
-        return found
+        """The view of a node of this schema, compiled the first time.
+
+        A node that refers to itself finds here the view that is being made of it.
+        """
+        view = self._views.get(id(node))
+        if view is None:
+            view = self._views[id(node)] = View(node, self)
+
+        return view
 
 
 @lru_cache(maxsize=2048)
-def _cached(schema_json: str) -> View:
+def _cached_view(schema_json: str) -> View:
+    """The view of a schema's text. Raises ValueError for text that is no JSON."""
     node = unwrap_json_schema(read_plain(schema_json))
     return Root(node).view(node)
 
 
 def view_of(schema: Any) -> View:
-    """The view of a schema given as JSON text (cached), mapping, bool or None."""
+    """The view of a schema given as JSON text (cached), mapping, bool or None.
+
+    A mapping is cached by its canonical text, so that the one that a caller changes later is
+    another schema. Raises ValueError for text that is no JSON.
+    """
     if isinstance(schema, str):
-        return _cached(schema)
+        return _cached_view(schema)
+    # Writing the text costs less than compiling the views again.
     if isinstance(schema, Mapping):
-        return _cached(write_canonical(dict(schema)))
+        return _cached_view(write_canonical(dict(schema)))
+
     return Root(schema).view(schema)
+
+
+def get_schema_type(schema: Any) -> str | None:
+    """The type a schema wants, the preferred one of several, or None where it does not say.
+
+    >>> get_schema_type({"items": {}})
+    'array'
+    """
+    types = view_of(schema).types
+    return types[0] if types else None

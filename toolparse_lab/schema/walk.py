@@ -4,42 +4,73 @@ from __future__ import annotations
 
 from ..types import Step
 from ..values import Value, escape_token, same
-from . import arrays, scalars
-from .conforms import LEAVES, conforms, is_type
+from .arrays import list_from_json, list_from_mapping, list_from_separated_text
+from .conforms import Answers, conforms, conforms_by_answers
+from .kinds import LEAVES, is_type
+from .record import Record
+from .scalars import (
+    SPACE,
+    TEXT_READERS,
+    from_untyped_text,
+    object_from_text,
+    to_enum,
+    to_text,
+)
 from .view import View
 
+# How it works. A value and the view of its node go down together. Each method takes a value and
+# returns the new one, or the very same object where nothing changes: `is not` is how a caller
+# learns of a change, and containers are copied only once something in them did change. A trial
+# (a branch of a union, a wrapping that may not fit) marks the length of `steps` first and cuts the
+# record back to that mark if it fails.
+#
+# Unions are where the cost is. Each branch is tried on the value, and unions inside unions would
+# try the same again and again, so the outcome of every (union, value) pair is kept by identity and
+# replayed with its paths moved. While a union is being tried, its own entry stands for "unchanged",
+# which ends the circle of a union that contains itself. Under `safe` a value that more than one
+# branch could mean is left alone.
+
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
+_ONLY_TEXT = (("string",), ("string", "null"))
 
 
-class Walk:
-    """One coercion under way."""
+class Walk(Record):
+    """One coercion under way.
 
-    __slots__ = ("_alive", "_inside", "_known", "_unions", "one_item", "policy", "safe", "steps")
+    Use it once: `value` walks a value from its root, and `steps` then holds the changes.
+    """
+
+    __slots__ = ("_alive", "_answers", "_in_union", "_outcomes")
 
     def __init__(self, policy: str, one_item: bool = False) -> None:
-        self.policy = policy
-        self.one_item = one_item
-        self.safe = policy == "safe"
-        self.steps: list[Step] = []
-        # The answers of unions, by view and value: unions inside unions would ask the same again and again. Each
-        # holds its value, so that no other gets its id.
-        self._unions: dict[tuple[int, int], tuple[Value, Value, list[Step], str]] = {}
-        self._known: dict[tuple[int, int], bool] = {}
-        self._alive: list[Value] = []
-        self._inside = False  # a union is being looked into
+        """Begin a walk with an empty record.
 
-    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
-        self.steps.append(Step("coerce", rule, path, None, before, after))
-        return after
+        policy: `safe` or `middleware`.
+        one_item: a single text under a list is one item, as in XML.
+        """
+        super().__init__(policy, one_item)
+        # What each union made of a value: the value, its outcome, the steps, and their path. The
+        # value is kept so that no other object gets its id while the walk lasts.
+        self._outcomes: dict[tuple[int, int], tuple[Value, Value, list[Step], str]] = {}
+        self._answers: Answers = {}
+        self._alive: list[Value] = []  # the values in `_answers`, kept for the same reason
+        self._in_union = False  # a union is being tried
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """A value brought to a view; itself where it is right, or nothing can be done.
+
+        path: its JSON Pointer in the arguments. depth: how many containers and branches are above.
+
+        Every kind of node is decided on here, in the order of what says most: a leaf that is
+        plainly right, then branches, an enum, no type at all; else the kind of the value.
+        """
         kind = type(value)
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
         if view.union:
             return self.union(value, view, path, depth)
         if view.enum is not None:
-            return scalars.to_enum(self, value, view, path)
+            return to_enum(self, value, view, path)
         if view.types is None:
             return self.untyped(value, view, path, depth)
         if kind is str:
@@ -48,157 +79,377 @@ class Walk:
             return self.mapping(value, view, path, depth)
         if kind is list:
             return self.sequence(value, view, path, depth)
+
         return self.scalar(value, view, path, depth)
 
+    # unions
+
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The branch the value fits, as it is or after coercion; more than one way under `safe` is no way."""
+        """The branch the value fits, as it is or after coercion, tried once for each value.
+
+        view: a node with branches.
+        path, depth: see `value`.
+
+        A union inside itself, where a value contains itself, ends at the outcome that it finds.
+        """
+        # Any text is legal here, so no reading of it as something else is called for.
         if isinstance(value, str) and view.admits_string():
             return value
-        if self.safe and not self._inside and view.conforms(value):
+        # What is legal stays as it is, without a look at any branch.
+        if self.safe and not self._in_union and conforms(view, value):
             return value
+
         key = id(view), id(value)
-        if key not in self._unions:
-            self._unions[key] = value, value, [], path  # what it is while it is asked: a union inside itself ends here
-            mark = len(self.steps)
-            new = self.branch(value, view, path, depth)
-            self._unions[key] = value, new, self.steps[mark:], path
-            return new
-        _, new, steps, known_path = self._unions[key]
-        for s in steps:
-            self.note(s.rule, path + s.path[len(known_path) :], s.before, s.after)
+        outcome = self._outcomes.get(key)
+        if outcome is not None:
+            return self._replay(outcome, path)
+
+        # Until the outcome is known, a union inside itself finds this, and ends here.
+        self._outcomes[key] = (value, value, [], path)
+        mark = len(self.steps)
+        new = self.branch(value, view, path, depth)
+        self._outcomes[key] = (value, new, self.steps[mark:], path)
+        return new
+
+    def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
+        """The outcome of a union, its steps recorded again below another path.
+
+        One value can stand in several places, as an object that Python shares among them.
+
+        outcome: the value, what became of it, the steps, and the path at which they were taken.
+        path: where the same value stands now.
+        """
+        _, new, steps, old_path = outcome
+        for step in steps:
+            self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
+
         return new
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """The value as the first branch it can be brought to; untouched where one holds as it is.
+
+        More than one way under `safe` is no way.
+
+        Returns the value itself where no branch can take it.
+        """
+        # Inside a union, only `holds` asks what is legal, since it remembers its answers.
+        was_in_union, self._in_union = self._in_union, True
+        try_results = self._try_branches(value, view, path, depth)
+        self._in_union = was_in_union
+
+        # Two branches that give different values are two readings of one text.
+        if not try_results or (self.safe and len(try_results) > 1):
+            return value
+
+        new, steps = try_results[0]
+        self.steps.extend(steps)
+        return new
+
+    def _try_branches(
+        self, value: Value, view: View, path: str, depth: int
+    ) -> list[tuple[Value, list[Step]]]:
+        """The results that branches make of a value, each once; none where one holds as it is.
+
+        A result comes with the steps that led to it, which are taken back from the record.
+        """
         mark = len(self.steps)
-        inside, self._inside = self._inside, True
-        fits: list[tuple[Value, list[Step]]] = []
+        results: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
             new = self.value(value, branch, path, depth + 1)
             steps = self.steps[mark:]
             del self.steps[mark:]
-            if self.holds(branch, new):
-                if not steps:
-                    self._inside = inside
-                    return value
-                if not any(same(new, other) for other, _ in fits):
-                    fits.append((new, steps))
-        self._inside = inside
-        if not fits or (self.safe and len(fits) > 1):
-            return value
-        new, steps = fits[0]
-        self.steps.extend(steps)
-        return new
+            if not self.holds(branch, new):
+                continue
+            if not steps:
+                return []
+            if not _holds_result(results, new):
+                results.append((new, steps))
+
+        return results
 
     def holds(self, branch: View, value: Value) -> bool:
-        """Whether a branch holds; inner unions are asked first, so that outer ones need not look into them again."""
+        """Tell if a branch holds for a value.
+
+        Inner unions are asked first, so that outer ones need not look into them again.
+        """
         key = id(branch), id(value)
-        if key not in self._known:
-            self._known[key] = conforms(branch, value, 0, self._known)
+        if key not in self._answers:
+            self._answers[key] = conforms_by_answers(branch, value, 0, self._answers)
             self._alive.append(value)
-        return self._known[key]
+
+        return self._answers[key]
+
+    # what the value is
 
     def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The schema names no type: declared members of objects are still coerced, text only by `middleware`."""
+        """A value whose schema names no type.
+
+        Declared members of objects are still coerced; text is read only by `middleware`, where
+        what looks like a number becomes one.
+        """
         if isinstance(value, dict) and not view.open:
             return self.members(value, view, path, depth)
         if self.safe or not isinstance(value, str):
             return value
-        return scalars.from_untyped_text(self, value, path)
+
+        return from_untyped_text(self, value, path)
 
     def text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Text where the schema may want something else."""
+        """Text where the schema may want something else; its types are tried in their order.
+
+        path, depth: see `value`.
+
+        The first type that can read the text wins; the text itself is returned if none can.
+        """
         types = view.types or ()
-        if "string" in types and (self.safe or types in (("string",), ("string", "null"))):
+        # Text is legal; `middleware` still prefers another type that stands before it.
+        if "string" in types and (self.safe or types in _ONLY_TEXT):
             return value
+
         for name in types:
-            if name == "object":
-                new = scalars.object_from_text(self, value, path)
-                if new is not value:
-                    return self.mapping(new, view, path, depth)
-            elif name == "array":
-                new = arrays.from_text(self, value, view, path)
-                if new is not value:
-                    return self.sequence(new, view, path, depth)
+            reader = TEXT_READERS.get(name)
+            if reader is not None:
+                new = reader(self, value, path)
             else:
-                new = scalars.from_text(self, value, name, path)
-                if new is not value:
-                    return new
+                new = self._container_from_text(name, value, view, path, depth)
+            if new is not value:
+                return new
+
         return value
 
+    def _container_from_text(
+        self, name: str, value: str, view: View, path: str, depth: int
+    ) -> Value:
+        """Text as an object or a list; what it holds is coerced in turn.
+
+        name: a type that is no scalar's. One that JSON Schema does not have changes nothing.
+        """
+        if name == "object":
+            new = object_from_text(self, value, path)
+            return value if new is value else self.mapping(new, view, path, depth)
+        if name == "array":
+            new = self._array_from_text(value, view, path)
+            return value if new is value else self.sequence(new, view, path, depth)
+
+        return value
+
+    def _array_from_text(self, value: str, view: View, path: str) -> Value:
+        """A list out of text: JSON, else one item, else (policy `middleware`) lines or cells.
+
+        `safe` never splits a text, because a comma may belong to it.
+        """
+        new = list_from_json(self, value, path)
+        if new is not value:
+            return new
+        if self.safe:
+            return self._single_item(value, view, path)
+
+        return list_from_separated_text(self, value, view, path)
+
+    def _single_item(self, value: str, view: View, path: str) -> Value:
+        """A list of one item, where nothing in the text says that it might be several.
+
+        In XML one element is one item anyway.
+
+        view: the schema of the list.
+        Returns the text itself where it stays one.
+        """
+        item = _view_of_single_item(view)
+        if item is None or not self._is_one_item(value):
+            return value
+
+        # Any text is legal as an item that is a string, so that nothing needs a trial.
+        if item.leaf != "string" and not self._can_become(value, item):
+            return value
+        # The item is wrapped as text; it is coerced, and noted, as a member of the new list.
+        return self.note("coerce.wrap-array", path, value, [value])
+
+    def _is_one_item(self, text: str) -> bool:
+        """Tell if a text is one item of a list, by its look alone.
+
+        An empty text is none, and may mean an empty list.
+        """
+        if text.strip(SPACE) == "":
+            return False
+        # Where an element is written for each item, commas in it are the item's own.
+        return self.one_item or not _may_be_several(text)
+
+    def _can_become(self, value: Value, view: View) -> bool:
+        """Tell if a value would be legal after coercion, without recording what that takes.
+
+        The trial has a record of its own, which is thrown away.
+        """
+        # A walk of its own: this one's answers are of values that stay alive.
+        trial = Walk(self.policy, self.one_item)
+        return conforms(view, trial.value(value, view, "", 0))
+
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """An object: its members, a list out of its shape, or (policy `middleware`) its one
+        member's value.
+
+        path, depth: see `value`.
+        """
         if view.allows("object"):
             return self.members(value, view, path, depth)
         if view.allows("array"):
-            new = arrays.from_mapping(self, value, path)
+            new = list_from_mapping(self, value, path)
             if new is not value:
                 return self.sequence(new, view, path, depth)
             return self.wrapped(value, view, path, depth)
-        if not self.safe and len(value) == 1:
-            inner = next(iter(value.values()))
-            mark = len(self.steps)
-            self.note("coerce.unwrap-single", path, value, inner)
-            new = self.value(inner, view, path, depth + 1)
-            if any(is_type(new, t) for t in view.types or ()):
-                return new
-            del self.steps[mark:]
+        if self.safe or len(value) != 1:
+            return value
+
+        return self._unwrapped(value, view, path, depth)
+
+    def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """The value of an object's only member, where it then has the type that is wanted.
+
+        Models write {"value": 5} for 5; the record is cut back where that does not help.
+
+        value: the object, with exactly one member.
+        """
+        inner = next(iter(value.values()))
+        mark = len(self.steps)
+        self.note("coerce.unwrap-single", path, value, inner)
+        new = self.value(inner, view, path, depth + 1)
+        if any(is_type(new, name) for name in view.types or ()):
+            return new
+
+        del self.steps[mark:]
         return value
 
     def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """An object with its members coerced; the object itself where none of them changes.
+
+        path, depth: see `value`.
+
+        The copy is made at the first change, so that most objects cost no copy at all.
+        """
         out: dict[str, Value] | None = None
         leaves = view.leaves
         for key, member in value.items():
             types = leaves.get(key)
             if types is not None and type(member) in types:
-                continue
+                continue  # plainly right, which nearly all are
+
             child = view.child(key)
             if child is None:
-                if self.safe or key in view.properties or not isinstance(member, str):
-                    continue
-                new = scalars.from_untyped_text(self, member, f"{path}/{escape_token(key)}")
+                new = self._undeclared(key, member, path)
             elif child.fixed:
                 continue
             else:
                 new = self.value(member, child, f"{path}/{escape_token(key)}", depth + 1)
+
             if new is not member:
                 if out is None:
                     out = dict(value)
                 out[key] = new
+
         return value if out is None else out
 
+    def _undeclared(self, key: str, member: Value, path: str) -> Value:
+        """A member the schema says nothing of: text is read only by `middleware`.
+
+        `safe` keeps it as it came, for nobody said what it should be.
+        """
+        if self.safe or not isinstance(member, str):
+            return member
+        return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
+
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
+        """A list with its items coerced; the list itself where none of them changes.
+
+        path, depth: see `value`.
+
+        As with objects, the copy is made at the first change.
+        """
         if not view.allows("array"):
             return value
+
+        # Looked up once: this loop is over the items of a list.
         prefix, items = view.prefix, view.items
         out: list[Value] | None = None
         for i, item in enumerate(value):
             child = prefix[i] if i < len(prefix) else items
             if child is None:
                 continue
+
             new = self.value(item, child, f"{path}/{i}", depth + 1)
             if new is not item:
                 if out is None:
                     out = list(value)
                 out[i] = new
+
         return value if out is None else out
 
     def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A single value where an array is wanted; under `safe` only if the array is then legal."""
-        if value is None and (view.admits_null() or self.safe):
+        """A single value where an array is wanted; under `safe` only if the array is then legal.
+
+        Null is left alone where it is legal, and under `safe` anyway: it may mean no list at all.
+
+        view: a node that allows a list.
+        path, depth: see `value`.
+        """
+        if value is None and self._stays_null(view):
             return value
+
         mark = len(self.steps)
-        new = self.sequence(self.note("coerce.wrap-array", path, value, [value]), view, path, depth + 1)
-        if self.safe and not view.conforms(new):
+        # The item is coerced inside the new list, where its own view is.
+        items = self.note("coerce.wrap-array", path, value, [value])
+        new = self.sequence(items, view, path, depth + 1)
+        # Only `safe` asks: the others would rather have a list than none.
+        if self.safe and not conforms(view, new):
             del self.steps[mark:]
             return value
+
         return new
 
+    def _stays_null(self, view: View) -> bool:
+        """Tell if null stays where a list is wanted, instead of becoming its only item.
+
+        view: a node that allows a list.
+        """
+        # Under `safe` it may mean no list at all, whatever the schema says of null.
+        return self.safe or view.admits_null()
+
     def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A number, boolean or null that is none of the types wanted."""
+        """A number, boolean or null that is none of the types wanted.
+
+        It becomes text where text is wanted, or the only item of a list; else it stays.
+        """
         types = view.types or ()
-        if any(is_type(value, t) for t in types):
+        if any(is_type(value, name) for name in types):
             return value
         if "string" in types:
-            return scalars.to_text(self, value, path)
+            return to_text(self, value, path)
         if "array" in types:
             return self.wrapped(value, view, path, depth)
+
         return value
+
+
+def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
+    """Tell if one of the results, each with its steps, has this value."""
+    return any(same(value, other) for other, _ in results)
+
+
+def _view_of_single_item(view: View) -> View | None:
+    """The view of the item in a list of one; None for a tuple of several, and without a view.
+
+    >>> from toolparse_lab.schema.view import view_of
+    >>> _view_of_single_item(view_of({"items": {"type": "null"}})).types
+    ('null',)
+    """
+    if view.items is not None:
+        return view.items
+
+    return view.prefix[0] if len(view.prefix) == 1 else None
+
+
+def _may_be_several(text: str) -> bool:
+    """Tell if text holds what people put between items: a comma, or a line feed inside it.
+
+    >>> _may_be_several("a, b"), _may_be_several("a b"), _may_be_several("a\\n")
+    (True, False, False)
+    """
+    return "\n" in text.strip(SPACE) or "," in text

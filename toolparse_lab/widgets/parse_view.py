@@ -1,4 +1,5 @@
-"""`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion beside it."""
+"""`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion beside
+it."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ STAGES = ("raw", "repaired", "decoded", "coerced")
 class ParseView(anywidget.AnyWidget):
     """The interactive view of one ParseResult, as `result.debug()` shows it.
 
-    `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer of the argument
-    that was clicked, '' for none; both follow the view and can be set. Set `result` to show another parse.
-    Raises BadOptions for a stage that does not exist or a subject that is no ParseResult.
+    `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer
+    of the argument that was clicked, '' for none; both follow the view and can be set. Set `result`
+    to show another parse. Raises BadOptions for a stage that does not exist or a subject that is no
+    ParseResult.
     """
 
     _esm = _HERE / "parse_view.js"
@@ -46,6 +48,7 @@ class ParseView(anywidget.AnyWidget):
     @result.setter
     def result(self, result: ParseResult) -> None:
         self._result = _checked(result)
+        # The path of another result's argument may mean something else in this one.
         self.pinned = ""
         self._payload = payload_of(result)
 
@@ -54,13 +57,18 @@ class ParseView(anywidget.AnyWidget):
         return export_html(self._result, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and the same result as static HTML and text for readers that have no widgets."""
+        """The widget, and the same result as static HTML and text for readers that have no
+        widgets."""
+        # None, or the widget's own views with their metadata.
         bundle = super()._repr_mimebundle_(**kwargs)
-        static = {"text/plain": visible(str(self._result)), "text/html": render_result(self._result)}
+        static = {
+            "text/plain": visible(str(self._result)),
+            "text/html": render_result(self._result),
+        }
         if bundle is None:
             return static
-        shown, metadata = bundle
-        return {**shown, **static}, metadata
+        views, metadata = bundle
+        return {**views, **static}, metadata
 
 
 def _checked(result: Any) -> ParseResult:
@@ -70,11 +78,13 @@ def _checked(result: Any) -> ParseResult:
 
 
 def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse view") -> Path:
-    """Write the interactive view to one HTML file that works from disk without network, and give back its path.
+    """Write the interactive view to one HTML file that works from disk without network, and give
+    back its path.
 
     The file runs only the front-end module it carries; without JavaScript it shows the static view.
     """
     data = payload_json(payload_of(_checked(result)))
+    # The front end of the notebook, with two lines that mount it where there is no notebook.
     module = _source("parse_view.js") + (
         "\nconst data = document.getElementById('toolparse-payload');"
         "\nmount(document.getElementById('toolparse-view'), JSON.parse(data.textContent));\n"

@@ -1,34 +1,44 @@
 """What the front end gets for one ParseResult: text, integer spans and plain strings, JSON-ready.
 
-Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code points. `start` and
-`end` of a node or change stay code points of `raw`: they are what the view says, not where it draws.
+How it works. Nodes are the calls and their arguments, numbered in document order; changes are the
+repairs, steps and problems, numbered after them. Each of the four stages is a text with marks on
+it, and a mark names the numbers of what it stands for, so that hovering over either lights up the
+other. `_Draft` puts a text together and remembers where each mark came to lie; `_stage` cuts it
+into runs and turns their places into UTF-16.
+
+Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code
+points. `start` and `end` of a node or change stay code points of `raw`: they are what the view
+says, not where it draws.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..render.changes import changes_of, is_lossless, problems_of, sentence_of
+from ..render.changes import Change, changes_of, is_lossless, problems_of, sentence_of
 from ..render.marks import LAYERS, Run, clip, marks_of, runs_of
 from ..render.show import Shown, shorten, visible
 from ..render.tree import json_of, read_value, rows_of
-from ..types import Edit, ParseResult, Span, ToolCall
+from ..types import Edit, ParseResult, Problem, Span, ToolCall
 from ..values import escape_token
 
-MAX_TEXT = 256 * 1024
-MAX_SPANS = 2_000
-MAX_VALUE = 1_000
+# What the front end draws without making a reader wait.
+MAX_TEXT = 256 * 1024  # characters of a stage
+MAX_SPANS = 2_000  # nodes, changes, and marks of a stage
+MAX_VALUE = 1_000  # characters of a value
 KINDS = (*LAYERS, "coerced", "dropped", "added", "value")
 _KIND = {kind: i for i, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A mark on the text of one stage: `span` in that text's code points, `targets` the nodes and changes it means."""
+    """A mark on the text of one stage: `span` in that text's code points, `targets` the nodes and
+    changes it means."""
 
     span: Span
     kind: str
@@ -45,12 +55,14 @@ class _Draft:
     marks: list[_Placed] = field(default_factory=list)
 
     def add(self, text: str) -> Span:
+        """Append a text and return its place."""
         start = self.length
         self.parts.append(text)
         self.length += len(text)
         return Span(start, self.length)
 
     def mark(self, span: Span, kind: str, title: str, targets: tuple[int, ...]) -> None:
+        """Put a mark on a place of the text; `targets` are the nodes and changes it stands for."""
         self.marks.append(_Placed(span, kind, title, targets))
 
     @property
@@ -61,9 +73,10 @@ class _Draft:
 def payload_of(result: ParseResult) -> dict[str, Any]:
     """The JSON-ready payload of the parse view.
 
-    `nodes` are the calls and their arguments in document order, `changes` the repairs, steps and problems; the ids of
-    changes follow those of nodes. A stage's `runs` are flat integers `start, end, n, mark * n`, its `marks` are
-    `[kind, title, id...]`: the nodes and changes each mark stands for.
+    `nodes` are the calls and their arguments in document order, `changes` the repairs, steps and
+    problems; the ids of changes follow those of nodes. A stage's `runs` are flat integers `start,
+    end, n, mark * n`, its `marks` are `[kind, title, id...]`: the nodes and changes each mark
+    stands for.
     """
     notes: list[str] = []
     nodes, ids = _nodes(result, notes)
@@ -87,6 +100,7 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
         "calls": len(result.calls),
         "executable": sum(c.valid for c in result.calls),
         "why": visible(shorten(result.why(), 2_000)),
+        # Several stages may leave out the same.
         "notes": list(dict.fromkeys(notes)),
         "kinds": list(KINDS),
         "nodes": nodes,
@@ -96,7 +110,9 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
 
 
 def payload_json(payload: dict[str, Any]) -> str:
-    """The payload as JSON that may stand inside a script element: no '<' can end it, no line separator break it."""
+    """The payload as JSON that may stand inside a script element: no '<' can end it, no line
+    separator break it."""
+    # `ensure_ascii` writes lone surrogates and line separators as escapes.
     text = json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -109,35 +125,38 @@ _Ids = dict[tuple[int, str | None], int]
 
 
 def _nodes(result: ParseResult, notes: list[str]) -> tuple[list[dict[str, Any]], _Ids]:
+    """The nodes of the tree, and the number of each by call and path; None is the call itself."""
     nodes: list[dict[str, Any]] = []
     ids: _Ids = {}
     for call in result.calls:
-        if len(nodes) >= MAX_SPANS:
-            notes.append(f"The tree shows the first {MAX_SPANS:,} calls and arguments.")
-            break
-        ids[call.index, None] = len(nodes)
-        span = call.segment.span
-        nodes.append(
-            _node(call.index, 0, call.name or "no name", "", "call", call.status.replace("_", " "), span)
-            | {"status": call.status, "valid": call.valid}
-        )
-        for row in rows_of(call):
-            if not row.path:
-                continue
+        for path, node in _nodes_of(call):
             if len(nodes) >= MAX_SPANS:
                 notes.append(f"The tree shows the first {MAX_SPANS:,} calls and arguments.")
-                break
-            ids[call.index, row.path] = len(nodes)
-            where = row.origin.span if row.origin else None
-            node = _node(call.index, row.depth, row.key, row.path, row.kind, row.text, where)
-            node["leaf"] = row.leaf
-            node["exact"] = row.origin is None or row.origin.exact
-            node["changed"] = any(r.startswith("coerce.") for r in row.rules)
+                return nodes, ids
+            ids[call.index, path] = len(nodes)
             nodes.append(node)
     return nodes, ids
 
 
-def _node(call: int, depth: int, key: str, path: str, kind: str, text: str, span: Span | None) -> dict[str, Any]:
+def _nodes_of(call: ToolCall) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """(path, node) of a call, whose path is None, and of each of its arguments."""
+    status = call.status.replace("_", " ")
+    node = _node(call.index, 0, call.name or "no name", "", "call", status, call.segment.span)
+    yield None, node | {"status": call.status, "valid": call.valid}
+    for row in rows_of(call):
+        if not row.path:
+            continue
+        span = row.origin.span if row.origin else None
+        node = _node(call.index, row.depth, row.key, row.path, row.kind, row.text, span)
+        node["leaf"] = row.leaf
+        node["exact"] = row.origin is None or row.origin.exact
+        node["changed"] = any(rule.startswith("coerce.") for rule in row.rules)
+        yield row.path, node
+
+
+def _node(
+    call: int, depth: int, key: str, path: str, kind: str, text: str, span: Span | None
+) -> dict[str, Any]:
     return {
         "call": call,
         "depth": depth,
@@ -148,13 +167,20 @@ def _node(call: int, depth: int, key: str, path: str, kind: str, text: str, span
         "leaf": False,
         "exact": True,
         "changed": False,
-        "start": span.start if span else -1,
-        "end": span.end if span else -1,
+        **_place(span),
     }
+
+
+def _place(span: Span | None) -> dict[str, int]:
+    """The ends of a span, -1 for none, and for an empty one, which has no characters to name."""
+    if not span:
+        return {"start": -1, "end": -1}
+    return {"start": span.start, "end": span.end}
 
 
 def _nearest(ids: _Ids, call: int, path: str) -> tuple[int, ...]:
     """The node at a path, or at the nearest path around it that is in the tree."""
+    # Up towards the call: the value may be gone by now, or beyond what the tree shows.
     while path:
         if (call, path) in ids:
             return (ids[call, path],)
@@ -169,90 +195,113 @@ _ProblemIds = dict[tuple[int | None, Span], list[int]]
 def _changes(
     result: ParseResult, ids: _Ids, first_id: int, notes: list[str]
 ) -> tuple[list[dict[str, Any]], _EditIds, _ProblemIds]:
+    """The changes and problems, and the numbers of edits and of problems that have a place."""
     out: list[dict[str, Any]] = []
     edit_ids: _EditIds = {}
     problem_ids: _ProblemIds = {}
-    for call in result.calls:
-        for change in changes_of(call, result.raw):
-            if change.kind == "repair" and change.span is not None:
-                edit_ids[call.index, change.span, change.rule] = first_id + len(out)
-            out.append(
-                {
-                    "kind": change.kind,
-                    "call": call.index,
-                    "rule": visible(change.rule),
-                    "sentence": change.sentence,
-                    "lossless": is_lossless(change.rule),
-                    "before": _text(change.before),
-                    "after": _text(change.after),
-                    "path": _text(change.path, 300),
-                    "start": change.span.start if change.span else -1,
-                    "end": change.span.end if change.span else -1,
-                    "nodes": [] if change.kind == "repair" else [*_nearest(ids, call.index, change.path)],
-                }
-            )
-            if len(out) >= MAX_SPANS:
-                notes.append(f"The list shows the first {MAX_SPANS:,} changes and problems.")
-                return out, edit_ids, problem_ids
-    for index, problem in problems_of(result):
+    for source, entry in _entries(result, ids):
+        number = first_id + len(out)
+        out.append(entry)
+        if isinstance(source, Problem):
+            if source.span is not None:
+                problem_ids.setdefault((entry["call"], source.span), []).append(number)
+        elif source.kind == "repair" and source.span is not None:
+            edit_ids[source.call, source.span, source.rule] = number
         if len(out) >= MAX_SPANS:
             notes.append(f"The list shows the first {MAX_SPANS:,} changes and problems.")
             break
-        if problem.span is not None:
-            problem_ids.setdefault((index, problem.span), []).append(first_id + len(out))
-        out.append(
-            {
-                "kind": problem.severity,
-                "call": index,
-                "rule": visible(problem.code),
-                "sentence": sentence_of(problem.code),
-                "message": _text(problem.message),
-                "path": _text(problem.path, 300),
-                "start": problem.span.start if problem.span else -1,
-                "end": problem.span.end if problem.span else -1,
-                "nodes": [*_nearest(ids, index, problem.path)] if index is not None and problem.path else [],
-            }
-        )
     return out, edit_ids, problem_ids
 
 
-def _raw_marks(result: ParseResult, ids: _Ids, edit_ids: _EditIds, problem_ids: _ProblemIds) -> list[_Placed]:
+def _entries(result: ParseResult, ids: _Ids) -> Iterator[tuple[Change | Problem, dict[str, Any]]]:
+    """Every change, then every problem, each with its entry in the list."""
+    for call in result.calls:
+        for change in changes_of(call, result.raw):
+            yield change, _change_entry(change, ids)
+    for index, problem in problems_of(result):
+        yield problem, _problem_entry(index, problem, ids)
+
+
+def _change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
+    # A repair is of characters, which may belong to any argument or to none.
+    nodes = () if change.kind == "repair" else _nearest(ids, change.call, change.path)
+    return {
+        "kind": change.kind,
+        "call": change.call,
+        "rule": visible(change.rule),
+        "sentence": change.sentence,
+        "lossless": is_lossless(change.rule),
+        "before": _text(change.before),
+        "after": _text(change.after),
+        "path": _text(change.path, 300),
+        **_place(change.span),
+        "nodes": list(nodes),
+    }
+
+
+def _problem_entry(call: int | None, problem: Problem, ids: _Ids) -> dict[str, Any]:
+    has_node = call is not None and problem.path
+    return {
+        "kind": problem.severity,
+        "call": call,
+        "rule": visible(problem.code),
+        "sentence": sentence_of(problem.code),
+        "message": _text(problem.message),
+        "path": _text(problem.path, 300),
+        **_place(problem.span),
+        "nodes": list(_nearest(ids, call, problem.path)) if call is not None and has_node else [],
+    }
+
+
+def _raw_marks(
+    result: ParseResult, ids: _Ids, edit_ids: _EditIds, problem_ids: _ProblemIds
+) -> list[_Placed]:
+    """The marks of the raw text, with what each stands for."""
     placed: list[_Placed] = []
     for mark in marks_of(result):
-        kind: str = mark.kind
-        targets: tuple[int, ...] = ()
         call = mark.call
-        if call is not None and mark.kind == "argument":
-            targets = tuple(dict.fromkeys(t for p in mark.paths for t in _nearest(ids, call, p)))
-            if any(r.startswith("coerce.") for r in mark.rules):
-                kind = "coerced"
+        targets: tuple[int, ...] = ()
+        if mark.kind == "problem":
+            targets = tuple(problem_ids.get((call, mark.span), ()))
+        elif call is not None and mark.kind == "argument":
+            nodes = [_nearest(ids, call, path) for path in mark.paths]
+            targets = tuple(dict.fromkeys(itertools.chain.from_iterable(nodes)))
         elif call is not None and mark.kind in ("name", "opener", "closer"):
             targets = _nearest(ids, call, "")
         elif call is not None and mark.kind == "edit":
-            found = edit_ids.get((call, mark.span, mark.rules[0]))
-            targets = () if found is None else (found,)
-        elif mark.kind == "problem":
-            targets = tuple(problem_ids.get((call, mark.span), ()))
+            targets = _edit_target(edit_ids, call, mark.span, mark.rules[0])
+        kind = "coerced" if mark.coerced else mark.kind
         placed.append(_Placed(mark.span, kind, mark.title, targets))
     return placed
 
 
+def _edit_target(edit_ids: _EditIds, call: int, span: Span, rule: str) -> tuple[int, ...]:
+    """The number of an edit; none for one that the list of changes leaves out."""
+    number = edit_ids.get((call, span, rule))
+    return () if number is None else (number,)
+
+
 def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds) -> _Draft:
-    """The raw text with every edit carried out in place: what was dropped and what was added are both shown."""
+    """The raw text with every edit carried out in place: what was dropped and what was added are
+    both shown.
+
+    So text only grows, by what was added, and a mark of the raw text moves by what was added before
+    its place.
+    """
     draft = _Draft()
     at = added = 0
     keys: list[int] = []
     sums: list[int] = [0]
     for edit, call in _distinct_edits(result):
-        found = edit_ids.get((call, edit.span, edit.rule))
-        targets = () if found is None else (found,)
+        targets = _edit_target(edit_ids, call, edit.span, edit.rule)
         draft.add(result.raw[at : edit.span.start])
         if len(edit.span):
-            draft.mark(draft.add(edit.span.of(result.raw)), "dropped", f"dropped by {visible(edit.rule)}", targets)
+            dropped = draft.add(edit.span.of(result.raw))
+            draft.mark(dropped, "dropped", f"dropped by {visible(edit.rule)}", targets)
         if edit.text:
             draft.mark(draft.add(edit.text), "added", f"added by {visible(edit.rule)}", targets)
-            # An insertion sorts behind a replacement that ends at the same place: a value ends before the one and
-            # after the other.
+            # An insertion sorts behind a replacement that ends at the same place: a value ends
+            # before the one and after the other.
             keys.append(edit.span.end * 2 + (not len(edit.span)))
             added += len(edit.text)
             sums.append(added)
@@ -266,6 +315,7 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
         return offset + sums[bisect_right(keys, offset * 2)]
 
     for mark in raw_marks:
+        # Edits are drawn as dropped and added here.
         if mark.kind in ("edit", "call"):
             continue
         first = start(mark.span.start)
@@ -275,19 +325,22 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
 
 
 def _distinct_edits(result: ParseResult) -> Iterator[tuple[Edit, int]]:
-    """Every edit once with the index of its call, in text order: the calls of one body share their edits."""
+    """Every edit once with the index of its call, in text order: the calls of one body share their
+    edits."""
+    edits = [(edit, call.index) for call in result.calls for edit in call.edits]
+    edits.sort(key=lambda pair: (pair[0].span, pair[1]))
     at = 0
-    seen: set[Edit] = set()
-    for edit, call in sorted(
-        ((e, c.index) for c in result.calls for e in c.edits), key=lambda pair: (pair[0].span, pair[1])
-    ):
-        if edit not in seen and edit.span.start >= at:
-            seen.add(edit)
+    done: set[Edit] = set()
+    for edit, call in edits:
+        if edit not in done and edit.span.start >= at:
+            done.add(edit)
             at = edit.span.end
             yield edit, call
 
 
 def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
+    """The calls as indented JSON: their `source_json` or their `arguments_json`."""
+    verb = "is" if attribute == "arguments_json" else "was found as"
     draft = _Draft()
     for call in result.calls:
         if draft.length > MAX_TEXT:
@@ -298,47 +351,74 @@ def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
         draft.mark(draft.add(call.name or "no name"), "name", name, _nearest(ids, call.index, ""))
         draft.add(" ")
         if text := getattr(call, attribute):
-            _pretty(draft, call, read_value(text), ids, "is" if attribute == "arguments_json" else "was found as")
+            _Pretty(draft, call, ids, verb).write(read_value(text))
         else:
             draft.add(f"the body could not be read: {call.status.replace('_', ' ')}")
     return draft
 
 
-def _pretty(draft: _Draft, call: ToolCall, value: Any, ids: _Ids, verb: str) -> None:
-    """Indented JSON into `draft`, every leaf marked with its node; without recursion."""
-    changed = {s.path for s in call.steps if s.stage == "coerce"}
-    # A string is text to write; anything else is a node to open: path, depth, whether something around it changed.
-    stack: list[str | tuple[str, int, bool, Any]] = [("", 0, False, value)]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            draft.add(item)
-            continue
-        path, depth, within, node = item
-        within = within or path in changed
-        if isinstance(node, (dict, list)) and node:
-            opening, closing = "{}" if isinstance(node, dict) else "[]"
-            pad = "\n" + "  " * min(depth + 1, 40)
-            below: list[str | tuple[str, int, bool, Any]] = [opening]
-            if isinstance(node, dict):
-                for i, (key, child) in enumerate(node.items()):
-                    below.append(f"{',' if i else ''}{pad}{json_of(key)}: ")
-                    below.append((f"{path}/{escape_token(key)}", depth + 1, within, child))
+_Node: TypeAlias = tuple[str, int, bool, Any]
+"""Path, depth, true where the value or one around it was coerced, value."""
+
+
+class _Pretty:
+    """Writes arguments as indented JSON into a draft, every leaf marked with its node.
+
+    A stack of our own holds what is still to be written, because arguments may nest deeper than
+    Python recurses: a string is text to write, anything else a node to open.
+    """
+
+    def __init__(self, draft: _Draft, call: ToolCall, ids: _Ids, verb: str) -> None:
+        self._draft = draft
+        self._call = call
+        self._ids = ids
+        self._verb = verb
+        self._changed = {s.path for s in call.steps if s.stage == "coerce"}
+
+    def write(self, value: Any) -> None:
+        stack: list[str | _Node] = [("", 0, "" in self._changed, value)]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, str):
+                self._draft.add(item)
+            elif isinstance(item[3], (dict, list)) and item[3]:
+                stack.extend(reversed(self._opened(item)))
             else:
-                for i, child in enumerate(node):
-                    below.append(f",{pad}" if i else pad)
-                    below.append((f"{path}/{i}", depth + 1, within, child))
-            below.append(f"{pad[: 1 + 2 * min(depth, 40)]}{closing}")
-            stack.extend(reversed(below))
+                self._leaf(item)
+
+    def _opened(self, node: _Node) -> list[str | _Node]:
+        """A container with brackets, as texts and the nodes inside."""
+        path, depth, coerced, value = node
+        pad = "\n" + "  " * min(depth + 1, 40)
+        items: list[str | _Node] = []
+        if isinstance(value, dict):
+            brackets = "{}"
+            for key, child in value.items():
+                items.append(f"{',' if items else ''}{pad}{json_of(key)}: ")
+                items.append(self._child(f"{path}/{escape_token(key)}", depth, coerced, child))
         else:
-            text = json_of(node)
-            span = draft.add(text)
-            if path or node != {}:
-                title = f"argument {_text(path, 60)} {verb} {_text(text, 60)}"
-                draft.mark(span, "coerced" if within else "value", title, _nearest(ids, call.index, path))
+            brackets = "[]"
+            for i, child in enumerate(value):
+                items.append(f",{pad}" if items else pad)
+                items.append(self._child(f"{path}/{i}", depth, coerced, child))
+        return [brackets[0], *items, f"{pad[: 1 + 2 * min(depth, 40)]}{brackets[1]}"]
+
+    def _child(self, path: str, depth: int, coerced: bool, value: Any) -> _Node:
+        return path, depth + 1, coerced or path in self._changed, value
+
+    def _leaf(self, node: _Node) -> None:
+        path, _, coerced, value = node
+        text = json_of(value)
+        span = self._draft.add(text)
+        # A call without arguments has nothing to point at.
+        if path or value != {}:
+            title = f"argument {_text(path, 60)} {self._verb} {_text(text, 60)}"
+            kind = "coerced" if coerced else "value"
+            self._draft.mark(span, kind, title, _nearest(self._ids, self._call.index, path))
 
 
 def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dict[str, Any]:
+    """A text with its marks as the front end takes it; a note says what is left out."""
     placed = sorted(placed, key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
     if len(placed) > MAX_SPANS:
         notes.append(f"The {name} text is highlighted up to its first {MAX_SPANS:,} marks.")
@@ -346,21 +426,25 @@ def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dic
     runs = runs_of([m.span for m in placed], len(text))
     if len(text) > MAX_TEXT:
         head, tail = MAX_TEXT * 3 // 4, len(text) - MAX_TEXT // 4
-        notes.append(f"The {name} text shows {MAX_TEXT:,} of {len(text):,} characters: its head and its tail.")
+        notes.append(
+            f"The {name} text shows {MAX_TEXT:,} of {len(text):,} characters: its head and its "
+            "tail."
+        )
         gap = f"\n… {tail - head:,} characters not shown …\n"
-        # The tail moves by what was taken out of the middle, so that offsets fit the text that is sent.
+        # The tail moves by what was taken out of the middle, so that offsets fit the text that is
+        # sent.
         by = head + len(gap) - tail
         last = [Run(r.start + by, r.end + by, r.marks) for r in clip(runs, tail, len(text))]
         runs = [*clip(runs, 0, head), Run(head, head + len(gap), ()), *last]
         text = text[:head] + gap + text[tail:]
-    shown = Shown.of(text)
+    display = Shown.of(text)
     flat: list[int] = []
     for run in runs:
-        flat += (shown.at(run.start), shown.at(run.end), len(run.marks), *run.marks)
+        flat += (display.at(run.start), display.at(run.end), len(run.marks), *run.marks)
     return {
         "id": name,
-        "text": shown.text,
-        "hidden": list(shown.hidden),
+        "text": display.text,
+        "hidden": list(display.hidden),
         "runs": flat,
         "marks": [[_KIND[m.kind], m.title, *m.targets] for m in placed],
     }

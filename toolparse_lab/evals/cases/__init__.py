@@ -1,1 +1,2 @@
-"""Cases: what is asked and what is right, from any source, and how values are compared with what is right."""
+"""Cases: what is asked and what is right, from any source, and how values are compared with what is
+right."""

@@ -1,8 +1,9 @@
-"""The leaderboard's own notation: its type words as JSON Schema, its lists of right values as targets."""
+"""The leaderboard's own notation: its type words as JSON Schema, its lists of right values as
+targets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from .target import is_wish
@@ -14,7 +15,9 @@ _TYPES: Mapping[str, str | None] = {
     **dict.fromkeys(("integer", "int", "long", "short", "byte", "Bigint"), "integer"),
     **dict.fromkeys(("number", "float", "double"), "number"),
     **dict.fromkeys(("boolean", "Boolean", "bool"), "boolean"),
-    **dict.fromkeys(("array", "Array", "ArrayList", "list", "tuple", "Queue", "Stack", "Set"), "array"),
+    **dict.fromkeys(
+        ("array", "Array", "ArrayList", "list", "tuple", "Queue", "Stack", "Set"), "array"
+    ),
     **dict.fromkeys(("object", "dict", "HashMap", "Hashtable"), "object"),
     "null": "null",
     **dict.fromkeys(("any", "Any", ""), None),
@@ -23,61 +26,127 @@ _TYPES: Mapping[str, str | None] = {
 
 
 def schema_of(parameters: Any) -> Any:
-    """A function's parameters as JSON Schema; raises KeyError with a type word that is not known.
+    """Return a function's parameters as JSON Schema.
 
-    >>> schema_of({"type": "dict", "properties": {"x": {"type": "tuple", "items": {"type": "float"}}}})
-    {'type': 'object', 'properties': {'x': {'type': 'array', 'items': {'type': 'number'}}}}
+    parameters: a schema in the leaderboard's own type words, at any depth. Anything that is no
+        object is returned as it is.
+
+    Raises KeyError with a type word that is not known.
+
+    >>> schema_of({"type": "dict", "properties": {"x": {"type": "tuple", "items": {}}}})
+    {'type': 'object', 'properties': {'x': {'type': 'array', 'items': {}}}}
     """
     if not isinstance(parameters, Mapping):
         return parameters
-    out: dict[str, Any] = {}
+
+    schema: dict[str, Any] = {}
     for key, value in parameters.items():
+        # A list of types is JSON Schema already, and stays as it is.
         if key == "type" and isinstance(value, str):
-            if (word := _TYPES[value]) is not None:
-                out["type"] = word
-        elif key == "properties" and isinstance(value, Mapping):
-            out[key] = {name: schema_of(inner) for name, inner in value.items()}
-        elif key in ("items", "additionalProperties"):
-            out[key] = schema_of(value)
+            word = _TYPES[value]
+            if word is not None:
+                schema["type"] = word
         else:
-            out[key] = value
-    return out
+            schema[key] = _schema_member(key, value)
+    return schema
 
 
-def wanted_call(name: str, arguments: Mapping[str, Any], strings: Strings = "exact") -> dict[str, Any]:
-    """A call of the right answer as a call of a target.
+def _schema_member(key: str, value: Any) -> Any:
+    """Return one member of a schema with the schemas inside it translated.
+
+    Raises KeyError with a type word that is not known.
+    """
+    if key == "properties" and isinstance(value, Mapping):
+        return {name: schema_of(inner) for name, inner in value.items()}
+    if key in ("items", "additionalProperties"):
+        return schema_of(value)
+    return value
+
+
+def wanted_call(
+    name: str, arguments: Mapping[str, Any], strings: Strings = "exact"
+) -> dict[str, Any]:
+    """Return a call of the right answer as a call of a target.
+
+    arguments: argument -> list of right values; an empty text in it means that the argument may be
+        left out.
+    strings: ``exact``, or ``bfcl`` to compare texts as the leaderboard does.
 
     >>> wanted_call("f", {"city": ["Oslo", "Oslo, Norway"], "days": ["", 1]})["arguments"]
     {'city': {'$any': ['Oslo', 'Oslo, Norway']}, 'days': {'$optional': True, '$any': [1]}}
     """
-    return {"name": name, "arguments": {key: _wish(values, strings) for key, values in arguments.items()}}
+    return {
+        "name": name,
+        "arguments": {key: _wish(values, strings) for key, values in arguments.items()},
+    }
 
 
 def _wish(alternatives: Any, strings: Strings) -> Any:
+    """Return the wish for a list of right values.
+
+    alternatives: the list; one entry of the data set has its only value without a list around it.
+    """
     if not isinstance(alternatives, list):
-        return _scalar(alternatives, strings)  # one entry has its value bare
+        return _scalar(alternatives, strings)
     if not alternatives:
         # Written for a list that stays empty; the leaderboard's own check accepts no value at all.
         return {"$any": [[]]}
-    optional = "" in alternatives
-    kept = [a for a in alternatives if a != ""]
-    texts = [a for a in kept if isinstance(a, str)]
-    if not kept or (optional and strings == "bfcl" and len(texts) == len(kept)):
-        kept.insert(0, "")
-    values = [_value(a, strings) for a in kept]
-    return {"$optional": True, "$any": values} if optional else {"$any": values}
+    if "" in alternatives:
+        return _optional_wish(alternatives, strings)
+
+    return {"$any": [_value(alternative, strings) for alternative in alternatives]}
+
+
+def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
+    """Return the wish for an argument that may be left out.
+
+    alternatives: right values with an empty text among them.
+
+    >>> _optional_wish(["", "Oslo"], "exact"), _optional_wish([""], "exact")
+    ({'$optional': True, '$any': ['Oslo']}, {'$optional': True, '$any': ['']})
+    """
+    values = [alternative for alternative in alternatives if alternative != ""]
+
+    # An empty text says that the argument may be left out. It is a value as well where it is the
+    # only one, and where the leaderboard would take it: among texts alone.
+    is_only_value = not values
+    only_texts = all(isinstance(value, str) for value in values)
+    if is_only_value or (strings == "bfcl" and only_texts):
+        values.insert(0, "")
+
+    return {"$optional": True, "$any": [_value(value, strings) for value in values]}
 
 
 def _value(x: Any, strings: Strings) -> Any:
-    """One right value: inside an object, and in objects of a list, every member has its own alternatives."""
+    """Return one right value as a target has it.
+
+    Inside an object, and in objects of a list, every member has its own list of alternatives.
+
+    >>> _value({"days": [1, 2]}, "exact")
+    {'days': {'$any': [1, 2]}}
+    """
     if isinstance(x, Mapping):
-        return _plain({k: _wish(v, strings) for k, v in x.items()})
+        return _plain({key: _wish(values, strings) for key, values in x.items()})
     if isinstance(x, list):
-        return [_value(v, strings) if isinstance(v, Mapping) else _scalar(v, strings) for v in x]
+        return [_item(item, strings) for item in x]
     return _scalar(x, strings)
 
 
+def _item(x: Any, strings: Strings) -> Any:
+    """Return one item of a list that is a right value."""
+    # A list inside a list holds plain values, even where these are objects.
+    return _value(x, strings) if isinstance(x, Mapping) else _scalar(x, strings)
+
+
 def _scalar(x: Any, strings: Strings) -> Any:
+    """Return a right value that has no alternatives inside.
+
+    Objects and lists are copied member by member. Texts are compared as `strings` says, and other
+    values exactly.
+
+    >>> _scalar(["Oslo", 1], "bfcl")
+    [{'$match': 'bfcl', '$value': 'Oslo'}, 1]
+    """
     if isinstance(x, str) and strings == "bfcl":
         return {"$match": "bfcl", "$value": x}
     if isinstance(x, list):
@@ -88,21 +157,58 @@ def _scalar(x: Any, strings: Strings) -> Any:
 
 
 def _plain(x: dict[str, Any]) -> dict[str, Any]:
-    """An object that is itself, even where its keys look like a wish."""
+    """Return an object that is read as itself, even where its keys look like a wish.
+
+    >>> _plain({"$any": 1}), _plain({"any": 1})
+    ({'$value': {'$any': 1}}, {'any': 1})
+    """
     return {"$value": x} if is_wish(x) else x
 
 
 def doubts(truth: list[Any], schemas: Mapping[str, Any]) -> list[str]:
-    """Where a right answer contradicts the functions it is for."""
-    found: list[str] = []
+    """Return sentences on what in a right answer contradicts the functions it is for.
+
+    truth: calls with their alternatives, ``[{name: {argument: […]}}]``.
+    schemas: the JSON Schema of each function's parameters, by its name.
+
+    >>> doubts([{"f": {"x": []}}], {"f": {"properties": {"x": {}}}})
+    ['no value is right for x of f']
+    """
+    sentences: list[str] = []
     for call in truth:
         for name, arguments in call.items():
-            if name not in schemas:
-                found.append(f"there is no function {name}")
-                continue
-            schema = schemas[name] if isinstance(schemas[name], Mapping) else {}
-            known = schema.get("properties") or {}
-            found += [f"{name} has no parameter {key}" for key in arguments if key not in known]
-            found += [f"{name} requires {key}" for key in schema.get("required") or () if key not in arguments]
-            found += [f"no value is right for {key} of {name}" for key, values in arguments.items() if values == []]
-    return found
+            if name in schemas:
+                sentences += _doubts_of_call(name, arguments, schemas[name])
+            else:
+                sentences.append(f"there is no function {name}")
+    return sentences
+
+
+def _doubts_of_call(name: str, arguments: Mapping[str, Any], schema: Any) -> Iterator[str]:
+    """Yield sentences on what in one call contradicts the function's schema.
+
+    arguments: argument -> list of right values.
+    schema: of the parameters; one that is no object has none.
+    """
+    yield from _doubtful_names(name, arguments, schema if isinstance(schema, Mapping) else {})
+
+    for key, values in arguments.items():
+        if values == []:
+            yield f"no value is right for {key} of {name}"
+
+
+def _doubtful_names(
+    name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield sentences on arguments that the function lacks, or that it requires and the call lacks.
+
+    schema: of the function's parameters.
+    """
+    parameters = schema.get("properties") or {}
+    for key in arguments:
+        if key not in parameters:
+            yield f"{name} has no parameter {key}"
+
+    for key in schema.get("required") or ():
+        if key not in arguments:
+            yield f"{name} requires {key}"

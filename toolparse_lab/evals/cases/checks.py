@@ -1,5 +1,10 @@
 """What is wrong or doubtful about a data set, before anybody is asked: `validate_cases`."""
 
+# How it works. Errors come from reading the rows, doubts from the cases that could be read. A doubt
+# is about a target that contradicts the case's own tools: it compares names with names, and every
+# value that would be right with the schema of its parameter. One alternative that fits is enough,
+# and whatever a wish leaves open is no contradiction.
+
 from __future__ import annotations
 
 from collections import Counter
@@ -9,8 +14,11 @@ from typing import Any
 
 from ...errors import BadCase
 from ...schema.validate import validate
+from ...toolspec import ToolSpec
+from ...types import Problem
 from ...values import write_canonical
-from .case import Case, Cases
+from .case import Case
+from .collection import Cases
 from .loading import read_all
 from .target import is_optional, is_wish, plain_wish
 
@@ -23,6 +31,7 @@ DOUBTS: Mapping[str, str] = {
     "doubt": "An importer says so: a contradiction in the source itself.",
 }
 """Kinds of doubt about a case."""
+_MOST_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +43,16 @@ class Doubt:
     message: str
 
     def __str__(self) -> str:
+        """Return the doubt as one line that names the case."""
         return f"case {self.case_id}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What `validate_cases` found.
+    """The findings of `validate_cases`.
 
-    cases: those that can be read. errors: why the others cannot, of the first hundred; `n_errors` are all.
+    cases: those that can be read. errors: why the others cannot, of the first hundred; `n_errors`
+    are all.
     """
 
     source: str
@@ -52,72 +63,141 @@ class Validation:
 
     @property
     def ok(self) -> bool:
-        """Whether every row can be read; doubts do not count."""
+        """Return True where there are cases and every row can be read; doubts do not count."""
         return self.n_errors == 0 and len(self.cases) > 0
 
     def __bool__(self) -> bool:
+        """Return `ok`, so that a finding can stand in a condition."""
         return self.ok
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON: counts, errors with their places, doubts."""
+        """Return the findings as JSON: counts, errors with their places, doubts."""
+        graded = [case for case in self.cases if case.target is not None]
+        skipped = [
+            {"name": rows.name, "count": rows.count, "reason": rows.reason}
+            for rows in self.cases.skipped
+        ]
+        doubts = [
+            {"case_id": doubt.case_id, "code": doubt.code, "message": doubt.message}
+            for doubt in self.doubts
+        ]
         return {
             "source": self.source,
             "ok": self.ok,
             "cases": len(self.cases),
-            "graded": sum(c.target is not None for c in self.cases),
+            "graded": len(graded),
             "categories": self.cases.categories(),
-            "skipped": [{"name": s.name, "count": s.count, "reason": s.reason} for s in self.cases.skipped],
+            "skipped": skipped,
             "n_errors": self.n_errors,
-            "errors": [
-                {"line": e.line, "unit": e.unit, "column": e.column, "message": e.message,
-                 "got": None if e.got is None else str(e.got), "hint": e.hint}
-                for e in self.errors
-            ],
-            "doubts": [{"case_id": d.case_id, "code": d.code, "message": d.message} for d in self.doubts],
-        }  # fmt: skip
+            "errors": [_error_json(error) for error in self.errors],
+            "doubts": doubts,
+        }
 
     def __str__(self) -> str:
-        lines = [f"{self.source or 'cases'}: {repr(self.cases) if len(self.cases) else 'no cases'}"]
-        lines += [f"skipped: {s}" for s in self.cases.skipped if s.name != "rows that cannot be read"]
-        if self.n_errors:
-            lines.append(f"{self.n_errors} rows cannot be read:")
-            lines += [f"- {e}" for e in self.errors]
-            if self.n_errors > len(self.errors):
-                lines.append(f"- and {self.n_errors - len(self.errors)} more")
-        kinds = Counter(d.code for d in self.doubts)
-        for code, n in kinds.items():
-            some = [d for d in self.doubts if d.code == code][:3]
-            lines.append(f"doubtful, {code} ({n}): " + "; ".join(map(str, some)) + ("; …" if n > 3 else ""))
-        return "\n".join(lines)
+        """Return the findings on one page: the counts, then errors and doubts, a line each."""
+        cases = repr(self.cases) if len(self.cases) else "no cases"
+        lines = [f"{self.source or 'cases'}: {cases}"]
+
+        # Rows that cannot be read follow, each with its place.
+        lines += [
+            f"skipped: {rows}"
+            for rows in self.cases.skipped
+            if rows.name != "rows that cannot be read"
+        ]
+        return "\n".join([*lines, *self._error_lines(), *self._doubt_lines()])
 
     __repr__ = __str__
 
+    def _error_lines(self) -> Iterator[str]:
+        """Yield the lines about rows that cannot be read, none where all can.
 
-def validate_cases(source: Any, **how: Any) -> Validation:
-    """Reads a data set to its end and says all that is wrong with it, and what is doubtful.
+        Only the first errors are kept; a last line says how many more there are.
+        """
+        if self.n_errors:
+            yield f"{self.n_errors} rows cannot be read:"
+        for error in self.errors:
+            yield f"- {error}"
+        if self.n_errors > len(self.errors):
+            yield f"- and {self.n_errors - len(self.errors)} more"
 
-    how: `columns`, `others` and `split` as for `load_cases`. Doubtful are targets that contradict the case's own tools,
-    see `DOUBTS`. Raises what `load_cases` raises where the whole source cannot be read.
+    def _doubt_lines(self) -> Iterator[str]:
+        """Yield one line a kind of doubt, with the first few cases."""
+        kinds = Counter(doubt.code for doubt in self.doubts)
+        for code, n in kinds.items():
+            examples = [str(doubt) for doubt in self.doubts if doubt.code == code]
+            examples = examples[:_MOST_EXAMPLES]
+            if n > len(examples):
+                examples.append("…")
+            yield f"doubtful, {code} ({n}): {'; '.join(examples)}"
+
+
+def _error_json(error: BadCase) -> dict[str, Any]:
+    """Return an error with its place as JSON.
+
+    What was got is its text, since it may be any Python object.
     """
-    cases, bad = read_all(source, **how)
-    doubts = tuple(d for case in cases for d in doubts_of(case))
-    name = cases.source or (source if isinstance(source, str) else "")
-    return Validation(str(name), cases, tuple(bad.found) if bad else (), bad.count if bad else 0, doubts)
+    return {
+        "line": error.line,
+        "unit": error.unit,
+        "column": error.column,
+        "message": error.message,
+        "got": None if error.got is None else str(error.got),
+        "hint": error.hint,
+    }
+
+
+def validate_cases(source: Any, **options: Any) -> Validation:
+    """Read a data set to its end and return all that is wrong with it, and what is doubtful.
+
+    Doubtful are targets that contradict the case's own tools, see `DOUBTS`.
+
+    source: anything that `load_cases` reads.
+    options: `columns`, `others` and `split` as for `load_cases`.
+
+    Raises what `load_cases` raises where the whole source cannot be read.
+
+    >>> rows = [{"id": "a", "input": "Weather?", "target": [{"name": "weather"}]}]
+    >>> print(*validate_cases(rows).doubts)
+    case a: calls are wanted, but there are no tools
+    """
+    cases, bad = read_all(source, **options)
+    errors, n_errors = (bad.complaints, bad.count) if bad is not None else ([], 0)
+
+    doubts: list[Doubt] = []
+    for case in cases:
+        doubts += doubts_of(case)
+
+    name = cases.source
+    if not name and isinstance(source, str):
+        name = source
+    return Validation(str(name), cases, tuple(errors), n_errors, tuple(doubts))
 
 
 def doubts_of(case: Case) -> Iterator[Doubt]:
-    """What is doubtful about a case, see `validate_cases`."""
-    if isinstance(case.metadata.get("doubt"), str):
-        yield Doubt(case.id, "doubt", case.metadata["doubt"])
+    """Yield the doubts about a case, see `validate_cases`.
+
+    Where an importer wrote its own doubt down, or there are no tools to compare with, nothing more
+    is looked for.
+    """
+    message = case.metadata.get("doubt")
+    if isinstance(message, str):
+        yield Doubt(case.id, "doubt", message)
         return
+
     if case.target and not case.tools:
         yield Doubt(case.id, "no-tools", "calls are wanted, but there are no tools")
         return
+
     for call in _calls(case.target or []):
         yield from _doubts_of_call(case, call)
 
 
 def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the wanted calls of a target, the alternatives of a call one after the other.
+
+    >>> list(_calls([{"$any": [{"name": "f"}, {"name": "g"}]}, {"name": "h"}]))
+    [{'name': 'f'}, {'name': 'g'}, {'name': 'h'}]
+    """
     for item in target:
         if "$any" in item:
             yield from _calls(item["$any"])
@@ -126,54 +206,177 @@ def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _doubts_of_call(case: Case, call: Mapping[str, Any]) -> Iterator[Doubt]:
-    if is_wish(call["name"]):
+    """Yield the doubts about one wanted call.
+
+    Wishes for its name or for all of its arguments leave nothing to compare.
+
+    call: one of `_calls`, its name and arguments as the target has them.
+    """
+    name = call["name"]
+    if is_wish(name):
         return
-    tool = next((t for t in case.tools if t.name == call["name"]), None)
+
+    tool = _tool_named(case, name)
     if tool is None:
-        near = ", ".join(t.name for t in case.tools)
-        yield Doubt(case.id, "unknown-tool", f"{call['name']} is wanted, the tools are {near}")
+        names = ", ".join(tool.name for tool in case.tools)
+        yield Doubt(case.id, "unknown-tool", f"{name} is wanted, the tools are {names}")
         return
-    schema, arguments = tool.schema, call.get("arguments", {})
-    if is_wish(arguments) or not isinstance(schema, Mapping):
+
+    arguments = call.get("arguments", {})
+    if is_wish(arguments) or not isinstance(tool.schema, Mapping):
         return
-    properties = schema.get("properties")
-    known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
-    open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
-    for name in schema.get("required") or ():
-        has_default = isinstance(known.get(name), Mapping) and "default" in known[name]
-        if not has_default and (name not in arguments or is_optional(arguments[name])):
-            yield Doubt(case.id, "missing-argument", f"{tool.name} requires {name}, which the target leaves open")
-    for name, wanted in arguments.items():
-        if name in known:
-            yield from _doubts_of_value(case, f"{name} of {tool.name}", wanted, known[name], schema)
-        elif known and not open_ended:
-            yield Doubt(case.id, "unknown-argument", f"{tool.name} has no parameter {name}")
+    wanted_call = _WantedCall(case.id, tool.name, arguments, tool.schema)
+    yield from wanted_call.missing_arguments()
+    yield from wanted_call.doubtful_arguments()
 
 
-def _doubts_of_value(case: Case, what: str, wanted: Any, inner: Any, schema: Mapping[str, Any]) -> Iterator[Doubt]:
-    if not isinstance(inner, Mapping):
-        return
-    shared = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
-    text = write_canonical({**shared, **inner})
-    first = None
-    for value in wanted["$any"] if is_wish(wanted) and "$any" in wanted else [wanted]:
-        if not (is_wish(value) and "$match" in value):
-            value = plain_wish(value)
-        found = () if _holds_wish(value) else validate(value, text)
-        problem = next((p for p in found if p.severity == "error"), None)
-        if problem is None or is_optional(wanted):
-            return  # one alternative, or leaving it out, can be right
-        first = first or problem
-    if first is not None:
-        yield Doubt(case.id, "invalid-value", f"{what}{f' at {first.path}' if first.path else ''}: {first.message}")
+def _tool_named(case: Case, name: str) -> ToolSpec | None:
+    """Return the tool of a case by its name, or None."""
+    return next((tool for tool in case.tools if tool.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _WantedCall:
+    """One call of a target beside the schema of its tool."""
+
+    case_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    schema: Mapping[str, Any]
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """Return the schemas of the parameters by name, empty where the tool names none."""
+        properties = self.schema.get("properties")
+        return properties if isinstance(properties, Mapping) else {}
+
+    @property
+    def is_closed(self) -> bool:
+        """Return True where the schema names all parameters there are.
+
+        A schema that does not mention further parameters counts as closed: a model has no other way
+        to know of them.
+        """
+        if "patternProperties" in self.schema:
+            return False
+        return self.schema.get("additionalProperties") in (None, False)
+
+    def missing_arguments(self) -> Iterator[Doubt]:
+        """Yield a doubt for every required parameter that the call leaves out, or may leave out.
+
+        A parameter with a default is none of them, since a call without it means the default.
+        """
+        for name in self.schema.get("required") or ():
+            # A default counts as written, even where the tool requires the parameter.
+            if self._has_default(name):
+                continue
+            if name not in self.arguments or is_optional(self.arguments[name]):
+                message = f"{self.tool} requires {name}, which the target leaves open"
+                yield Doubt(self.case_id, "missing-argument", message)
+
+    def _has_default(self, name: str) -> bool:
+        """Return True for a parameter whose schema names a default."""
+        inner = self.properties.get(name)
+        return isinstance(inner, Mapping) and "default" in inner
+
+    def doubtful_arguments(self) -> Iterator[Doubt]:
+        """Yield a doubt for every argument that no call of the tool can have.
+
+        It is one that the tool does not have, or one whose right values do not fit its schema.
+        """
+        properties = self.properties
+        for name, want in self.arguments.items():
+            if name in properties:
+                problem = self._problem(want, properties[name])
+                if problem is not None:
+                    yield self._invalid_value(name, problem)
+            # Without any parameters the schema is more likely unfinished than closed.
+            elif properties and self.is_closed:
+                message = f"{self.tool} has no parameter {name}"
+                yield Doubt(self.case_id, "unknown-argument", message)
+
+    def _invalid_value(self, name: str, problem: Problem) -> Doubt:
+        """Return the doubt about an argument of which no right value fits.
+
+        problem: what is wrong with the first of its values.
+        """
+        place = f" at {problem.path}" if problem.path else ""
+        message = f"{name} of {self.tool}{place}: {problem.message}"
+        return Doubt(self.case_id, "invalid-value", message)
+
+    def _problem(self, want: Any, inner: Any) -> Problem | None:
+        """Return the first problem of what is wanted for a parameter.
+
+        None where one alternative, or leaving the argument out, can be right.
+
+        want: the value, or a wish for one.
+        inner: the parameter's schema; one that is no object allows everything.
+        """
+        if not isinstance(inner, Mapping) or is_optional(want):
+            return None
+
+        schema_json = write_canonical({**self._definitions(), **inner})
+        first = None
+        for value in _alternatives(want):
+            problem = _first_error(value, schema_json)
+            if problem is None:
+                return None
+            first = first or problem
+        return first
+
+    def _definitions(self) -> dict[str, Any]:
+        """Return the parts of the schema that a parameter's own schema may refer to."""
+        return {key: self.schema[key] for key in ("$defs", "definitions") if key in self.schema}
+
+
+def _alternatives(want: Any) -> list[Any]:
+    """Return the values that are right, one or several.
+
+    >>> _alternatives({"$any": [1, 2]}), _alternatives("Oslo")
+    ([1, 2], ['Oslo'])
+    """
+    if is_wish(want) and "$any" in want:
+        alternatives: list[Any] = want["$any"]
+        return alternatives
+    return [want]
+
+
+def _first_error(value: Any, schema_json: str) -> Problem | None:
+    """Return the first error of a right value beside a schema.
+
+    None where the value fits, and where it holds a wish, which no schema can judge.
+
+    value: one of `_alternatives`.
+    schema_json: the parameter's schema as JSON text, the form that `validate` keeps compiled.
+    """
+    # What stands beside a matcher is a pattern or an example, not a value to be judged.
+    is_matched = is_wish(value) and "$match" in value
+    if not is_matched:
+        value = plain_wish(value)
+    if _holds_wish(value):
+        return None
+
+    for problem in validate(value, schema_json):
+        if problem.severity == "error":
+            return problem
+    return None
 
 
 def _holds_wish(x: Any) -> bool:
-    """Whether there is a wish anywhere in a value, which no schema knows."""
+    """Return True where there is a wish anywhere in a value, which no schema knows.
+
+    >>> _holds_wish([{"city": {"$match": "ignore"}}]), _holds_wish([{"city": "Oslo"}])
+    (True, False)
+    """
+    # A list of values still to be looked at, so that no depth of nesting is too much.
     stack = [x]
     while stack:
         x = stack.pop()
         if is_wish(x):
             return True
-        stack += x.values() if isinstance(x, Mapping) else x if isinstance(x, list) else ()
+
+        if isinstance(x, Mapping):
+            stack += x.values()
+        elif isinstance(x, list):
+            stack += x
     return False

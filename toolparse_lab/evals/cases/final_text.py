@@ -1,9 +1,10 @@
-"""The wanted text at the end of a conversation: `{"contains": …}`, `{"equals": …}`, or a text that is to be contained.
+"""The wanted text at the end of a conversation: `{"contains": …}`, `{"equals": …}`, or a text that
+is to be contained.
 
-What is wanted is a text, a list of texts that must all be there (`contains` only), or ``{"$any": […]}`` of texts.
-Texts are compared without regard to case, and to how they are spaced.
+What is wanted is a text, a list of texts that must all be there (`contains` only), or ``{"$any":
+[…]}`` of texts. Texts are compared without regard to case, and to how they are spaced.
 
->>> matches_answer({"contains": ["18", {"$any": ["rain", "drizzle"]}]}, "It is 18 °C\\nwith Drizzle.")
+>>> matches_answer({"contains": ["18", {"$any": ["rain", "drizzle"]}]}, "18 °C,\\nwith Drizzle.")
 True
 >>> matches_answer({"equals": "yes"}, " Yes "), matches_answer({"equals": "yes"}, "Yes, it is.")
 (True, False)
@@ -19,38 +20,101 @@ _WAYS = ("contains", "equals")
 _SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
 
 
-def check_answer(wanted: Any) -> tuple[str, Any, str] | None:
-    """What is wrong with a wanted answer, as (message, got, expected); None where nothing is."""
-    way, inner = _way_of(wanted)
+def check_answer(answer: Any) -> tuple[str, Any, str] | None:
+    """Return the complaint about a wanted answer, as (message, got, expected); None without one.
+
+    answer: the member of a case as it was read, of any form.
+
+    >>> check_answer({"equals": "yes"}) is None, check_answer({"contains": []})[1]
+    (True, [])
+    """
+    way, inner = _way_of(answer)
     if way is None:
-        return "an answer is a text to be contained, or one of the ways to match it", wanted, _SHAPE
-    for one in inner if way == "contains" and isinstance(inner, list) and inner else [inner]:
-        texts = one["$any"] if isinstance(one, Mapping) and set(one) == {"$any"} else [one]
-        if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t.strip() for t in texts):
-            return f"{way} wants texts that are not empty", one, _SHAPE
+        return "an answer is a text to be contained, or one of the ways to match it", answer, _SHAPE
+
+    for part in _parts(way, inner):
+        alternatives = part["$any"] if _is_any(part) else [part]
+        if not _is_texts(alternatives):
+            return f"{way} wants texts that are not empty", part, _SHAPE
     return None
 
 
-def matches_answer(wanted: Any, text: str) -> bool:
-    """Whether a text is the wanted one."""
-    way, inner = _way_of(wanted)
-    said = _plain(text)
-    for one in inner if isinstance(inner, list) else [inner]:
-        texts = [_plain(t) for t in (one["$any"] if isinstance(one, Mapping) else [one])]
-        if not (said in texts if way == "equals" else any(t in said for t in texts)):
-            return False
-    return True
+def _parts(way: str, inner: Any) -> list[Any]:
+    """Return the texts, or wishes for texts, that a wanted answer consists of.
+
+    inner: of any form; `check_answer` looks at each part.
+    """
+    # Only `contains` has several texts, since one text cannot equal two.
+    if way == "contains" and isinstance(inner, list) and inner:
+        return inner
+    return [inner]
 
 
-def _way_of(wanted: Any) -> tuple[str | None, Any]:
-    if isinstance(wanted, str):
-        return "contains", wanted
-    if isinstance(wanted, Mapping) and len(wanted) == 1:
-        ((way, inner),) = wanted.items()
-        if way in _WAYS:
-            return way, inner
-    return None, None
+def _is_any(part: Any) -> bool:
+    """Return True for the wish for any of some texts, ``{"$any": …}``."""
+    return isinstance(part, Mapping) and set(part) == {"$any"}
+
+
+def _is_texts(alternatives: Any) -> bool:
+    """Return True for a list of texts, at least one, with characters in each.
+
+    >>> _is_texts(["rain", "snow"]), _is_texts([" "]), _is_texts([])
+    (True, False, False)
+    """
+    if not isinstance(alternatives, list) or not alternatives:
+        return False
+    return all(isinstance(text, str) and text.strip() for text in alternatives)
+
+
+def matches_answer(answer: Any, text: str) -> bool:
+    """Return True where a text is the wanted one.
+
+    answer: as `check_answer` allows it; of several texts to be contained, all have to be there.
+    text: the last text of a conversation.
+    """
+    way, inner = _way_of(answer)
+    plain = _plain(text)
+    # Unlike in `_parts` the answer was checked, so that a list can only be several texts.
+    parts = inner if isinstance(inner, list) else [inner]
+    return all(_matches_part(way, part, plain) for part in parts)
+
+
+def _matches_part(way: str | None, part: Any, plain: str) -> bool:
+    """Return True where a text has one part of the wanted answer.
+
+    way: one of `_WAYS`.
+    part: a wanted text, or the wish for any of several.
+    plain: the text in the form of `_plain`.
+    """
+    alternatives = part["$any"] if isinstance(part, Mapping) else [part]
+    texts = [_plain(text) for text in alternatives]
+    if way == "equals":
+        return plain in texts
+    return any(text in plain for text in texts)
+
+
+def _way_of(answer: Any) -> tuple[str | None, Any]:
+    """Return (way, what it is to match) of a wanted answer; the way is None for what is none.
+
+    >>> _way_of("rain"), _way_of({"equals": "yes"}), _way_of({"like": "yes"})
+    (('contains', 'rain'), ('equals', 'yes'), (None, None))
+    """
+    if isinstance(answer, str):
+        return "contains", answer
+    if not isinstance(answer, Mapping) or len(answer) != 1:
+        return None, None
+
+    ((way, inner),) = answer.items()
+    if way not in _WAYS:
+        return None, None
+    return way, inner
 
 
 def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    r"""Return a text as it is compared: without case, and with single spaces.
+
+    >>> _plain(" Light\tRain ")
+    'light rain'
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(folded.split())

@@ -1,20 +1,28 @@
-"""Rows to cases: what `load_cases` does with each kind of source."""
+"""`load_cases`: cases from files, frames, data sets and rows."""
+
+# How it works. A source becomes rows (`rows.rows_of`), a row becomes members under known names, and
+# members become a case (`case.read_case`), which knows nothing of tables. What tables do otherwise
+# (JSON as text in cells, objects of lists, OpenAI's shape of a tool) is undone here on the way. Bad
+# rows are collected, so that one run over a file names them all.
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...errors import BadCase, BadOptions
-from .case import KEYS, Case, Cases, Skipped, read_case
+from . import bfcl
+from .case import KEYS, Case, read_case
+from .collection import Cases, Skipped
 from .row_files import RowSource
 from .rows import BadRows, Errors, Others, Renaming, fold_metadata, listed, read_cell, rows_of
 
 _ROW_KEYS = (*KEYS, "messages")
 
 
-def load(
+def load_cases(
     source: Any,
     *,
     columns: Mapping[str, str | None] | None = None,
@@ -22,14 +30,35 @@ def load(
     split: str | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """See `toolparse_lab.evals.cases.case.load_cases`."""
+    """Return the cases of a file, a pandas frame, a Hugging Face data set, rows or Case objects.
+
+    A file is JSONL, a JSON array, CSV or Parquet, by its suffix; rows are mappings. The Berkeley
+    Function Calling Leaderboard is ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see
+    `toolparse_lab.evals.cases.bfcl`).
+
+    columns: what the source calls things, ``{"question": "input", "notes": None}``; None leaves a
+        column out.
+    others: what becomes of columns that are not known: an error, members of the metadata, or
+        nothing.
+    split: which part of a DatasetDict.
+    errors: all rows that cannot be read in one error, or skipped and counted in `Cases.skipped`.
+
+    Raises BadCase naming file, line and column for rows that cannot be read (`BadCase.rows` where
+    there are several), UnreadableInput for a file that cannot, BadOptions for the arguments.
+
+    >>> rows = [{"nr": 1, "question": "Weather in Oslo?", "target": []}]
+    >>> load_cases(rows, columns={"nr": "id", "question": "input"})[0].input
+    'Weather in Oslo?'
+    """
     cases, bad = read_all(source, columns=columns, others=others, split=split, errors=errors)
     if bad is not None:
         bad.end(len(cases) + bad.count)
     if len(cases) == 0:
-        where = bad.source if bad is not None else RowSource("", iter(()))
-        reason = bad.found[0].message if bad is not None and bad.found else None
-        raise where.bad("there are no cases in it", got=reason, expected="at least one row that can be read")
+        rows = bad.source if bad is not None else RowSource("", iter(()))
+        reason = bad.first_message if bad is not None else None
+        raise rows.bad(
+            "there are no cases in it", got=reason, expected="at least one row that can be read"
+        )
     return cases
 
 
@@ -41,104 +70,267 @@ def read_all(
     split: str | None = None,
     errors: Errors = "raise",
 ) -> tuple[Cases, BadRows | None]:
-    """The cases of a source, perhaps none, and its bad rows; None where it has no rows of its own."""
-    from . import bfcl
+    """Return the cases of a source, perhaps none, and its bad rows.
 
+    The bad rows are None where the source has no rows of its own, but whole cases. The arguments
+    and errors are those of `load_cases`, but for bad rows, which are collected.
+    """
+    # Made first, so that wrong options are reported for every kind of source.
     renaming = Renaming(_ROW_KEYS, columns or {}, others)
-    is_bfcl = isinstance(source, (str, Path)) and bfcl.is_address(source)
-    if is_bfcl or isinstance(source, Cases):
+    if _has_no_rows(source):
         if columns or split is not None:
-            raise BadOptions("this source has no columns to name and no splits", got=str(source)[:80])
-        return (bfcl.load_address(source) if is_bfcl else source), None
-    found = rows_of(source, split=split)
-    renaming.check(found)
-    bad = BadRows(found, errors)
-    seen: dict[str, int | None] = {}
-    cases: list[Case] = []
-    mapped = set(renaming.columns)
-    for line, row in found.rows:
-        if mapped and isinstance(row, Mapping):
-            mapped.difference_update(row)
+            raise BadOptions(
+                "this source has no columns to name and no splits", got=str(source)[:80]
+            )
+        return _whole_cases(source), None
+
+    rows = rows_of(source, split=split)
+    renaming.check(rows)
+    bad = BadRows(rows, errors)
+    loading = _Loading(rows, renaming)
+    for line, row in rows.rows:
         try:
-            case = row if isinstance(row, Case) else case_of(row, renaming, found, line)
-            if case.id in seen:
-                first = seen[case.id]
-                raise found.bad(
-                    "this id was used before", line, got=case.id,
-                    expected=f"an id of its own (the other one is in {found.unit} {first})",
-                )  # fmt: skip
+            loading.add(line, row)
         except BadCase as e:
             bad.add(e)
-            continue
-        seen[case.id] = line
-        cases.append(case)
-    if mapped and found.columns is None and cases:
-        raise found.bad("no row has this column, which is mapped", column=sorted(mapped)[0])
-    skipped = [Skipped("rows that cannot be read", bad.count, bad.found[0].message)] if bad.count else []
-    return Cases(cases, found.name, skipped), bad
+    loading.check_columns()
+    return Cases(loading.cases, rows.name, _skipped_rows(bad)), bad
+
+
+def _has_no_rows(source: Any) -> bool:
+    """Return True for a source of whole cases: Cases, or the leaderboard's own data."""
+    if isinstance(source, Cases):
+        return True
+    return isinstance(source, (str, Path)) and bfcl.is_address(source)
+
+
+def _whole_cases(source: Cases | str | Path) -> Cases:
+    """Return the cases of a source that has no rows of its own.
+
+    Raises what `bfcl.load_address` raises.
+    """
+    if isinstance(source, Cases):
+        return source
+    return bfcl.load_address(source)
+
+
+def _skipped_rows(bad: BadRows) -> list[Skipped]:
+    """Return the bad rows as one entry of `Cases.skipped`, with the first reason; no entry without
+    any.
+    """
+    if bad.count == 0:
+        return []
+    return [Skipped("rows that cannot be read", bad.count, bad.first_message or "")]
+
+
+@dataclass(slots=True)
+class _Loading:
+    """The cases of one source so far, and what is only known of all rows together."""
+
+    source: RowSource
+    renaming: Renaming
+    cases: list[Case] = field(default_factory=list)
+    lines: dict[str, int | None] = field(default_factory=dict)  # by the id of the case
+    absent: set[str] = field(init=False)  # mapped columns that no row has had yet
+
+    def __post_init__(self) -> None:
+        """Begin with all mapped columns absent."""
+        self.absent = set(self.renaming.columns)
+
+    def add(self, line: int | None, row: Any) -> None:
+        """Add the case of a row.
+
+        line: its number in the source, None where the source has no numbers.
+        row: a mapping, a Case, or the BadCase that says why the row cannot be read.
+
+        Raises BadCase for a row that is no case, and for an id that an earlier row has.
+        """
+        if self.absent and isinstance(row, Mapping):
+            self.absent.difference_update(row)
+
+        case = row if isinstance(row, Case) else case_of(row, self.renaming, self.source, line)
+        if case.id in self.lines:
+            first = f"{self.source.unit} {self.lines[case.id]}"
+            raise self.source.bad(
+                "this id was used before",
+                line,
+                got=case.id,
+                expected=f"an id of its own (the other one is in {first})",
+            )
+
+        self.lines[case.id] = line
+        self.cases.append(case)
+
+    def check_columns(self) -> None:
+        """Raise BadCase for a mapped column that no row has.
+
+        Only sources that do not name their columns before the first row are asked; the others were
+        checked by `Renaming.check`.
+        """
+        if not self.absent or not self.cases:
+            return
+        if self.source.columns is None:
+            column = min(self.absent)
+            raise self.source.bad("no row has this column, which is mapped", column=column)
 
 
 def case_of(row: Any, renaming: Renaming, source: RowSource, line: int | None) -> Case:
-    """One row to a Case; raises BadCase naming the place."""
+    """Return one row as a Case.
+
+    row: a mapping under the source's own names, or the BadCase that stands for it.
+
+    Raises BadCase naming the place.
+    """
     if isinstance(row, BadCase):
         raise row
     if not isinstance(row, Mapping):
-        raise source.bad("a case is a JSON object", line, got=row, expected="an object with " + ", ".join(KEYS))
-    named, came = renaming.apply(row, source, line)
-    return case_of_members(named, came, source, line)
+        raise source.bad(
+            "a case is a JSON object", line, got=row, expected="an object with " + ", ".join(KEYS)
+        )
+    members, origins = renaming.apply(row, source, line)
+    return case_of_members(members, origins, source, line)
 
 
-def case_of_members(named: dict[str, Any], came: Mapping[str, str], source: RowSource, line: int | None) -> Case:
-    """Members under their known names to a Case; `came` says which column each is from."""
+def case_of_members(
+    members: dict[str, Any], origins: Mapping[str, str], source: RowSource, line: int | None
+) -> Case:
+    """Return members under their known names as a Case.
 
-    def column(name: str) -> str | None:
-        return came.get(name) if source.table else None
+    members: name -> value; changed on the way.
+    origins: the column that each member is from.
 
-    if "messages" in named:
-        if "input" in named:
-            raise source.bad(
-                "a case has an input or messages, not both", line, column("messages"), hint="leave one out by columns="
-            )
-        named["input"] = listed(read_cell(named.pop("messages"), "messages", source, line, column("messages")))
-        if isinstance(named["input"], str):
-            raise source.bad("messages are a list", line, column("messages"), got=named["input"])
-    fold_metadata(named, source, line)
+    Raises BadCase naming the row and, in a table, the column.
+    """
+    place = _Place(source, line, origins if source.table else {})
+    if "messages" in members:
+        _read_messages(members, place)
+    fold_metadata(members, source, line)
+
     for name in ("tools", "target", "results"):
-        if name in named:
-            named[name] = read_cell(named[name], f"{name} of case {named.get('id')!r}", source, line, column(name))
+        if name in members:
+            text = f"{name} of case {members.get('id')!r}"
+            members[name] = place.read_cell(members[name], text, name)
+            # Only tables keep a list of objects by column; elsewhere an object is one object.
             if source.table:
-                named[name] = listed(named[name])
+                members[name] = listed(members[name])
+
     if source.table:
-        _read_table_cells(named, came, source, line)
-    return read_case(named, source=source.name, line=line, unit=source.unit)
+        _read_table_cells(members, place)
+    return read_case(members, source=source.name, line=line, unit=source.unit)
 
 
-def _read_table_cells(named: dict[str, Any], came: Mapping[str, str], source: RowSource, line: int | None) -> None:
-    """What a table keeps as JSON text, or in OpenAI's own shape, as a case has it."""
-    if isinstance(named.get("metadata"), str):
-        named["metadata"] = read_cell(named["metadata"], "metadata", source, line, came["metadata"])
-    if isinstance(named.get("tools"), list):
-        named["tools"] = [_tool(t, source, line, came["tools"]) for t in named["tools"]]
-    if isinstance(named.get("target"), list):
-        named["target"] = [_call(c, source, line, came["target"]) for c in named["target"]]
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One row of a source, for errors about its members. `origins`: the column of each, in a
+    table."""
+
+    source: RowSource
+    line: int | None
+    origins: Mapping[str, str]
+
+    def read_cell(self, cell: Any, text: str, member: str) -> Any:
+        """Return a cell with JSON text in it read; anything but a text as it is.
+
+        text: what the cell is called in errors.
+        member: the name of the member that the cell belongs to.
+
+        Raises BadCase for a text that is no JSON.
+        """
+        return read_cell(cell, text, self.source, self.line, self.origins.get(member))
+
+    def bad(self, message: str, member: str, **more: Any) -> BadCase:
+        """Return the error that names the row and the column of a member.
+
+        more: fields of BadCase such as ``got`` and ``hint``.
+        """
+        return self.source.bad(message, self.line, self.origins.get(member), **more)
 
 
-def _tool(tool: Any, source: RowSource, line: int | None, column: str) -> Any:
-    tool = read_cell(tool, "tool", source, line, column)
+def _read_messages(members: dict[str, Any], place: _Place) -> None:
+    """Turn `messages`, which other data sets have, into the input.
+
+    members: of one row, with `messages` among them; changed in place.
+
+    Raises BadCase where there is an input as well, and for messages that are no list.
+    """
+    if "input" in members:
+        raise place.bad(
+            "a case has an input or messages, not both",
+            "messages",
+            hint="leave one out by columns=",
+        )
+
+    cell = place.read_cell(members.pop("messages"), "messages", "messages")
+    messages = listed(cell)
+    # Without this a text would pass for the input itself.
+    if isinstance(messages, str):
+        raise place.bad("messages are a list", "messages", got=messages)
+    members["input"] = messages
+
+
+def _read_table_cells(members: dict[str, Any], place: _Place) -> None:
+    """Turn the cells of a table into the form that a case has.
+
+    Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
+
+    members: of one row; changed in place.
+
+    Raises BadCase for a cell whose text is no JSON.
+    """
+    metadata = members.get("metadata")
+    if isinstance(metadata, str):
+        members["metadata"] = place.read_cell(metadata, "metadata", "metadata")
+
+    tools = members.get("tools")
+    if isinstance(tools, list):
+        members["tools"] = [_tool(tool, place) for tool in tools]
+
+    target = members.get("target")
+    if isinstance(target, list):
+        members["target"] = [_call(call, place) for call in target]
+
+
+def _tool(cell: Any, place: _Place) -> Any:
+    """Return a tool definition with the JSON text in its cells read, the schema's included.
+
+    cell: a definition as `ToolSpec.of` reads it, or JSON text of one.
+
+    Raises BadCase for a text that is no JSON.
+    """
+    tool = place.read_cell(cell, "tool", "tools")
     if not isinstance(tool, Mapping):
         return tool
+
+    # OpenAI puts the definition one level deeper.
     if isinstance(tool.get("function"), Mapping):
-        return {**tool, "function": _tool(tool["function"], source, line, column)}
-    texts = {k: read_cell(v, k, source, line, column) for k, v in tool.items() if k in ("parameters", "inputSchema")}
-    return {**tool, **texts}
+        return {**tool, "function": _tool(tool["function"], place)}
+
+    schemas = {
+        key: place.read_cell(tool[key], key, "tools")
+        for key in ("parameters", "inputSchema")
+        if key in tool
+    }
+    return {**tool, **schemas}
 
 
-def _call(call: Any, source: RowSource, line: int | None, column: str) -> Any:
-    call = read_cell(call, "wanted call", source, line, column)
+def _call(cell: Any, place: _Place) -> Any:
+    """Return a wanted call with the JSON text in its cells read.
+
+    cell: ``{"name", "arguments"}``, the same inside OpenAI's ``{"function": …}``, or JSON text of
+        either.
+
+    Raises BadCase for a text that is no JSON.
+    """
+    call = place.read_cell(cell, "wanted call", "target")
     if not isinstance(call, Mapping):
         return call
-    if isinstance(call.get("function"), Mapping) and not {"name", "arguments"} & call.keys():
+
+    # A call that has a name or arguments of its own is none of OpenAI's.
+    has_own_members = bool({"name", "arguments"} & call.keys())
+    if isinstance(call.get("function"), Mapping) and not has_own_members:
         call = call["function"]
-    if isinstance(call.get("arguments"), str):
-        return {**call, "arguments": read_cell(call["arguments"], "arguments", source, line, column)}
+
+    arguments = call.get("arguments")
+    if isinstance(arguments, str):
+        return {**call, "arguments": place.read_cell(arguments, "arguments", "target")}
     return call

@@ -1,4 +1,9 @@
-"""Ways to compare one argument's value with the wanted one, by name, and which of them is used where."""
+"""Ways to compare one argument's value with the wanted one, by name, and which of them is used
+where."""
+
+# How it works. A matcher takes two values and says if they are equal enough. Which one is used is
+# settled for each value by its path, then by its JSON type; `scoring.match` asks for every value
+# that it compares, and skips the question where `Matchers.plain` says that nothing was set.
 
 from __future__ import annotations
 
@@ -13,19 +18,30 @@ from ...errors import BadOptions, UnknownRule
 from ...values import Num, Value, pointer_tokens
 
 Matcher: TypeAlias = Callable[[Value, Value], bool]
-"""(actual, wanted) -> equal enough."""
+"""(actual, expected) -> equal enough."""
 
 
-def same_exactly(actual: Value, wanted: Value) -> bool:
-    """Equality of scalars: of one JSON type, numbers as decimals."""
-    if isinstance(actual, bool) or isinstance(wanted, bool):
-        return actual is wanted
-    if isinstance(actual, (int, float, Decimal)) and isinstance(wanted, (int, float, Decimal)):
-        return _decimal(actual) == _decimal(wanted)
-    return type(actual) is type(wanted) and bool(actual == wanted)
+def same_exactly(actual: Value, expected: Value) -> bool:
+    """Return True for equal scalars: of one JSON type, numbers as decimals.
+
+    >>> same_exactly(1, 1.0), same_exactly(True, 1), same_exactly("1", 1)
+    (True, False, False)
+    """
+    # True equals 1 in Python, but not in JSON.
+    if isinstance(actual, bool) or isinstance(expected, bool):
+        return actual is expected
+
+    if isinstance(actual, (int, float, Decimal)) and isinstance(expected, (int, float, Decimal)):
+        return _decimal(actual) == _decimal(expected)
+
+    return type(actual) is type(expected) and bool(actual == expected)
 
 
 def _decimal(x: int | float | Decimal) -> int | Decimal:
+    """Return a number as it is compared: exactly, by its own digits.
+
+    NaN where decimals cannot hold it, which is equal to nothing.
+    """
     if isinstance(x, (int, Decimal)):
         return x
     try:
@@ -34,58 +50,122 @@ def _decimal(x: int | float | Decimal) -> int | Decimal:
         return Decimal("NaN")
 
 
-def _casefold(actual: Value, wanted: Value) -> bool:
-    if isinstance(actual, str) and isinstance(wanted, str):
-        return unicodedata.normalize("NFKC", actual).casefold() == unicodedata.normalize("NFKC", wanted).casefold()
-    return same_exactly(actual, wanted)
+def _casefold(actual: Value, expected: Value) -> bool:
+    """Return True for texts that are equal without case, in compatibility form.
+
+    Anything but two texts is compared exactly.
+
+    >>> _casefold("STRASSE", "Straße"), _casefold(1, "1")
+    (True, False)
+    """
+    if not (isinstance(actual, str) and isinstance(expected, str)):
+        return same_exactly(actual, expected)
+
+    a = unicodedata.normalize("NFKC", actual).casefold()
+    b = unicodedata.normalize("NFKC", expected).casefold()
+    return a == b
 
 
 def normalised_text(text: str) -> str:
-    """Text for loose comparison: compatibility form, case folded, without punctuation and white space."""
+    """Return a text for loose comparison.
+
+    It is in compatibility form, case folded, without punctuation and white space.
+
+    >>> normalised_text("St. John's, N.L.")
+    'stjohnsnl'
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC")
 
 
-def _normalised(actual: Value, wanted: Value) -> bool:
-    if isinstance(actual, str) and isinstance(wanted, str):
-        a, b = normalised_text(actual), normalised_text(wanted)
-        return a == b and (bool(a) or actual == wanted)  # two texts of punctuation only are compared as they are
-    return same_exactly(actual, wanted)
+def _normalised(actual: Value, expected: Value) -> bool:
+    """Return True for texts that are equal without case, punctuation and white space.
+
+    Anything but two texts is compared exactly, and so are texts of punctuation alone.
+
+    >>> _normalised("new-york", "New York"), _normalised("+", "-")
+    (True, False)
+    """
+    if not (isinstance(actual, str) and isinstance(expected, str)):
+        return same_exactly(actual, expected)
+
+    a, b = normalised_text(actual), normalised_text(expected)
+    # Of punctuation alone, nothing else would be left to compare.
+    if not a and not b:
+        return actual == expected
+    return a == b
 
 
 _BFCL_IGNORES = re.compile(r"[ ,./\-_*^]")
 
 
-def _bfcl(actual: Value, wanted: Value) -> bool:
-    """Texts as the Berkeley Function Calling Leaderboard compares them."""
-    if isinstance(actual, str) and isinstance(wanted, str):
-        a, b = (_BFCL_IGNORES.sub("", text).lower().replace("'", '"') for text in (actual, wanted))
-        return a == b
-    return same_exactly(actual, wanted)
+def _bfcl(actual: Value, expected: Value) -> bool:
+    """Return True for texts that the Berkeley Function Calling Leaderboard takes for equal.
+
+    Case, spaces, some punctuation and the kind of quotes do not count there. Anything but two texts
+    is compared exactly.
+
+    >>> _bfcl("Oslo, Norway", "oslo norway"), _bfcl("a;b", "ab")
+    (True, False)
+    """
+    if not (isinstance(actual, str) and isinstance(expected, str)):
+        return same_exactly(actual, expected)
+
+    return _bfcl_text(actual) == _bfcl_text(expected)
 
 
-def _regex(actual: Value, wanted: Value) -> bool:
-    return isinstance(actual, str) and isinstance(wanted, str) and re.fullmatch(wanted, actual, re.DOTALL) is not None
+def _bfcl_text(text: str) -> str:
+    """Return a text as the leaderboard compares it.
+
+    >>> _bfcl_text("St. John's")
+    'stjohn"s'
+    """
+    return _BFCL_IGNORES.sub("", text).lower().replace("'", '"')
+
+
+def _regex(actual: Value, expected: Value) -> bool:
+    """Return True for a text that a regular expression matches from end to end.
+
+    expected: the pattern, in which a dot matches line breaks, too.
+
+    >>> _regex("Oslo, Norway", "Oslo.*"), _regex("in Oslo", "Oslo")
+    (True, False)
+    """
+    if not (isinstance(actual, str) and isinstance(expected, str)):
+        return False
+    return re.fullmatch(expected, actual, re.DOTALL) is not None
 
 
 def approximate(relative: float = 1e-6, absolute: float = 1e-9) -> Matcher:
-    """A matcher of numbers that may differ by a share of the wanted one or by an absolute amount."""
+    """Return a matcher of numbers that are near enough to the wanted one.
 
-    def approximately(actual: Value, wanted: Value) -> bool:
-        if not (_is_number(actual) and _is_number(wanted)):
-            return same_exactly(actual, wanted)
-        x, y = Decimal(_decimal(actual)), Decimal(_decimal(wanted))
+    relative: the share of the wanted number by which the other may differ.
+    absolute: the amount by which it may always differ. The larger of the two counts.
+
+    >>> near = approximate(relative=0.1)
+    >>> near(109, 100), near(111, 100)
+    (True, False)
+    """
+
+    def approximately(actual: Value, expected: Value) -> bool:
+        """Return True for numbers that differ by no more than that; compare the rest exactly."""
+        if not (_is_number(actual) and _is_number(expected)):
+            return same_exactly(actual, expected)
+        x, y = Decimal(_decimal(actual)), Decimal(_decimal(expected))
+        # Numbers that decimals cannot hold are NaN here, which is near to nothing.
         if not (x.is_finite() and y.is_finite()):
             return x == y
         try:
-            return bool(abs(x - y) <= max(Decimal(repr(absolute)), abs(y) * Decimal(repr(relative))))
+            allowed = max(Decimal(repr(absolute)), abs(y) * Decimal(repr(relative)))
+            return bool(abs(x - y) <= allowed)
         except ArithmeticError:  # exponents beyond the decimal module's limits
             return x == y
 
     return approximately
 
 
-def _ignore(actual: Value, wanted: Value) -> bool:
+def _ignore(actual: Value, expected: Value) -> bool:
+    """Return True: any value is right."""
     return True
 
 
@@ -101,7 +181,12 @@ MATCHERS: dict[str, Matcher] = {
 
 
 def matcher_of(x: str | Matcher) -> Matcher:
-    """A matcher by name, or the function itself; raises UnknownRule."""
+    """Return a matcher by name, or the function itself.
+
+    x: a key of `MATCHERS`, or a function of (actual, expected).
+
+    Raises UnknownRule for another name.
+    """
     if callable(x):
         return x
     if x not in MATCHERS:
@@ -111,61 +196,105 @@ def matcher_of(x: str | Matcher) -> Matcher:
 
 @dataclass(frozen=True)
 class Matchers:
-    """How values are compared: by path first, then by JSON type, else exactly.
+    """The matchers of values: by path first, then by JSON type, else exactly.
 
-    `paths` maps ``"/city"`` or, for one tool only, ``"get_weather/city"`` to a matcher; ``*`` stands for any one
-    token (``"/items/*/name"``). `types` maps string, number, boolean or null to one.
+    `paths` maps ``"/city"`` or, for one tool only, ``"get_weather/city"`` to a matcher; ``*``
+    stands for any one token (``"/items/*/name"``). `types` maps string, number, boolean or null to
+    one.
 
     >>> loose = Matchers(paths={"book/city": "regex"}, types={"string": "normalised"})
-    >>> loose.of("Oslo")("OSLO", "Oslo"), loose.at("book", "/city")("Oslo", "O.*"), loose.at("book", "/day")
-    (True, True, None)
+    >>> loose.of("Oslo")("OSLO", "Oslo"), loose.at("book", "/city")("Oslo", "O.*")
+    (True, True)
+    >>> loose.at("book", "/day") is None
+    True
     """
 
     paths: Mapping[str, str | Matcher] = field(default_factory=dict)
     types: Mapping[str, str | Matcher] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Raise UnknownRule for an unknown matcher, BadOptions for an unknown JSON type."""
         for x in (*self.paths.values(), *self.types.values()):
             matcher_of(x)
-        if unknown := sorted(set(self.types) - {"string", "number", "boolean", "null"}):
-            raise BadOptions("unknown JSON type", got=", ".join(unknown), expected="string, number, boolean, null")
+
+        unknown = sorted(set(self.types) - {"string", "number", "boolean", "null"})
+        if unknown:
+            raise BadOptions(
+                "unknown JSON type",
+                got=", ".join(unknown),
+                expected="string, number, boolean, null",
+            )
 
     def at(self, tool: str, path: str) -> Matcher | None:
-        """The matcher for a path of a tool, or None."""
+        """Return the matcher for a path of a tool, or None; the first pattern that fits wins.
+
+        tool: the name of the call's tool.
+        path: a JSON pointer into its arguments, such as ``/items/0/name``.
+        """
         if not self.paths:
             return None
-        for pattern, x in self.paths.items():
+
+        tokens = pointer_tokens(path)
+        for pattern, matcher in self.paths.items():
+            # In front of the pointer stands the tool, or nothing for all tools.
             name, slash, rest = pattern.partition("/")
-            if name and name != tool:
+            if name not in ("", tool):
                 continue
-            wanted = pointer_tokens(slash + rest)
-            here = pointer_tokens(path)
-            if len(wanted) == len(here) and all(w in ("*", h) for w, h in zip(wanted, here, strict=True)):
-                return matcher_of(x)
+            if _fits(pointer_tokens(slash + rest), tokens):
+                return matcher_of(matcher)
         return None
 
     @property
     def plain(self) -> bool:
-        """Whether every value is compared exactly, but for the wishes of a target."""
+        """Return True where every value is compared exactly, but for the wishes of a target."""
         return not self.paths and not self.types
 
     def of(self, value: Value) -> Matcher:
+        """Return the matcher for a wanted value by its JSON type.
+
+        value: the wanted one; its type decides, not that of the actual value.
+        """
         if not self.types:
             return same_exactly
+
         kind = json_type(value)
-        return matcher_of(self.types[kind]) if kind in self.types else same_exactly
+        if kind in self.types:
+            return matcher_of(self.types[kind])
+        return same_exactly
 
 
 DEFAULT_MATCHERS = Matchers()
 
 
+def _fits(pattern: list[str], tokens: list[str]) -> bool:
+    """Return True where the tokens of a path are those of a pattern, ``*`` standing for any.
+
+    >>> _fits(["items", "*"], ["items", "0"]), _fits(["items"], ["items", "0"])
+    (True, False)
+    """
+    if len(pattern) != len(tokens):
+        return False
+    return all(p in ("*", token) for p, token in zip(pattern, tokens, strict=True))
+
+
 def _is_number(x: Value) -> bool:
+    """Return True for a JSON number; True and False are none."""
     return isinstance(x, (int, float, Decimal)) and not isinstance(x, bool)
 
 
 def json_type(x: Value) -> str:
+    """Return string, number, boolean or null; other for objects and arrays.
+
+    >>> json_type(1), json_type(True), json_type([])
+    ('number', 'boolean', 'other')
+    """
+    if x is None:
+        return "null"
+    # Before the numbers, since True is an int to Python.
     if isinstance(x, bool):
         return "boolean"
     if _is_number(x):
         return "number"
-    return "string" if isinstance(x, str) else "null" if x is None else "other"
+    if isinstance(x, str):
+        return "string"
+    return "other"

@@ -1,9 +1,17 @@
-"""Rows from wherever they are: a file, a pandas frame, a Hugging Face data set, or a list of mappings.
+"""Rows from wherever they are: a file, a pandas frame, a Hugging Face data set, or a list of
+mappings.
 
-Tables have no way to leave a member of a row out: an empty cell, NaN or NA stands for nothing at all, and so does a
-member without a value in a struct, which Arrow fills with None wherever another row has that member. JSON text in a
-cell is read as it stands, so null arguments are written that way.
+Tables have no way to leave a member of a row out: an empty cell, NaN or NA stands for nothing at
+all, and so does a member without a value in a struct, which Arrow fills with None wherever another
+row has that member. JSON text in a cell is read as it stands, so null arguments are written that
+way.
 """
+
+# How it works. Wherever rows come from, they end as a `RowSource`: rows with their places and what
+# is known of all of them (are they a table, which columns are there). A row is then renamed
+# (`Renaming.apply`), made plain JSON cell by cell (`json_value`), and its metadata folded together;
+# `loading` makes a case of the result. Each of these raises BadCase with the place of the row, and
+# `BadRows` collects them.
 
 from __future__ import annotations
 
@@ -17,133 +25,257 @@ from typing import Any, Literal, TypeAlias
 
 from ...errors import BadCase, BadOptions
 from ...values import number, read_strict
-from .row_files import RowSource, read_rows
+from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]
 Errors: TypeAlias = Literal["raise", "skip"]
+METADATA = "metadata_"
+"""How the names of columns begin that are members of a case's metadata."""
 _EXPECTED = "a path, a pandas frame, a Hugging Face data set, or a list of rows"
 
 
 def rows_of(source: Any, *, split: str | None = None) -> RowSource:
-    """The rows of a path, a frame, a data set or an iterable of rows (what these are is the reader's business).
+    """Return the rows of a path, a frame, a data set or an iterable of rows.
 
-    split: which part of a Hugging Face DatasetDict. Raises BadCase for anything else, and what `read_rows` raises.
+    What each row is, is the reader's business: the rows of an iterable are passed on unseen.
+
+    split: which part of a Hugging Face DatasetDict.
+
+    Raises BadCase for another kind of source, BadOptions for a split that is not there, and what
+    `read_rows` raises.
     """
     if isinstance(source, RowSource):
         return source
+    # Before all other kinds, since splits are a mapping and the only source with a choice.
     if _is_splits(source):
         return rows_of(_split_of(source, split))
     if split is not None:
         raise BadOptions(
-            "only a Hugging Face DatasetDict has splits", got=type(source).__name__, hint="leave split out"
+            "only a Hugging Face DatasetDict has splits",
+            got=type(source).__name__,
+            hint="leave split out",
         )
+
     if isinstance(source, (str, Path)):
         return read_rows(Path(source))
     if _is_frame(source):
         return _frame_rows(source)
     if _is_dataset(source):
         return _dataset_rows(source)
+    return _plain_rows(source)
+
+
+def _plain_rows(source: Any) -> RowSource:
+    """Return the rows of an iterable, numbered from 1.
+
+    Raises BadCase for a mapping, for bytes, and for what is no iterable.
+    """
+    # One mapping is more likely a row that was to be in a list than a list of rows.
     if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
-        raise BadCase("this is neither a path nor a list of rows", got=type(source).__name__, expected=_EXPECTED)
+        raise BadCase(
+            "this is neither a path nor a list of rows",
+            got=type(source).__name__,
+            expected=_EXPECTED,
+        )
     return RowSource("", enumerate(source, 1), unit="row")
 
 
 def _is_frame(x: Any) -> bool:
+    """Return True for a pandas frame, or an object of a class made from one."""
     # By name, so that pandas is not imported for sources that are no frames.
-    return any(t.__module__.partition(".")[0] == "pandas" and t.__name__ == "DataFrame" for t in type(x).__mro__)
+    return any(
+        t.__module__.partition(".")[0] == "pandas" and t.__name__ == "DataFrame"
+        for t in type(x).__mro__
+    )
 
 
 def _frame_rows(frame: Any) -> RowSource:
+    """Return the rows of a pandas frame, as dicts of its cells by column.
+
+    Raises BadCase for two columns of one name.
+    """
     names = [str(name) for name in frame.columns]
     source = RowSource("DataFrame", iter(()), unit="row", table=True, columns=tuple(names))
-    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
+    twice = first_repeated(names)
+    if twice:
         raise source.bad("two columns have the same name", column=twice)
-    cells = zip(*(frame.iloc[:, i] for i in range(len(names))), strict=True)
+
+    # Column by column, so that each keeps its type: a row of a frame has one type for all cells.
+    columns = (frame.iloc[:, i] for i in range(len(names)))
+    cells = zip(*columns, strict=True)
     rows = enumerate((dict(zip(names, row, strict=True)) for row in cells), 1)
     return RowSource("DataFrame", rows, unit="row", table=True, columns=tuple(names))
 
 
 def _is_dataset(x: Any) -> bool:
-    """The shape of a Hugging Face Dataset or IterableDataset."""
-    return not isinstance(x, type) and hasattr(x, "features") and hasattr(x, "column_names") and hasattr(x, "__iter__")
+    """Return True for the shape of a Hugging Face Dataset or IterableDataset."""
+    # By shape, so that `datasets` need not be installed; a class has these names, too.
+    if isinstance(x, type):
+        return False
+    return all(hasattr(x, name) for name in ("features", "column_names", "__iter__"))
 
 
 def _is_splits(x: Any) -> bool:
-    return isinstance(x, Mapping) and bool(x) and all(_is_dataset(v) for v in x.values())
+    """Return True for the shape of a Hugging Face DatasetDict: data sets by name."""
+    if not isinstance(x, Mapping) or not x:
+        return False
+    return all(_is_dataset(data) for data in x.values())
 
 
 def _split_of(splits: Mapping[str, Any], split: str | None) -> Any:
+    """Return the data set of one split, of the only one by default.
+
+    Raises BadOptions for a split that is not there, and for none where there are several.
+    """
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None or split not in splits:
         raise BadOptions(
-            "a DatasetDict is read one split at a time", got=split, expected=", ".join(map(str, splits)),
+            "a DatasetDict is read one split at a time",
+            got=split,
+            expected=", ".join(map(str, splits)),
             hint="name one by split=",
-        )  # fmt: skip
+        )
     return splits[split]
 
 
 def _dataset_rows(data: Any) -> RowSource:
+    """Return the rows of a Hugging Face data set, with words for the numbers of class labels."""
     columns = tuple(data.column_names) if data.column_names else None
-    features = data.features if isinstance(data.features, Mapping) else {}
-    labels = {name: f.names for name, f in features.items() if isinstance(getattr(f, "names", None), list)}
-
-    def rows() -> Iterator[tuple[int | None, Any]]:
-        for place, row in enumerate(data, 1):
-            for name, words in labels.items():
-                # A class label is kept as a number and means a word.
-                if isinstance(row.get(name), int) and 0 <= row[name] < len(words):
-                    row = {**row, name: words[row[name]]}
-            yield place, row
-
     split = getattr(data, "split", None)
-    return RowSource(f"Dataset {split}" if split else "Dataset", rows(), unit="row", table=True, columns=columns)
+    name = f"Dataset {split}" if split else "Dataset"
+    rows = _labelled_rows(data, _label_names(data.features))
+    return RowSource(name, rows, unit="row", table=True, columns=columns)
+
+
+def _label_names(features: Any) -> dict[str, list[str]]:
+    """Return the words of every column of class labels, by the column's name.
+
+    features: a data set's own description of its columns; None where it has none.
+    """
+    if not isinstance(features, Mapping):
+        return {}
+
+    labels = {}
+    for name, feature in features.items():
+        words = getattr(feature, "names", None)
+        if isinstance(words, list):
+            labels[name] = words
+    return labels
+
+
+def _labelled_rows(
+    rows: Iterable[Any], labels: Mapping[str, list[str]]
+) -> Iterator[tuple[int | None, Any]]:
+    """Yield the numbered rows with words for their labels, which a data set keeps as numbers.
+
+    labels: column -> its words, a label being the index of one.
+    """
+    for place, row in enumerate(rows, 1):
+        words = _words_of(row, labels)
+        yield place, {**row, **words} if words else row
+
+
+def _words_of(row: Any, labels: Mapping[str, list[str]]) -> dict[str, str]:
+    """Return the words of one row's labels, by column; a label of no word is left out."""
+    words = {}
+    for name, names in labels.items():
+        label = row.get(name)
+        # A row without a label has -1, which would be the last word to Python.
+        if isinstance(label, int) and 0 <= label < len(names):
+            words[name] = names[label]
+    return words
 
 
 # rows that cannot be read
 
-_KEPT, _SHOWN = 100, 5
+# A file of another kind has a bad row on every line: a hundred errors are enough to see that.
+_MOST_KEPT, _MOST_SHOWN = 100, 5
 
 
 class BadRows:
-    """The rows of a source that cannot be read: all counted, the errors of the first `_KEPT` kept."""
+    """The rows of a source that cannot be read: all counted, the errors of the first `_MOST_KEPT`
+    in `complaints`."""
 
     def __init__(self, source: RowSource, errors: Errors = "raise") -> None:
+        """Begin with no bad rows.
+
+        source: named in the error at the end. errors: see `load_cases`.
+
+        Raises BadOptions for another word than raise and skip.
+        """
         if errors not in ("raise", "skip"):
-            raise BadOptions("errors is what becomes of bad rows", got=errors, expected="raise or skip")
+            raise BadOptions(
+                "errors is what becomes of bad rows", got=errors, expected="raise or skip"
+            )
         self.source = source
         self.errors = errors
         self.count = 0
-        self.found: list[BadCase] = []
+        self.complaints: list[BadCase] = []
+
+    @property
+    def first_message(self) -> str | None:
+        """Return the message of the first complaint, None where there is none."""
+        return self.complaints[0].message if self.complaints else None
 
     def add(self, e: BadCase) -> None:
+        """Count a bad row, and keep its error where it is one of the first."""
         self.count += 1
-        if len(self.found) < _KEPT:
-            self.found.append(e)
+        if len(self.complaints) < _MOST_KEPT:
+            self.complaints.append(e)
 
     def end(self, rows: int) -> None:
-        """At the end of a source of so many rows: raises BadCase for the bad ones, unless they are to be skipped."""
+        """Raise BadCase for the bad rows of a source, unless they are to be skipped.
+
+        A single bad row is raised as its own error; several become one error that shows the first
+        few and carries the rest.
+
+        rows: how many the source has, good and bad.
+        """
         if self.count == 0 or self.errors == "skip":
             return
         if self.count == 1:
-            raise self.found[0]
-        lines = [f"{self.count} of {rows} rows cannot be read", *(f"- {_said(e)}" for e in self.found[:_SHOWN])]
-        if self.count > _SHOWN:
-            lines.append(f"- and {self.count - _SHOWN} more")
-        # Where one cause spoils every row there is a better way out than to skip them.
-        hints = {e.hint for e in self.found}
-        one = hints.pop() if len(hints) == 1 else None
-        hint = 'mend them, or leave them out by errors="skip"'
+            raise self.complaints[0]
+
         raise BadCase(
-            "\n  ".join(lines), source=self.source.name, unit=self.source.unit, rows=tuple(self.found),
-            hint=f"{one}; or {hint}" if one else hint,
-        )  # fmt: skip
+            self._summary(rows),
+            source=self.source.name,
+            unit=self.source.unit,
+            rows=tuple(self.complaints),
+            hint=self._hint(),
+        )
+
+    def _summary(self, rows: int) -> str:
+        """Return the message about several bad rows, with a line for each of the first few.
+
+        rows: how many the source has, good and bad.
+        """
+        lines = [f"{self.count} of {rows} rows cannot be read"]
+        lines += [f"- {_line(error)}" for error in self.complaints[:_MOST_SHOWN]]
+        if self.count > _MOST_SHOWN:
+            lines.append(f"- and {self.count - _MOST_SHOWN} more")
+        return "\n  ".join(lines)
+
+    def _hint(self) -> str:
+        """Return what to do about the rows; the one hint that all of them have comes first."""
+        hint = 'mend them, or leave them out by errors="skip"'
+
+        # Where one cause spoils every row there is a better way out than to skip them.
+        hints = {error.hint for error in self.complaints}
+        shared = hints.pop() if len(hints) == 1 else None
+        if shared:
+            return f"{shared}; or {hint}"
+        return hint
 
 
-def _said(e: BadCase) -> str:
-    """An error in one line."""
-    got = "" if e.got is None else f" (got {' '.join(str(e.got).split())[:80]})"
-    return f"{' '.join(e.message.split())[:200]}{got}"
+def _line(e: BadCase) -> str:
+    """Return an error in one line, shortened."""
+    message = " ".join(e.message.split())[:200]
+    if e.got is None:
+        return message
+
+    actual = " ".join(str(e.got).split())[:80]
+    return f"{message} (got {actual})"
 
 
 # columns
@@ -151,117 +283,215 @@ def _said(e: BadCase) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Which column is which: `columns` maps a column of the source to the name it has here, or to None to leave it
-    out. `known` are the names there are; every name that begins with ``metadata_`` is one too. `others` says what
-    becomes of a column that is neither known nor mapped: an error, a member of the metadata, or nothing."""
+    """The names that the columns of a source have here.
 
-    known: tuple[str, ...]
+    `columns` maps a column of the source to its name here, or to None to leave it out. `names` are
+    those there are; every name that begins with ``metadata_`` is one too. `others` says what
+    becomes of a column that is neither named so nor mapped: an error, a member of the metadata, or
+    nothing.
+    """
+
+    names: tuple[str, ...]
     columns: Mapping[str, str | None]
     others: Others = "error"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping):
-            raise BadOptions("columns map names to names", got=self.columns, expected='{"question": "input"}')
-        if self.others not in ("error", "metadata", "drop"):
-            raise BadOptions(
-                "others is what becomes of other columns", got=self.others, expected="error, metadata or drop"
-            )
-        given: dict[str, str] = {}
+        """Raise BadOptions for options that no source can follow.
+
+        They are columns that are no mapping, a name that is not known, and one name for two
+        columns.
+        """
+        self._check_options()
+
+        columns: dict[str, str] = {}  # by the name they are mapped to
         for column, name in self.columns.items():
             if name is None:
                 continue
-            if not isinstance(name, str) or not (name in self.known or name.startswith("metadata_")):
+            if not self._is_name(name):
                 raise BadOptions(
-                    f"the column {column!r} is mapped to a name that is not known", got=name,
-                    expected=", ".join((*self.known, "metadata_…", "None to leave it out")),
-                )  # fmt: skip
-            if name in given:
-                raise BadOptions(f"two columns are mapped to {name!r}", got=f"{given[name]}, {column}")
-            given[name] = column
+                    f"the column {column!r} is mapped to a name that is not known",
+                    got=name,
+                    expected=", ".join((*self.names, "metadata_…", "None to leave it out")),
+                )
+            if name in columns:
+                raise BadOptions(
+                    f"two columns are mapped to {name!r}", got=f"{columns[name]}, {column}"
+                )
+            columns[name] = column
+
+    def _check_options(self) -> None:
+        """Raise BadOptions for columns that are no mapping, or an unknown word for the others."""
+        if not isinstance(self.columns, Mapping):
+            raise BadOptions(
+                "columns map names to names", got=self.columns, expected='{"question": "input"}'
+            )
+        if self.others not in ("error", "metadata", "drop"):
+            raise BadOptions(
+                "others is what becomes of other columns",
+                got=self.others,
+                expected="error, metadata or drop",
+            )
+
+    def _is_name(self, name: object) -> bool:
+        """Return True for a name that a member of a row may have here."""
+        if not isinstance(name, str):
+            return False
+        return name in self.names or name.startswith(METADATA)
 
     def check(self, source: RowSource) -> None:
-        """Raises BadCase where the source is known not to have a column that is mapped, or to have an unknown one."""
-        if source.columns is None:
+        """Raise BadCase where the source is known not to fit.
+
+        A mapped column is not in it, or it has a column that is not known. A source that does not
+        name its columns is left to `apply`.
+        """
+        columns = source.columns
+        if columns is None:
             return
-        if gone := [c for c in self.columns if c not in source.columns]:
-            raise source.bad(
-                "there is no such column", column=gone[0], expected=", ".join(source.columns) or "a header"
-            )
-        for column in source.columns:
+
+        for column in self.columns:
+            if column not in columns:
+                raise source.bad(
+                    "there is no such column",
+                    column=column,
+                    expected=", ".join(columns) or "a header",
+                )
+        for column in columns:
             self._name(column, source, None)
 
     def apply(
         self, row: Mapping[str, Any], source: RowSource, line: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """The row under the names known here, and the column each came from; cells of nothing are left out."""
-        out: dict[str, Any] = {}
-        came: dict[str, str] = {}
-        for column, value in row.items():
-            name = self._name(str(column), source, line)
-            if name is None or (source.table and is_missing(value)):
+        """Return the row under the names known here, and the column each came from.
+
+        Cells of nothing are left out. Values are plain JSON in the result, but for tools that come
+        as Python functions.
+
+        line: the row's number, for errors.
+
+        Raises BadCase for an unknown column, for two of one name, and for what JSON cannot hold.
+        """
+        members: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        for key, value in row.items():
+            column = str(key)
+            name = self._name(column, source, line)
+            if name is None:
                 continue
-            if name in out:
+            if source.table and is_missing(value):
+                continue
+            if name in members:
                 raise source.bad(
-                    f"two columns are the {name}", line, str(column), got=f"{came[name]}, {column}",
-                    hint=f"leave one out: columns={{{str(column)!r}: None}}",
-                )  # fmt: skip
-            plain = source.from_json or (name == "tools" and not source.table)  # functions are tools, too
-            out[name] = value if plain else json_value(value, source, line, str(column))
-            came[name] = str(column)
-        return out, came
+                    f"two columns are the {name}",
+                    line,
+                    column,
+                    got=f"{origins[name]}, {column}",
+                    hint=f"leave one out: columns={{{column!r}: None}}",
+                )
+
+            # Functions are tools, too, where rows come from Python.
+            if source.from_json or (name == "tools" and not source.table):
+                members[name] = value
+            else:
+                members[name] = json_value(value, source, line, column)
+            origins[name] = column
+        return members, origins
 
     def _name(self, column: str, source: RowSource, line: int | None) -> str | None:
+        """Return the name of a column here, None where it is left out.
+
+        line: the row in which it stands; None where it comes from a header.
+
+        Raises BadCase for an unknown one.
+        """
         if column in self.columns:
             return self.columns[column]
-        if column in self.known or column.startswith("metadata_"):
+        if self._is_name(column):
             return column
+
         if self.others == "error":
-            raise source.bad(
-                "unknown column" if source.table else "unknown key", line, column if source.table else None,
-                got=column, expected=", ".join(self.known),
-                hint="put what is your own under metadata (a column metadata_… does that), "
-                f'or say what it is: columns={{{column!r}: "metadata_{column}"}}, or None to leave it out',
-            )  # fmt: skip
-        return f"metadata_{column}" if self.others == "metadata" else None
+            raise self._unknown(column, source, line)
+        if self.others == "metadata":
+            return f"{METADATA}{column}"
+        return None
+
+    def _unknown(self, column: str, source: RowSource, line: int | None) -> BadCase:
+        """Return the error about a column that is neither known nor mapped."""
+        return source.bad(
+            "unknown column" if source.table else "unknown key",
+            line,
+            column if source.table else None,
+            got=column,
+            expected=", ".join(self.names),
+            hint="put what is your own under metadata (a column metadata_… does that), "
+            f'or say what it is: columns={{{column!r}: "metadata_{column}"}}, or None to '
+            "leave it out",
+        )
 
 
 def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> None:
-    """Moves the members ``metadata_…`` of a row into its `metadata`."""
-    names = [name for name in row if name.startswith("metadata_") and name != "metadata_"]
+    """Move the members ``metadata_…`` of a row into its `metadata`.
+
+    row: changed in place. Metadata that are no object are left for `read_case` to complain about.
+
+    Raises BadCase for a key that is there already.
+    """
+    names = _metadata_names(row)
     metadata = row.get("metadata")
     if not names or not isinstance(metadata, (Mapping, type(None))):
         return
+
     folded = dict(metadata or {})
     for name in names:
-        key = name.removeprefix("metadata_")
+        key = name.removeprefix(METADATA)
         if key in folded:
             raise source.bad("this is in the metadata already", line, name, got=key)
         folded[key] = row.pop(name)
     row["metadata"] = folded
 
 
+def _metadata_names(row: Mapping[str, Any]) -> list[str]:
+    """Return the names of a row's members that belong into its metadata."""
+    # The prefix alone would be a member without a name.
+    return [name for name in row if name.startswith(METADATA) and name != METADATA]
+
+
 # cells
 
 
 def is_missing(x: Any) -> bool:
-    """Whether a cell stands for nothing: None, NaN, NaT or NA. An empty list does not."""
+    """Return True for a cell that stands for nothing: None, NaN, NaT or NA.
+
+    An empty list or text does not stand for nothing.
+
+    >>> is_missing(float("nan")), is_missing([])
+    (True, False)
+    """
+    # By name, so that pandas is not imported to ask for its own kinds of nothing.
     if x is None or type(x).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(x, float) and math.isnan(x)
 
 
 def json_value(x: Any, source: RowSource, line: int | None, column: str) -> Any:
-    """A cell as JSON: arrays and scalars of NumPy and Arrow as Python's; in tables, members of structs without a value
-    are left out.
+    """Return a cell as JSON.
+
+    Arrays and scalars of NumPy and Arrow become Python's own; in tables, members of structs without
+    a value are left out.
+
+    source, line, column: the place of the cell, for errors.
 
     Raises BadCase, naming the place, for what JSON cannot hold.
     """
     try:
         return _plain(x, source.table)
     except _NotJson as e:
-        raise source.bad("a cell holds a value that is not JSON", line, column, got=repr(e.args[0])[:120]) from None
+        raise source.bad(
+            "a cell holds a value that is not JSON", line, column, got=repr(e.args[0])[:120]
+        ) from None
     except RecursionError:
-        raise source.bad("a cell is nested too deeply", line, column, got=type(x).__name__) from None
+        raise source.bad(
+            "a cell is nested too deeply", line, column, got=type(x).__name__
+        ) from None
 
 
 class _NotJson(Exception):
@@ -269,18 +499,76 @@ class _NotJson(Exception):
 
 
 def _plain(x: Any, table: bool) -> Any:
+    """Return a value as JSON.
+
+    table: the value is from a table's cell, see `RowSource`.
+
+    Raises _NotJson with the part that JSON cannot hold.
+
+    >>> _plain({"day": date(2024, 5, 1), "hours": (1, 2)}, table=False)
+    {'day': '2024-05-01', 'hours': [1, 2]}
+    """
     if x is None or isinstance(x, (str, bool, int)):
         return x
     if isinstance(x, float):
         if not math.isfinite(x):
             raise _NotJson(x)
         return x
+
+    # Struct cells come as mappings, and pandas has NumPy's scalars in lists: hence the recursion.
     if isinstance(x, Mapping):
-        return {str(k): _plain(v, table) for k, v in x.items() if not (table and is_missing(v))}
+        return _plain_object(x.items(), table)
     if isinstance(x, (list, tuple)):
-        if x and all(isinstance(pair, tuple) and len(pair) == 2 for pair in x):
-            return {str(k): _plain(v, table) for k, v in x}  # how Arrow gives a map
-        return [None if is_missing(v) else _plain(v, table) for v in x]
+        return _plain_list(x, table)
+    return _plain_scalar(x, table)
+
+
+def _plain_list(items: list[Any] | tuple[Any, ...], table: bool) -> Any:
+    """Return a list as JSON, or an object where it is Arrow's way to give a map.
+
+    Raises _NotJson.
+    """
+    if _is_arrow_map(items):
+        return {str(key): _plain(value, table) for key, value in items}
+    # An item that stands for nothing stays as null: without it the others would move up.
+    return [None if is_missing(item) else _plain(item, table) for item in items]
+
+
+def _plain_object(items: Iterable[tuple[Any, Any]], table: bool) -> dict[str, Any]:
+    """Return the members of an object as JSON; names become texts.
+
+    items: its (name, value) pairs.
+
+    Raises _NotJson.
+    """
+    members = {}
+    for key, value in items:
+        # Arrow fills a member in wherever another row has it, so an empty one says nothing.
+        if table and is_missing(value):
+            continue
+        members[str(key)] = _plain(value, table)
+    return members
+
+
+def _is_arrow_map(x: list[Any] | tuple[Any, ...]) -> bool:
+    """Return True for the way in which Arrow gives a map: as a list of pairs.
+
+    >>> _is_arrow_map([("city", "Oslo")]), _is_arrow_map([["city", "Oslo"]])
+    (True, False)
+    """
+    if not x:
+        return False
+    return all(isinstance(pair, tuple) and len(pair) == 2 for pair in x)
+
+
+def _plain_scalar(x: Any, table: bool) -> Any:
+    """Return a value that is neither JSON nor a container of Python's own as JSON.
+
+    Decimals become numbers, dates and times become ISO texts, NumPy's values become Python's.
+
+    Raises _NotJson for anything else.
+    """
+    # A decimal column keeps its digits: the number is made of its text.
     if isinstance(x, Decimal) and x.is_finite():
         return number(str(x))
     if isinstance(x, (datetime, date, time)):
@@ -291,22 +579,56 @@ def _plain(x: Any, table: bool) -> Any:
 
 
 def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: str | None) -> Any:
-    """A member that cannot be a text: JSON text is read; raises BadCase where it is none."""
+    """Return a member that cannot be a text with its JSON text read.
+
+    what: the member's name in the error.
+    source, line, column: its place, for the error.
+
+    Raises BadCase for a text that is no JSON; anything but a text is returned as it is.
+    """
     if not isinstance(x, str):
         return x
     try:
         return read_strict(x)
     except (ValueError, RecursionError) as e:
         raise source.bad(
-            f"the {what} cannot be read: not JSON", line, column, got=f"{x.strip()[:120]} ({e})", expected="JSON text"
+            f"the {what} cannot be read: not JSON",
+            line,
+            column,
+            got=f"{x.strip()[:120]} ({e})",
+            expected="JSON text",
         ) from None
 
 
 def listed(x: Any) -> Any:
-    """A list of objects that a data set keeps as an object of lists, as a list again; anything else as it is."""
-    if not isinstance(x, Mapping) or not x or not all(isinstance(v, list) for v in x.values()):
+    """Return an object of lists as the list of objects that it stands for.
+
+    Some data sets keep a list of objects by column. Anything else is returned as it is.
+
+    >>> listed({"role": ["user"], "content": ["Hi"]})
+    [{'role': 'user', 'content': 'Hi'}]
+    """
+    if not _is_object_of_lists(x):
         return x
-    sizes = {len(v) for v in x.values()}
+
+    # Lists of different lengths are members that happen to be lists.
+    sizes = {len(cells) for cells in x.values()}
     if len(sizes) > 1:
         return x
-    return [{k: v[i] for k, v in x.items() if not is_missing(v[i])} for i in range(sizes.pop())]
+    return [_row_at(x, i) for i in range(sizes.pop())]
+
+
+def _is_object_of_lists(x: Any) -> bool:
+    """Return True for a mapping, not empty, of which every member is a list."""
+    if not isinstance(x, Mapping) or not x:
+        return False
+    return all(isinstance(cells, list) for cells in x.values())
+
+
+def _row_at(columns: Mapping[Any, list[Any]], i: int) -> dict[Any, Any]:
+    """Return the object at one place of an object of lists, without members that have no value.
+
+    >>> _row_at({"role": ["user"], "name": [None]}, 0)
+    {'role': 'user'}
+    """
+    return {name: cells[i] for name, cells in columns.items() if not is_missing(cells[i])}

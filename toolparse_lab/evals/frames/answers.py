@@ -1,7 +1,13 @@
-"""Recorded answers to be read again, in pieces: from a frame, from Parquet, or from batches that are made on the way.
+"""Recorded answers to be read again, in pieces: from a frame, from Parquet, or from batches that
+are made on the way.
 
 A trials frame may hold several readings of one answer. Only the first of them is taken.
 """
+
+# How it works. A frame of trials may hold an answer several times, once for each reading, and only
+# the first is to be read again. Which rows those are is known from the columns of identity alone,
+# so one pass over them comes first; the texts are read piece by piece afterwards. An engine in this
+# process is handed the rows, one elsewhere the place of the rows, so that texts do not travel.
 
 from __future__ import annotations
 
@@ -15,16 +21,28 @@ import numpy as np
 import pandas as pd
 
 from ...errors import UnreadableInput
-from .files import RowGroup, column_names, parquet_files, read_batches, read_frame, row_groups, write_part
+from .files import (
+    RowGroup,
+    column_names,
+    parquet_files,
+    read_batches,
+    read_frame,
+    row_groups,
+    write_part,
+)
 from .reread import IDENTITY, Reading, check_columns, read_again
 
 Keep: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]] | None
-"""Which of all rows are the first reading of their answer; None where each is."""
+"""True for each of all rows that is the first reading of its answer; None where each is."""
+
+
+_IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some answers: a frame, or the place in a file where they stand. `keep` is of the rows that are read."""
+    """Some answers: a frame, or the place in a file where they stand. `keep` is of the rows that
+    are read."""
 
     frame: pd.DataFrame | None = None
     group: RowGroup | None = None
@@ -33,20 +51,24 @@ class Piece:
     keep: Keep = None
 
     def load(self) -> pd.DataFrame:
-        """The rows. Raises UnreadableInput where their file is gone or damaged."""
+        """Return the rows. Raises UnreadableInput where their file is gone or damaged."""
         frame = self.frame
         if frame is None:
             if self.group is None:
                 raise UnreadableInput("a piece has neither rows nor a place")
             frame = self.group.read().iloc[self.start : self.stop]
-        return frame if self.keep is None else frame[self.keep]
+
+        if self.keep is None:
+            return frame
+        return frame[self.keep]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What is to be read: a frame, Parquet files, or an iterable of frames with one row an answer.
+    """Answers that are to be read: a frame, Parquet files, or an iterable of frames with one row an
+    answer.
 
-    `count` is the number of answers, None where only the batches tell.
+    `count` is the number of answers, None where only the batches can say.
     """
 
     count: int | None
@@ -57,103 +79,210 @@ class Answers:
 
     @classmethod
     def of(cls, source: Any) -> Answers:
-        """From a trials frame, a Parquet or CSV file, a folder of Parquet files, or a list of their paths.
+        """Return the answers of a trials frame, a Parquet or CSV file, a folder of Parquet files,
+        or a list of their paths.
 
-        Raises UnreadableInput that names what is missing.
+        source: one of these, or `Answers` that were made before. Raises UnreadableInput that names
+        what is missing.
         """
         if isinstance(source, Answers):
             return source
         if isinstance(source, pd.DataFrame):
-            check_columns(source.columns)
-            keep = _first_readings([source[list(IDENTITY)]])
-            return cls(len(source) if keep is None else int(keep.sum()), frame=source, keep=keep)
-        if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".csv":
-            return cls._of_csv(source)
-        paths = [source] if isinstance(source, (str, os.PathLike)) else source
-        if isinstance(paths, Mapping) or not isinstance(paths, Iterable):
+            return cls._of_frame(source)
+        if isinstance(source, (str, os.PathLike)):
+            path = Path(source)
+            if path.suffix == ".csv":
+                return cls._of_csv(path)
+            return cls._of_paths([path])
+
+        # A mapping would be taken for a list of its keys.
+        if isinstance(source, Mapping) or not isinstance(source, Iterable):
             raise _bad_source(source)
-        files: list[str] = []
-        for path in paths:
-            if not isinstance(path, (str, os.PathLike)):
-                raise _bad_source(path)
-            if Path(path).suffix == ".csv":
-                raise UnreadableInput(
-                    "CSV is read one file at a time", got=str(path), expected="Parquet in a list",
-                    hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of several",
-                )  # fmt: skip
-            files += (str(file) for file in parquet_files(Path(path)))
-        if not files:
-            raise UnreadableInput("there is no file to read", got="an empty list", expected="Parquet")
-        for file in files:
-            check_columns(column_names(file), file)
-        rows = sum(group.rows for group in row_groups(files))
-        keep = _first_readings(read_batches(files, 50_000, IDENTITY))
-        return cls(rows if keep is None else int(keep.sum()), files=tuple(files), keep=keep)
+        return cls._of_paths(source)
 
     @classmethod
-    def _of_csv(cls, path: str | os.PathLike[str]) -> Answers:
-        frame = read_frame(Path(path), "trials")
-        check_columns(column_names(Path(path)), str(path))  # the frame has every column, given or not
-        return cls.of(frame)
+    def _of_frame(cls, frame: pd.DataFrame) -> Answers:
+        """Return the answers of a trials frame; raises UnreadableInput for missing columns."""
+        check_columns(frame.columns)
+        keep = _first_readings([frame[list(IDENTITY)]])
+        return cls(_count(keep, len(frame)), frame=frame, keep=keep)
+
+    @classmethod
+    def _of_csv(cls, path: Path) -> Answers:
+        """Return the answers of a CSV file, which is read whole; raises UnreadableInput."""
+        frame = read_frame(path, "trials")
+        # Of the file, since the frame has every column, whether the file has it or not.
+        check_columns(column_names(path), str(path))
+        return cls._of_frame(frame)
+
+    @classmethod
+    def _of_paths(cls, paths: Iterable[Any]) -> Answers:
+        """Return the answers of Parquet files, of which only the columns of identity are read
+        here.
+
+        paths: files, or folders of them. Raises UnreadableInput for what is none of these, or lacks
+        columns.
+        """
+        files: list[str] = []
+        for path in paths:
+            files += _files_of(path)
+
+        # An empty list is more often a pattern that found nothing than a wish for no rows.
+        if not files:
+            raise UnreadableInput(
+                "there is no file to read", got="an empty list", expected="Parquet"
+            )
+        for file in files:
+            check_columns(column_names(file), file)
+
+        rows = sum(group.rows for group in row_groups(files))
+        keep = _first_readings(read_batches(files, _IDENTITY_ROWS, IDENTITY))
+        return cls(_count(keep, rows), files=tuple(files), keep=keep)
 
     def pieces(self, size: int, *, remote: bool = False) -> Iterator[Piece]:
-        """The answers, in order, at most `size` rows at a time. remote: files are read where the piece is loaded."""
-        if self.frame is not None:
-            for start in range(0, len(self.frame), size):
-                yield Piece(frame=self._kept(self.frame.iloc[start : start + size], start))
-        elif remote and self.files:
-            for group in row_groups(self.files):
-                for start in range(0, group.rows, size):
-                    stop = min(start + size, group.rows)
-                    keep = None if self.keep is None else self.keep[group.start + start : group.start + stop]
-                    yield Piece(group=group, start=start, stop=stop, keep=keep)
-        elif self.files:
-            for frame in read_batches(self.files, size):
-                yield Piece(frame=self._kept(frame, int(frame.index[0]) if len(frame) else 0))
-        else:
-            for frame in self.batches:
-                yield Piece(frame=frame)
+        """Yield the answers, in order, at most `size` rows at a time.
 
-    def _kept(self, frame: pd.DataFrame, start: int) -> pd.DataFrame:
-        return frame if self.keep is None else frame[self.keep[start : start + len(frame)]]
+        remote: files are read where the piece is loaded, so that no rows travel. Batches come in
+        the sizes they have.
+        """
+        if self.frame is not None:
+            return self._pieces_of_frame(self.frame, size)
+        if not self.files:
+            return (Piece(frame=frame) for frame in self.batches)
+        return self._places(size) if remote else self._pieces_of_files(size)
+
+    def _pieces_of_frame(self, frame: pd.DataFrame, size: int) -> Iterator[Piece]:
+        """Yield pieces with the rows of a frame."""
+        for start in range(0, len(frame), size):
+            yield Piece(frame=self._first_of(frame.iloc[start : start + size], start))
+
+    def _pieces_of_files(self, size: int) -> Iterator[Piece]:
+        """Yield pieces with the rows of the files, read one piece at a time; the index of a frame
+        counts over all files."""
+        for frame in read_batches(self.files, size):
+            start = int(frame.index[0]) if len(frame) else 0
+            yield Piece(frame=self._first_of(frame, start))
+
+    def _places(self, size: int) -> Iterator[Piece]:
+        """Yield the places of the answers, whose rows are not read here."""
+        for group in row_groups(self.files):
+            for start in range(0, group.rows, size):
+                stop = min(start + size, group.rows)
+                # Of these rows alone, which are counted within their group.
+                keep = self.keep
+                if keep is not None:
+                    keep = keep[group.start + start : group.start + stop]
+                yield Piece(group=group, start=start, stop=stop, keep=keep)
+
+    def _first_of(self, frame: pd.DataFrame, start: int) -> pd.DataFrame:
+        """Return the rows of a frame that are first readings. start: its first row among all."""
+        if self.keep is None:
+            return frame
+        return frame[self.keep[start : start + len(frame)]]
 
 
 def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
-    """Answers that come in frames of one row each, as `Run.answers` makes them; `count` of them, where it is known."""
+    """Return answers that come in frames of one row each, as `Run.answers` makes them.
+
+    count: how many there are, None where only the batches can say. Unlike frames and files they are
+    taken as they come: each row is an answer.
+    """
     return Answers(count, batches=batches)
 
 
 def _bad_source(source: Any) -> UnreadableInput:
+    """Return the error that says what holds answers."""
     return UnreadableInput(
         "this holds no recorded answers",
         got=f"{type(source).__name__} {source!r}",
-        expected="a run, a run's id, a trials frame, a Parquet file, a folder of them, or a list of paths",
+        expected="a run, a run's id, a trials frame, a Parquet file, a folder of them, or a list "
+        "of paths",
     )
+
+
+def _files_of(path: Any) -> list[str]:
+    """Return the Parquet files that one path of a list stands for; raises UnreadableInput for CSV,
+    for what is no path, and for one without files."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise _bad_source(path)
+
+    if Path(path).suffix == ".csv":
+        raise UnreadableInput(
+            "CSV is read one file at a time",
+            got=str(path),
+            expected="Parquet in a list",
+            hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of several",
+        )
+
+    return [str(file) for file in parquet_files(Path(path))]
+
+
+def _count(keep: Keep, rows: int) -> int:
+    """Return the number of answers among so many rows.
+
+    >>> _count(None, 3), _count(np.array([True, False, True]), 3)
+    (3, 2)
+    """
+    if keep is None:
+        return rows
+    return int(keep.sum())
 
 
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
-    """Which rows are the first of their identity, over all parts; exact, at four bytes a value."""
-    places: dict[str, dict[Any, int]] = {name: {} for name in IDENTITY}
-    codes: dict[str, list[Any]] = {name: [] for name in IDENTITY}
+    """Return which rows are the first of their identity, over all parts; exact, at four bytes a
+    value.
+
+    Each column becomes numbers, the same for the same value in every part, so that the texts of one
+    part alone are in memory.
+
+    parts: frames with the columns `IDENTITY`.
+    """
+    columns = {name: _Codes() for name in IDENTITY}
     for part in parts:
-        for name in IDENTITY:
-            found, values = pd.factorize(part[name])
-            place = places[name]
-            # The last entry stands for -1, which is the code of a missing value.
-            moved = np.array([*(place.setdefault(v, len(place)) for v in values), -1], dtype=np.int32)
-            codes[name].append(moved[found])
-    if not codes[IDENTITY[0]]:
+        for name, codes in columns.items():
+            codes.add(part[name])
+    if not columns[IDENTITY[0]].parts:
+        return None  # not one part, and so no rows
+
+    rows = pd.DataFrame({name: np.concatenate(codes.parts) for name, codes in columns.items()})
+    keep: np.ndarray[Any, np.dtype[np.bool_]] = ~rows.duplicated().to_numpy()
+    # A frame with one reading an answer, the usual one, need not be sifted.
+    if keep.all():
         return None
-    keep: np.ndarray[Any, np.dtype[np.bool_]] = (
-        ~pd.DataFrame({name: np.concatenate(c) for name, c in codes.items()}).duplicated().to_numpy()
-    )
-    return None if keep.all() else keep
+    return keep
 
 
-def read_piece(piece: Piece, how: Reading, part: str | None = None) -> tuple[int, pd.DataFrame | None]:
-    """What every engine does with a piece: (answers, their rows), or the rows written to `part` and None."""
+class _Codes:
+    """The values of a column as numbers, part by part; a missing value is -1."""
+
+    def __init__(self) -> None:
+        """Begin without a value."""
+        self.numbers: dict[Any, int] = {}  # by value
+        self.parts: list[Any] = []
+
+    def add(self, values: pd.Series[Any]) -> None:
+        """Add the values of the next part.
+
+        A value that came before has the number it had then; a new one has the next.
+        """
+        codes, uniques = pd.factorize(values)
+        numbers = self.numbers
+        # The last entry stands for -1, which is the code of a missing value.
+        in_order = [*(numbers.setdefault(v, len(numbers)) for v in uniques), -1]
+        self.parts.append(np.array(in_order, dtype=np.int32)[codes])
+
+
+def read_piece(
+    piece: Piece, reading: Reading, part: str | None = None
+) -> tuple[int, pd.DataFrame | None]:
+    """Do what every engine does with a piece: return (answers, their rows), or write the rows to
+    `part` and return None for them.
+
+    part: the path of a file, see `PartsWriter.part_path`. Raises what loading and `parse_frame`
+    raise, and StoreError.
+    """
     frame = piece.load()
-    rows = read_again(frame, how)
+    rows = read_again(frame, reading)
     if part is None:
         return len(frame), rows
     write_part(rows, part, "trials")

@@ -1,9 +1,10 @@
 """Every column of every frame, declared once: name, dtype and one line of meaning.
 
-`dtype` is the name pandas knows; ``category`` columns hold text that is never empty. Columns whose name ends in
-``_json`` hold canonical JSON text, because dicts do not survive Parquet. Beside the declared columns the trials frame
-has one ``metadata_<key>`` column of text for every metadata key of its cases. A row of it holds everything that reading
-and scoring its answer takes, so that `parse_frame` can do both again anywhere.
+`dtype` is the name pandas knows; ``category`` columns hold text that is never empty. Columns whose
+name ends in ``_json`` hold canonical JSON text, because dicts do not survive Parquet. Beside the
+declared columns the trials frame has one ``metadata_<key>`` column of text for every metadata key
+of its cases. A row of it holds everything that reading and scoring its answer takes, so that
+`parse_frame` can do both again anywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """One column of one kind of frame; see the head of this file for its dtype."""
+
     frame: str
     name: str
     dtype: str
@@ -55,11 +58,23 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         *_KEYS,
         ("category", _CATEGORY, "The category of the case."),
         ("input", _TEXT, "The user's text, or the messages as JSON."),
-        ("target", _TEXT, "The wanted calls as JSON; [] where none is wanted, missing where not graded."),
+        (
+            "target",
+            _TEXT,
+            "The wanted calls as JSON; [] where none is wanted, missing where not graded.",
+        ),
         ("tools_json", _CATEGORY, "The tools of the case: with them the row can be read again."),
-        ("tool_choice", _CATEGORY, "What the first turn was to do: auto, required, none, or the tool's name as JSON."),
+        (
+            "tool_choice",
+            _CATEGORY,
+            "What the first turn was to do: auto, required, none, or the tool's name as JSON.",
+        ),
         ("raw", _TEXT, "The model's text; lone surrogates are written as \\udXXX."),
-        ("raw_surrogates_json", _TEXT, "Offsets in raw of what is written so; missing where there is nothing such."),
+        (
+            "raw_surrogates_json",
+            _TEXT,
+            "Offsets in raw of what is written so; missing where there is nothing such.",
+        ),
         ("reasoning", _TEXT, "What the model thought, where the provider gives it apart from raw."),
         ("outcome", _CATEGORY, "What the trial came to, see the outcomes."),
         ("sub_code", _CATEGORY, "What kind of wrong call, cut or failure."),
@@ -70,15 +85,36 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("score_repaired", _BOOL, "Success with edits, without coercion."),
         ("score_safe", _BOOL, "Success with lossless coercion only."),
         ("score_naive", _BOOL, "What a regex for a JSON object and json.loads would have scored."),
-        ("score_fabricated", _BOOL, "A call holds what the text does not say; missing where there is no call."),
-        ("score_answer", _BOOL, "The conversation ended with the wanted text; missing where none is wanted."),
-        ("n_turns", _INT, "Questions answered in the conversation; missing where its arm has one turn, like the next."),
+        (
+            "score_fabricated",
+            _BOOL,
+            "A call holds what the text does not say; missing where there is no call.",
+        ),
+        (
+            "score_answer",
+            _BOOL,
+            "The conversation ended with the wanted text; missing where none is wanted.",
+        ),
+        (
+            "n_turns",
+            _INT,
+            "Questions answered in the conversation; missing where its arm has one turn, like the "
+            "next.",
+        ),
         ("stop", _TEXT, "Why the conversation ended, see flow.STOPS."),
         ("final_text", _TEXT, "The text it ended with."),
         ("n_ran", _INT, "Calls whose tools ran."),
         ("n_failed", _INT, "Calls whose tools failed."),
-        ("n_rejected", _INT, "Calls that were not run because their arguments do not fit the schema."),
-        ("conversation_tokens", _INT, "Tokens sent and received in all turns, where they were counted."),
+        (
+            "n_rejected",
+            _INT,
+            "Calls that were not run because their arguments do not fit the schema.",
+        ),
+        (
+            "conversation_tokens",
+            _INT,
+            "Tokens sent and received in all turns, where they were counted.",
+        ),
         ("conversation_cost", _FLOAT, "US dollars of all turns, where prices are known."),
         ("n_calls", _INT, "Calls found."),
         ("n_ok", _INT, "Calls that are readable, complete and of a known name."),
@@ -164,21 +200,41 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "readings": (
         ("reading", _TEXT, "The protocol, or the name of the parser that was passed."),
         ("kind", _CATEGORY, "protocol, or outside for a parser that was passed."),
-        ("agrees", _CATEGORY, "The same letter for the same executable calls; missing where there are none."),
+        (
+            "agrees",
+            _CATEGORY,
+            "The same letter for the same executable calls; missing where there are none.",
+        ),
         ("n_calls", _INT, "Calls found."),
         ("n_ok", _INT, "Calls that are readable, complete and of a known name."),
         ("n_executable", _INT, "Those of them whose arguments satisfy the schema."),
         ("n_repairs", _INT, "Repairs made; missing for an outside parser, like the next."),
         ("n_coercions", _INT, "Coercions made."),
-        ("calls_json", _TEXT, "The calls, [{name, arguments}]; arguments are null where they could not be read."),
+        (
+            "calls_json",
+            _TEXT,
+            "The calls, [{name, arguments}]; arguments are null where they could not be read.",
+        ),
         ("text", _TEXT, "The text outside calls, markup and reasoning."),
-        ("error_codes", _TEXT, "The codes of its complaints of severity error, with commas between."),
-        ("failure", _TEXT, "What an outside parser raised, or why what it returned is no list of calls."),
+        (
+            "error_codes",
+            _TEXT,
+            "The codes of its complaints of severity error, with commas between.",
+        ),
+        (
+            "failure",
+            _TEXT,
+            "What an outside parser raised, or why what it returned is no list of calls.",
+        ),
     ),
     "checks": (
         ("model", _CATEGORY, "The alias of the model."),
         ("protocol", _CATEGORY, "The protocol whose delimiters were tried, or native."),
-        ("verdict", _CATEGORY, "ok, failed (of the endpoint) or uncertain (the model did not do as it was told)."),
+        (
+            "verdict",
+            _CATEGORY,
+            "ok, failed (of the endpoint) or uncertain (the model did not do as it was told).",
+        ),
         ("why", _TEXT, "The reason in one sentence."),
         ("notes", _TEXT, "What is worth knowing and changes no verdict."),
         ("tools_sent", _BOOL, "Of native: the body that was sent held the tool as a tool."),
@@ -187,14 +243,26 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("finish_reason", _TEXT, "In the provider's word."),
         ("error", _TEXT, "The class of a failure."),
         ("endpoint_kind", _TEXT, "chat_text, native_tools or raw_completion."),
-        ("sent_json", _TEXT, "The body as sent, without messages and tools that were sent as asked for."),
+        (
+            "sent_json",
+            _TEXT,
+            "The body as sent, without messages and tools that were sent as asked for.",
+        ),
         ("completion_key", _TEXT, "Key of the recorded completion."),
     ),
 }
 
-COLUMNS: tuple[Column, ...] = tuple(Column(f, *c) for f, columns in _FRAMES.items() for c in columns)
+COLUMNS: tuple[Column, ...] = tuple(
+    Column(f, *c) for f, columns in _FRAMES.items() for c in columns
+)
 
 
 def columns_of(frame: str) -> tuple[Column, ...]:
-    """The declared columns of runs, trials, calls, events, chunks, readings or checks, in order."""
-    return tuple(c for c in COLUMNS if c.frame == frame)
+    """Return the declared columns of one kind of frame, in order; none for a kind there is not.
+
+    frame: runs, trials, calls, events, chunks, readings or checks.
+
+    >>> [column.name for column in columns_of("chunks")][:3]
+    ['completion_key', 'trial_id', 'case_id']
+    """
+    return tuple(column for column in COLUMNS if column.frame == frame)

@@ -1,5 +1,10 @@
 """Values to columns of their declared dtype, quickly: a hundred thousand rows are ordinary here."""
 
+# How it works. `typed` makes every column. Lists of texts and Nones, which nearly all are, go to
+# pandas in one piece; only where UTF-8 refuses them, or where they come as something else, are they
+# looked at one by one. Categories are always the values that are there, sorted, so that equal
+# frames are equal whichever pieces they were made of.
+
 from __future__ import annotations
 
 import re
@@ -16,56 +21,99 @@ from .columns import columns_of
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = frozenset((str, type(None)))
 EXTRA = "metadata_"
-"""How the names of columns begin that a frame may have beside the declared ones; they hold text."""
+"""The beginning of the names of columns that a frame may have beside the declared ones; they hold
+text."""
+_ESCAPE = 6  # the characters of \udXXX
 
 
 def build_frame(
     kind: str, columns: Mapping[str, Any], length: int, extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """A frame of `length` rows with every declared column of its kind, in order, and a RangeIndex; what is not given
-    is missing.
+    """Return a frame of `length` rows with every declared column of its kind, in order, and a
+    RangeIndex; columns without values are missing in every row.
 
-    columns: values by name, in any form `typed` takes; those that are not declared stay behind the declared ones.
-    extra: dtypes of such columns, by default text for those named `EXTRA` and for others what they have.
+    columns: values by name, in any form `typed` takes; those that are not declared stay behind the
+    declared ones. extra: dtypes of such columns, by default text for those named `EXTRA` and for
+    others what they have.
     """
-    declared = {c.name: c.dtype for c in columns_of(kind)}
+    declared = {column.name: column.dtype for column in columns_of(kind)}
     absent = [None] * length
     out = {name: typed(columns.get(name, absent), dtype) for name, dtype in declared.items()}
+
+    # Then those of the caller, with or without values, each once and in their order.
     dtypes = extra or {}
-    for name in dict.fromkeys([*(c for c in columns if c not in declared), *dtypes]):
+    undeclared = [name for name in columns if name not in declared]
+    for name in dict.fromkeys([*undeclared, *dtypes]):
         values = columns.get(name, absent)
-        dtype = dtypes.get(name, "string" if name.startswith(EXTRA) else None)
-        out[name] = pd.Series(values, copy=False) if dtype is None else typed(values, dtype)
+        out[name] = _own_column(name, values, dtypes.get(name))
     return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
 
 
-def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """The same rows with every declared column of that kind of frame, in order and of its dtype, and a RangeIndex.
+def _own_column(name: str, values: Any, dtype: str | None) -> pd.Series[Any]:
+    """Return a column that is not declared. dtype: None for text where the name begins with
+    `EXTRA`, and for what the values have anywhere else."""
+    if dtype is None and name.startswith(EXTRA):
+        dtype = "string"
+    if dtype is None:
+        return pd.Series(values, copy=False)
+    return typed(values, dtype)
 
-    For frames that came back from a file or from other workers; columns of your own stay behind the declared ones.
+
+def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Return the same rows with every declared column of that kind of frame, in order and of its
+    dtype, and a RangeIndex.
+
+    For frames that came back from a file or from other workers; columns of your own stay behind the
+    declared ones.
     """
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
 
 
 def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:
-    """The rows of several frames of a kind one after the other, as one frame made at once would be."""
+    """Return the rows of several frames of a kind one after the other, as one frame made at once
+    would be.
+
+    frames: at least one. A column that one of them has not is missing in its rows.
+    """
     if len(frames) == 1:
         return conform(frames[0], kind)
-    names = dict.fromkeys(name for f in frames for name in map(str, f.columns))
-    categories = {c.name for c in columns_of(kind) if c.dtype == "category"}
+
+    names: dict[str, None] = {}  # of all columns, in the order in which they first come
+    for frame in frames:
+        names |= dict.fromkeys(map(str, frame.columns))
+    categories = {column.name for column in columns_of(kind) if column.dtype == "category"}
+
     out: dict[str, Any] = {}
     for name in names:
-        parts = [f[name] if name in f else pd.Series([None] * len(f)) for f in frames]
-        if name in categories:
-            # Put together one by one they would become texts, at many times the memory.
-            out[name] = union_categoricals([typed(p.array, "category") for p in parts])
-        else:
-            out[name] = pd.concat(parts, ignore_index=True).array
+        parts = [_column(frame, name) for frame in frames]
+        out[name] = _joined_column(parts, is_category=name in categories)
     return conform(pd.DataFrame(out, copy=False), kind)
 
 
+def _joined_column(parts: Sequence[pd.Series[Any]], *, is_category: bool) -> Any:
+    """Return the values of a column from each of its parts, as one array."""
+    if not is_category:
+        return pd.concat(parts, ignore_index=True).array
+    # Put together one by one they would become texts, at many times the memory.
+    return union_categoricals([typed(part.array, "category") for part in parts])
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column of a frame, missing in every row where the frame has none."""
+    if name in frame:
+        return frame[name]
+    return pd.Series([None] * len(frame))
+
+
 def typed(values: Any, dtype: str) -> pd.Series[Any]:
-    """A column of one of the declared dtypes from a list or an array; lone surrogates of texts become escapes."""
+    """Return a column of one of the declared dtypes from a list or an array; lone surrogates of
+    texts become escapes.
+
+    dtype: a name of pandas, see `columns.Column`. What does not fit it raises what pandas raises.
+
+    >>> typed(["b", None, "a"], "category").cat.categories.tolist()
+    ['a', 'b']
+    """
     if dtype == "category":
         return pd.Series(_categorical(values), copy=False)
     if dtype == "string":
@@ -76,74 +124,127 @@ def typed(values: Any, dtype: str) -> pd.Series[Any]:
 
 
 def _holds_text(values: Any) -> bool:
+    """Return True where truth values may come as texts.
+
+    >>> _holds_text(["True", None]), _holds_text([True, None])
+    (True, False)
+    """
     dtype = getattr(values, "dtype", None)
-    return isinstance(dtype, pd.StringDtype) or (dtype in (None, object) and any(isinstance(v, str) for v in values))
+    if isinstance(dtype, pd.StringDtype):
+        return True
+    # A list, or an array that may hold anything, has to be looked through.
+    if dtype not in (None, object):
+        return False
+    return any(isinstance(value, str) for value in values)
+
+
+def _is_plain_texts(values: Any) -> bool:
+    """Return True for a list of texts and Nones, which needs no look at each."""
+    return isinstance(values, list) and _TEXTS.issuperset(map(type, values))
 
 
 def _texts(values: Any) -> ExtensionArray:
+    """Return values as an array of texts that UTF-8 can hold.
+
+    values: a list or an array of anything; what is no text becomes one, and NaN is missing.
+    """
     if isinstance(values, pd.Categorical):
         values = values.astype(object)
-    if isinstance(values, list) and _TEXTS.issuperset(map(type, values)):
-        try:
-            return pd.array(values, dtype="string")
-        except UnicodeEncodeError:
-            return pd.array([None if v is None else storable(v) for v in values], dtype="string")
-    if isinstance(getattr(values, "dtype", None), pd.StringDtype) and values.dtype.na_value is pd.NA:
+
+    # From the cheapest form to the dearest, which looks at every value.
+    if _is_plain_texts(values):
+        return _plain_texts(values)
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
         return values  # type: ignore[no-any-return]  # typed as such above
-    return pd.array([None if _is_missing(v) else storable(str(v)) for v in values], dtype="string")
+    texts = [None if _is_missing(value) else storable(str(value)) for value in values]
+    return pd.array(texts, dtype="string")
+
+
+def _plain_texts(values: list[str | None]) -> ExtensionArray:
+    """Return texts and Nones as an array, in one piece where UTF-8 can hold them all."""
+    try:
+        return pd.array(values, dtype="string")
+    except UnicodeEncodeError:  # a lone surrogate in one of them
+        texts = [None if value is None else storable(value) for value in values]
+        return pd.array(texts, dtype="string")
 
 
 def _categorical(values: Any) -> pd.Categorical[Any]:
-    """Categories are the values that are there, in order; an empty text is missing."""
+    """Return values as categories: those that are there, in order; an empty text is missing.
+
+    values: a list or an array of anything, each of which counts as its text.
+    """
+    codes, texts = _factorized(values)
+
+    # Two texts may become one by their escapes, so that places are by name and not by code.
+    names = [storable(text) for text in texts]
+    ordered = sorted({name for name in names if name})
+    place = {name: i for i, name in enumerate(ordered)}
+
+    # The last entry stands for -1, which is what a missing value's code is.
+    new_codes = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int64)
+    # Without it no values would be of another dtype than some, and the two could not be joined.
+    categories = pd.Index(ordered, dtype=str)
+    return pd.Categorical.from_codes(new_codes[codes], dtype=pd.CategoricalDtype(categories))
+
+
+def _factorized(values: Any) -> tuple[Any, list[str]]:
+    """Return (codes, texts): the text of each value by its code, -1 for a missing one."""
+    # Categories are factorized already, perhaps with some that no row has.
     if isinstance(values, pd.Categorical):
         used = values.remove_unused_categories()
-        names: list[Any] = [str(c) for c in used.categories]
-        codes = used.codes
-    else:
-        texts = values if isinstance(values, list) and _TEXTS.issuperset(map(type, values)) else _texts(values)
-        codes, uniques = pd.factorize(np.asarray(texts, dtype=object))
-        names = [str(u) for u in uniques]
-    names = [storable(n) for n in names]
-    wanted = sorted({n for n in names if n})
-    place = {name: i for i, name in enumerate(wanted)}
-    # The last entry stands for -1, which is what a missing value's code is.
-    moved = np.array([*(place.get(n, -1) for n in names), -1], dtype=np.int64)
-    # Without it no values would be of another dtype than some, and the two could not be joined.
-    categories = pd.Index(wanted, dtype=str)
-    return pd.Categorical.from_codes(moved[codes], dtype=pd.CategoricalDtype(categories))
+        return used.codes, [str(category) for category in used.categories]
+
+    texts = values if _is_plain_texts(values) else _texts(values)
+    codes, uniques = pd.factorize(np.asarray(texts, dtype=object))
+    return codes, [str(text) for text in uniques]
 
 
 def _is_missing(v: Any) -> bool:
-    return v is None or v is pd.NA or v != v
+    """Return True for a value that stands for nothing: None, NA or NaN."""
+    return v is None or v is pd.NA or v != v  # NaN alone is not itself
 
 
 def storable(text: str) -> str:
-    """Lone surrogates as escapes: Parquet and CSV hold UTF-8."""
+    """Return a text with lone surrogates as escapes: Parquet and CSV hold UTF-8.
+
+    >>> print(storable("a\\ud800b"))
+    a\\ud800b
+    """
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def surrogate_offsets(text: str | None) -> str | None:
-    """Where the escapes of lone surrogates stand in `storable(text)`, as JSON; None where there are none.
+    """Return the offsets of the escapes of lone surrogates in `storable(text)`, as JSON; None where
+    there are none.
 
     >>> surrogate_offsets("a\\ud800b\\udfff"), surrogate_offsets("plain")
     ('[1,8]', None)
     """
-    if text is None or text.isascii() or not _SURROGATE.search(text):
+    if text is None or text.isascii():
         return None
-    return f"[{','.join(str(m.start() + 5 * n) for n, m in enumerate(_SURROGATE.finditer(text)))}]"
+    if not _SURROGATE.search(text):
+        return None
+
+    # Each escape before one moves it on by what it is longer than its character.
+    longer = _ESCAPE - 1
+    offsets = [m.start() + longer * n for n, m in enumerate(_SURROGATE.finditer(text))]
+    return f"[{','.join(map(str, offsets))}]"
 
 
 def restored(text: str, offsets: Iterable[int]) -> str:
-    """The text that `storable` was given, from what it gave and its offsets.
+    """Return the text that `storable` made the escapes of, from what it made and their offsets.
 
     >>> restored("a\\\\ud800b", [1]) == "a\\ud800b"
     True
     """
     parts: list[str] = []
-    at = 0
+    end = 0
     for offset in offsets:
-        parts += [text[at:offset], chr(int(text[offset + 2 : offset + 6], 16))]
-        at = offset + 6
-    return "".join([*parts, text[at:]])
+        digits = text[offset + 2 : offset + _ESCAPE]  # behind the backslash and the u
+        parts += [text[end:offset], chr(int(digits, 16))]
+        end = offset + _ESCAPE
+    return "".join([*parts, text[end:]])

@@ -1,4 +1,10 @@
-"""Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of parts."""
+"""Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of
+parts.
+
+What is written is there under its name when it is whole, and never before: it is written beside it
+under a name of its own, and renamed at the end. pyarrow is imported by what needs it, since frames
+alone do without and it takes a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +29,10 @@ PART = "part-{:05d}.parquet"
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write a frame as Parquet or CSV, by the path's suffix. Raises BadOptions and StoreError."""
+    """Write a frame as Parquet or CSV, by the path's suffix, and return the path.
+
+    Raises BadOptions for another suffix and StoreError where the file cannot be written.
+    """
     file = Path(path)
     try:
         if file.suffix == ".parquet":
@@ -31,57 +40,77 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
         elif file.suffix == ".csv":
             frame.to_csv(file, index=False)
         else:
-            raise BadOptions("a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv")
+            raise BadOptions(
+                "a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv"
+            )
     except OSError as e:
         raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
     return file
 
 
 def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
-    """The frame that `write_frame` or `PartsWriter` wrote, with its dtypes; a folder is its parts one after the other.
+    """Return the frame that `write_frame` or `PartsWriter` wrote, with its dtypes; a folder is its
+    parts one after the other.
 
-    Raises UnreadableInput.
+    kind: one of those of `columns.columns_of`. Raises UnreadableInput for a file that is not there,
+    is empty or is no frame.
     """
     file = Path(path)
     try:
         if file.suffix == ".csv":
             return conform(_read_csv(file), kind)
-        return join_frames([pd.read_parquet(part) for part in parquet_files(file)], kind)
+        parts = [pd.read_parquet(part) for part in parquet_files(file)]
+        return join_frames(parts, kind)
     except (OSError, ValueError) as e:
         raise UnreadableInput("the frame cannot be read", got=f"{path}: {e}") from None
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
+    """Return the frame of a CSV file with all cells as text; raises UnreadableInput for an empty
+    file."""
     try:
+        # All as text: pandas would guess a dtype from the first rows, and read "NA" as missing.
         frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
     except pd.errors.EmptyDataError:
         raise _empty(file) from None
+
     if {"raw", "status"} <= set(frame):
         # CSV cannot tell an empty text from none, but an answer that came has one.
-        frame.loc[frame["raw"].isna() & frame["status"].eq("ok").fillna(False), "raw"] = ""
+        is_answer = frame["status"].eq("ok").fillna(False)
+        frame.loc[frame["raw"].isna() & is_answer, "raw"] = ""
     return frame
 
 
 def _empty(file: str | Path) -> UnreadableInput:
+    """Return the error for a file of no bytes, which pyarrow and pandas each call something
+    else."""
     return UnreadableInput("the file is empty", got=str(file), expected="a frame as Parquet or CSV")
 
 
 def parquet_files(path: str | Path) -> list[Path]:
-    """The Parquet files that a path stands for: itself, or those inside the folder, by name. Raises UnreadableInput."""
+    """Return the Parquet files that a path stands for: itself, or those inside the folder, by name.
+
+    Raises UnreadableInput where there are none.
+    """
     place = Path(path)
     if place.is_file():
         return [place]
     if not place.is_dir():
         raise UnreadableInput("there is no such file or folder", got=str(path), expected="Parquet")
-    found = sorted(p for p in place.rglob("*.parquet") if not p.name.startswith((".", "_")))
-    if not found:
-        raise UnreadableInput("there is no Parquet file in this folder", got=str(path), expected="*.parquet")
-    return found
+
+    # Names that begin so are what writers have not finished, or their notes.
+    files = sorted(p for p in place.rglob("*.parquet") if not p.name.startswith((".", "_")))
+    if not files:
+        raise UnreadableInput(
+            "there is no Parquet file in this folder", got=str(path), expected="*.parquet"
+        )
+    return files
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that can be read apart from all others: one row group of a Parquet file. `start` counts over all files."""
+    """Rows that can be read apart from all others: one row group of a Parquet file. `start` counts
+    over all files."""
 
     path: str
     index: int
@@ -89,17 +118,24 @@ class RowGroup:
     rows: int
 
     def read(self) -> pd.DataFrame:
-        """The rows, with their places over all files as index. Raises UnreadableInput."""
+        """Return the rows, with their places over all files as index.
+
+        Raises UnreadableInput where the file is gone or damaged.
+        """
         import pyarrow.parquet as pq
 
         with _readable(self.path), pq.ParquetFile(self.path) as file:
             frame: pd.DataFrame = file.read_row_group(self.index).to_pandas()
+        # Errors name rows by their index, and should mean the place in the whole input.
         frame.index = pd.RangeIndex(self.start, self.start + len(frame))
         return frame
 
 
 def column_names(file: str | Path) -> list[str]:
-    """The columns of one file of Parquet or CSV. Raises UnreadableInput for what is no Parquet."""
+    """Return the columns of one file of Parquet or CSV, by its suffix; no rows are read.
+
+    Raises UnreadableInput for what is no Parquet.
+    """
     import pyarrow.parquet as pq
 
     if Path(file).suffix == ".csv":
@@ -110,7 +146,10 @@ def column_names(file: str | Path) -> list[str]:
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """All row groups of Parquet files, in order. Raises UnreadableInput for what is no Parquet."""
+    """Return all row groups of Parquet files, in order; only what a file says of itself is read.
+
+    Raises UnreadableInput for what is no Parquet.
+    """
     import pyarrow.parquet as pq
 
     out: list[RowGroup] = []
@@ -127,7 +166,8 @@ def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
 def read_batches(
     files: Iterable[str | Path], size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """The rows of Parquet files in frames of at most `size` rows; their index counts over all files.
+    """Yield the rows of Parquet files in frames of at most `size` rows; their index counts over all
+    files.
 
     columns: only these, as far as they are there. Raises UnreadableInput for what is no Parquet.
     """
@@ -136,7 +176,11 @@ def read_batches(
     start = 0
     for file in files:
         with _readable(file), pq.ParquetFile(file) as opened:
-            present = None if columns is None else [c for c in columns if c in opened.schema_arrow.names]
+            # Columns that one file has not, another may have.
+            present = columns
+            if columns is not None:
+                present = [name for name in columns if name in opened.schema_arrow.names]
+
             for batch in opened.iter_batches(batch_size=size, columns=present):
                 frame = batch.to_pandas()
                 frame.index = pd.RangeIndex(start, start + len(frame))
@@ -146,102 +190,157 @@ def read_batches(
 
 @contextlib.contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
+    """Raise what pyarrow raises as UnreadableInput that names the file."""
     from pyarrow import ArrowException
 
     try:
         yield
     except (OSError, ArrowException) as e:
-        if Path(path).is_file() and not Path(path).stat().st_size:
+        file = Path(path)
+        if file.is_file() and file.stat().st_size == 0:
             raise _empty(path) from None
+
         raise UnreadableInput(
-            "this cannot be read as Parquet", got=f"{path}: {e}", hint="a damaged file must be written again"
+            "this cannot be read as Parquet",
+            got=f"{path}: {e}",
+            hint="a damaged file must be written again",
         ) from None
 
 
 class PartsWriter:
-    """Frames of one kind one after the other into one Parquet file, or into a folder of parts where the path has no
-    suffix. It is there under its name when it is whole, and never before; where an error ends the writing, that error
-    is what is raised, and nothing is left even if another process still writes a part.
+    """Frames of one kind one after the other into one Parquet file, or into a folder of parts where
+    the path has no suffix. It is there under its name when it is whole, and never before; where an
+    error ends the writing, that error is what is raised, and nothing is left even if another
+    process still writes a part.
 
-    Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix, StoreError where it
-    cannot be written.
+    Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix,
+    StoreError where it cannot be written.
     """
 
     def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
+        """Check the path; nothing is written before the writer is entered.
+
+        kind: that of the frames, one of those of `columns.columns_of`.
+        """
         self.path = Path(path)
         self.kind = kind
         self.folder = self.path.suffix != ".parquet"
+
         if self.path.suffix not in ("", ".parquet"):
-            raise BadOptions("frames are written as Parquet", got=self.path.name, expected=".parquet, or a folder")
+            raise BadOptions(
+                "frames are written as Parquet",
+                got=self.path.name,
+                expected=".parquet, or a folder",
+            )
         if self.path.exists() and not overwrite:
             raise BadOptions(
-                "there is something already", got=str(self.path), hint="choose another path, or say overwrite=True"
+                "there is something already",
+                got=str(self.path),
+                hint="choose another path, or say overwrite=True",
             )
-        # A name of its own, so that a late worker of an earlier run cannot write into this one's folder.
+
+        # A name of its own, so that a late worker of an earlier run cannot write into this one's
+        # folder.
         self.partial = self._unused_name()
         self._writer: Any = None
         self.parts = 0
 
     def __enter__(self) -> PartsWriter:
+        """Make the folders that are needed, and clear what killed runs have not. Raises
+        StoreError."""
         with self._writable():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.????????.partial"):
-                self._clear(left)  # of a run that was killed
+            # Runs that were killed have had no time to clear theirs.
+            old = f".{glob.escape(self.path.name)}.????????.partial"
+            for partial in self.path.parent.glob(old):
+                self._clear(partial)
+
             if self.folder:
                 self.partial.mkdir()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Put what was written under its name, or remove it where an error ended the writing.
+        Raises StoreError."""
         if kind is not None:
-            try:
-                try:
-                    if self._writer is not None:
-                        self._writer.close()
-                finally:
-                    self._clear(self.partial)
-            except OSError as left:
-                if e is not None:
-                    e.add_note(f"what was written so far could not be removed: {left}")
+            self._give_up(e)
             return
+
         with self._writable():
-            if self._writer is None and not (self.folder and any(self.partial.iterdir())):
+            if not self._has_rows():
                 self.write(build_frame(self.kind, {}, 0))  # no rows are a frame too
             if self._writer is not None:
                 self._writer.close()
+
+            # The old one goes as late as can be: until here every error leaves it as it was.
             self._clear(self.path)
             self.partial.rename(self.path)
 
+    def _has_rows(self) -> bool:
+        """Return True where something was written, by this process or another one."""
+        if self._writer is not None:
+            return True
+        return self.folder and any(self.partial.iterdir())
+
+    def _give_up(self, e: BaseException | None) -> None:
+        """Remove what was written. An error on the way is a note to the one that ended it all."""
+        try:
+            try:
+                if self._writer is not None:
+                    self._writer.close()
+            finally:
+                self._clear(self.partial)
+        except OSError as problem:
+            if e is not None:
+                e.add_note(f"what was written so far could not be removed: {problem}")
+
     def part_path(self, index: int) -> str:
-        """Where part `index` of a folder is written, by this process or another one."""
+        """Return the path of part `index` of a folder, for this process or another one."""
         return str(self.partial / PART.format(index))
 
     def write(self, frame: pd.DataFrame) -> None:
-        """Write the next rows; all frames must have the same columns."""
+        """Write the next rows: a part of its own in a folder, more rows in a file.
+
+        All frames must have the same columns. Raises StoreError.
+        """
         if self.folder:
             write_part(frame, self.part_path(self.parts), self.kind)
         else:
-            import pyarrow.parquet as pq
-
-            table = _table(frame, self.kind, self._writer.schema if self._writer else None)
-            with self._writable():
-                if self._writer is None:
-                    self._writer = pq.ParquetWriter(self.partial, table.schema)
-                self._writer.write_table(table)
+            self._append(frame)
         self.parts += 1
+
+    def _append(self, frame: pd.DataFrame) -> None:
+        """Write the next rows of the one file, whose types are those of the first frame."""
+        import pyarrow.parquet as pq
+
+        schema = self._writer.schema if self._writer else None
+        table = _table(frame, self.kind, schema)
+        with self._writable():
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self.partial, table.schema)
+            self._writer.write_table(table)
 
     @contextlib.contextmanager
     def _writable(self) -> Iterator[None]:
+        """Raise what the file system raises as StoreError that names the path."""
         try:
             yield
         except OSError as e:
-            raise StoreError("the frame cannot be written", got=f"{self.path}: {e.strerror or e}") from None
+            raise StoreError(
+                "the frame cannot be written", got=f"{self.path}: {e.strerror or e}"
+            ) from None
 
     def _unused_name(self) -> Path:
+        """Return a hidden name beside the path that nobody else has."""
         return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
 
     def _clear(self, path: Path) -> None:
+        """Remove a file or a folder, where it is there."""
         if path.is_dir():
-            # Under another name first: a worker that has not heard of the end could add a part while it is emptied.
+            # Under another name first: a worker that has not heard of the end could add a part
+            # while it is emptied.
             gone = self._unused_name()
             path.rename(gone)
             shutil.rmtree(gone)
@@ -250,7 +349,10 @@ class PartsWriter:
 
 
 def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
-    """One part of a folder. Raises StoreError."""
+    """Write one part of a folder, in this process or another one. Raises StoreError.
+
+    path: see `PartsWriter.part_path`. kind: that of the frame.
+    """
     import pyarrow.parquet as pq
 
     try:
@@ -260,26 +362,49 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
 
 
 def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
-    """The frame as an Arrow table whose types do not depend on what is in it. schema: that of the rows before it, which
-    settles the types of columns of your own. Raises StoreError where they do not fit."""
+    """Return the frame as an Arrow table whose types do not depend on what is in it.
+
+    schema: that of the rows before it, which settles the types of columns of your own. Raises
+    StoreError where they do not fit.
+    """
     import pyarrow as pa
 
-    if schema is not None:
-        try:
-            return pa.Table.from_pandas(frame[schema.names], schema=schema.remove_metadata(), preserve_index=False)
-        except (pa.ArrowException, KeyError) as e:
-            raise StoreError(
-                "these rows have other columns than those before them", got=str(e), expected=", ".join(schema.names)
-            ) from None
+    if schema is None:
+        return pa.Table.from_pandas(frame, schema=_schema(frame, kind), preserve_index=False)
+
+    try:
+        return pa.Table.from_pandas(
+            frame[schema.names], schema=schema.remove_metadata(), preserve_index=False
+        )
+    except (pa.ArrowException, KeyError) as e:
+        raise StoreError(
+            "these rows have other columns than those before them",
+            got=str(e),
+            expected=", ".join(schema.names),
+        ) from None
+
+
+def _schema(frame: pd.DataFrame, kind: str) -> Any:
+    """Return the Arrow schema of a frame: declared types, text for `EXTRA`, else what is there."""
+    import pyarrow as pa
+
     text = pa.large_string()
     types = {
-        "string": text, "Int64": pa.int64(), "Float64": pa.float64(), "boolean": pa.bool_(),
+        "string": text,
+        "Int64": pa.int64(),
+        "Float64": pa.float64(),
+        "boolean": pa.bool_(),
         "category": pa.dictionary(pa.int32(), text),
-    }  # fmt: skip
-    known = {c.name: types[c.dtype] for c in columns_of(kind)}
-    known |= {name: text for name in map(str, frame.columns) if name.startswith(EXTRA)}
-    fields = [
-        pa.field(name, known[name]) if name in known else pa.Schema.from_pandas(frame[[name]]).field(name)
-        for name in map(str, frame.columns)
-    ]
-    return pa.Table.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)
+    }
+    declared = {column.name: types[column.dtype] for column in columns_of(kind)}
+
+    fields = []
+    for name in map(str, frame.columns):
+        if name in declared:
+            field = pa.field(name, declared[name])
+        elif name.startswith(EXTRA):
+            field = pa.field(name, text)
+        else:
+            field = pa.Schema.from_pandas(frame[[name]]).field(name)
+        fields.append(field)
+    return pa.schema(fields)

@@ -1,18 +1,24 @@
 """Trials to pandas frames: one row a thing, RangeIndex, tidy, the columns of `columns.COLUMNS`."""
 
+# How it works. Each kind of frame has a function that yields plain dicts with the names of the
+# declared columns, and `_frame` makes columns of them at the end. A name that a dict leaves out is
+# a missing cell: that is how a trial without an answer, or a problem without a span, says so. The
+# functions for parts of a row (`score_row`, `result_row` …) are shared with `reread`.
+
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
 from ...errors import BadOptions
+from ...exchange.types import Completion
 from ...rules import CODES, RULES
 from ...toolspec import ToolSpec
-from ...types import ParseResult, Problem, Span, ToolCall
+from ...types import ParseResult, Problem, Span, Step, ToolCall
 from ...values import write_canonical
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..scoring.outcomes import is_failure
@@ -26,29 +32,39 @@ from .files import write_frame as write_frame
 
 if TYPE_CHECKING:
     from ...flow import Conversation
-    from ...runner.types import Completion
     from ..cases.case import Case
     from ..scoring.score import Score
 
 Frame: TypeAlias = pd.DataFrame
-"""What every function here gives back."""
+"""The type of what every function here returns."""
 
 
 def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """One row a run, from mappings with the names of the runs columns; a name it does not know is an error."""
-    known = {c.name for c in columns_of("runs")}
+    """Return one row a run, from mappings with the names of the runs columns.
+
+    A name that a mapping leaves out is a missing cell. Raises BadOptions for a name that no column
+    has.
+    """
+    names = {column.name for column in columns_of("runs")}
     rows = []
     for run in runs:
-        if unknown := sorted(set(run) - known):
-            raise BadOptions("a run has names that no column has", got=", ".join(unknown), expected=", ".join(known))
+        unknown = sorted(set(run) - names)
+        if unknown:
+            raise BadOptions(
+                "a run has names that no column has",
+                got=", ".join(unknown),
+                expected=", ".join(names),
+            )
         rows.append(dict(run))
     return _frame("runs", rows)
 
 
 def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd.DataFrame:
-    """One row a completion × parse protocol × policy; `metadata_*` columns follow the declared ones.
+    """Return one row a completion × parse protocol × policy; `metadata_*` columns follow the
+    declared ones.
 
-    metadata: keys that have a column even where no trial here has them, for frames that are to be alike.
+    trials: walked once, so that they may come from a generator. metadata: keys that have a column
+    even where no trial here has them, for frames that are to be alike.
     """
     rows: list[dict[str, Any]] = []
     extra: dict[str, str] = {f"{EXTRA}{key}": "string" for key in metadata}
@@ -60,108 +76,179 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
 
 
 def failed_rows(trials: pd.DataFrame) -> list[bool]:
-    """Which rows of a trials frame are trials that failed, see `Trial.failed`."""
-    outcomes, codes = (trials[c].astype("string").fillna("") for c in ("outcome", "error_code"))
+    """Return True for each row of a trials frame that is a trial that failed, see
+    `Trial.failed`.
+
+    trials: needs the columns `outcome` and `error_code` alone.
+    """
+    outcomes = trials["outcome"].astype("string").fillna("")
+    codes = trials["error_code"].astype("string").fillna("")
     return [is_failure(outcome, bool(code)) for outcome, code in zip(outcomes, codes, strict=True)]
 
 
 def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
-    """One row a call, of trials or of a single result (whose run, case and model stay missing)."""
-    rows = [
-        {**keys, **_call_row(keys.get("trial_id"), call)}
-        for keys, result in _results(source)
-        for call in (result.calls if result else ())
-    ]
+    """Return one row a call, of trials or of a single result (whose run, case and model stay
+    missing). A trial without calls has no row."""
+    rows: list[dict[str, Any]] = []
+    for keys, result in _results(source):
+        if result is None:
+            continue
+        trial_id = keys.get("trial_id")
+        rows += ({**keys, **_call_row(trial_id, call)} for call in result.calls)
     return _frame("calls", rows)
 
 
-def events_frame(source: Iterable[Trial] | Trial | ParseResult, told: set[str] | None = None) -> pd.DataFrame:
-    """One row a step, problem or retry. Retries are told once a completion, with its first trial.
+def events_frame(
+    source: Iterable[Trial] | Trial | ParseResult, with_retries: set[str] | None = None
+) -> pd.DataFrame:
+    """Return one row a step, problem or retry. Retries stand once a completion, with its first
+    trial.
 
-    told: keys of completions whose retries were told before; those told here are added.
+    with_retries: keys of completions whose retries stand in an earlier frame; those that stand in
+    this one are added.
     """
+    if isinstance(source, Trial):
+        source = [source]
+    elif not isinstance(source, ParseResult):
+        source = list(source)  # it is walked twice
+
     rows: list[dict[str, Any]] = []
-    seen = set() if told is None else told
-    if not isinstance(source, (ParseResult, Trial)):
-        source = list(source)
     for keys, result in _results(source):
-        if result:
-            rows += ({**keys, **row} for row in _event_rows(keys.get("trial_id"), result))
-    for trial in [source] if isinstance(source, Trial) else () if isinstance(source, ParseResult) else source:
-        c = trial.completion
-        if c is None or c.attempt < 2 or c.key in seen:
+        if result is None:
             continue
-        seen.add(c.key)
-        rows += (
-            {**_keys(trial), "kind": "retry", "code": c.error_kind, "message": f"attempt {n} of {c.attempt}"}
-            for n in range(2, c.attempt + 1)
-        )
+        events = _event_rows(keys.get("trial_id"), result)
+        rows += ({**keys, **row} for row in events)
+
+    # A result alone has not been asked for, so that nothing was tried again.
+    if not isinstance(source, ParseResult):
+        rows += _retry_rows(source, set() if with_retries is None else with_retries)
     return _frame("events", rows)
 
 
+def _retry_rows(trials: Iterable[Trial], with_retries: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each attempt behind the first.
+
+    with_retries: keys of completions whose retries have their rows; those of this call are added.
+    """
+    for trial in trials:
+        c = trial.completion
+        if c is None or c.attempt < 2:
+            continue
+        # Trials that read one completion share its retries.
+        if c.key in with_retries:
+            continue
+
+        with_retries.add(c.key)
+        for n in range(2, c.attempt + 1):
+            message = f"attempt {n} of {c.attempt}"
+            yield {**_keys(trial), "kind": "retry", "code": c.error_kind, "message": message}
+
+
 def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> pd.DataFrame:
-    """One row a chunk of a recorded stream; trials of one completion share its chunks."""
-    from ...runner.types import Completion
+    """Return one row a chunk of a recorded stream; trials of one completion share its chunks, which
+    stand once, with the first of them.
+
+    A completion that was no stream, and a trial that is not recorded, have no row.
+    """
 
     items: Iterable[Any] = [source] if isinstance(source, (Completion, Trial)) else source
     rows: list[dict[str, Any]] = []
-    seen: set[str] = set()
+    keys: set[str] = set()
     for item in items:
-        trial = item if isinstance(item, Trial) else None
-        completion = item.completion if isinstance(item, Trial) else item
-        if completion is None or completion.key in seen:
+        trial, completion = None, item
+        if isinstance(item, Trial):
+            trial, completion = item, item.completion
+        if completion is None or completion.key in keys:
             continue
-        seen.add(completion.key)
-        ends = {"content": 0, "reasoning": 0}
-        for i, chunk in enumerate(completion.chunks):
-            start = ends[chunk.kind]
-            ends[chunk.kind] = start + len(chunk.text)
-            rows.append(
-                {
-                    "completion_key": completion.key,
-                    "trial_id": trial.trial_id if trial else None,
-                    "case_id": trial.case_id if trial else None,
-                    "index": i,
-                    "at": chunk.at,
-                    "kind": chunk.kind,
-                    "text": chunk.text,
-                    "start": start,
-                    "end": ends[chunk.kind],
-                }
-            )
+        keys.add(completion.key)
+        rows += _chunk_rows(completion, trial)
     return _frame("chunks", rows)
 
 
+def _chunk_rows(completion: Completion, trial: Trial | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a completion's chunks. trial: one that read it, where it is known."""
+    keys = {
+        "completion_key": completion.key,
+        "trial_id": trial.trial_id if trial else None,
+        "case_id": trial.case_id if trial else None,
+    }
+
+    # Content and reasoning are two texts, each with offsets of its own.
+    ends = {"content": 0, "reasoning": 0}
+    for i, chunk in enumerate(completion.chunks):
+        start = ends[chunk.kind]
+        end = start + len(chunk.text)
+        ends[chunk.kind] = end
+        yield {
+            **keys,
+            "index": i,
+            "at": chunk.at,
+            "kind": chunk.kind,
+            "text": chunk.text,
+            "start": start,
+            "end": end,
+        }
+
+
 def tools_text(tools: tuple[ToolSpec, ...]) -> str:
-    """Tools as the JSON of `tools_json`."""
+    """Return tools as the JSON of `tools_json`.
+
+    >>> tools_text(())
+    '[]'
+    """
     return _tools_text(tools)
 
 
+# A run asks for the text once a trial, and has as many different tools as cases at most.
 @lru_cache(maxsize=1024)
 def _tools_text(tools: tuple[ToolSpec, ...]) -> str:
+    """Return what `tools_text` does, kept for tools that were asked for before."""
     return write_canonical([t.to_dict() for t in tools])
 
 
 def choice_text(choice: Any) -> str:
-    """A level of the factor tool_choice as the text of the column."""
-    return choice if isinstance(choice, str) else write_canonical(dict(choice))
+    """Return a level of the factor tool_choice as the text of the column.
+
+    choice: a word, or a mapping that names the one tool to call.
+
+    >>> choice_text("auto"), choice_text({"name": "f"})
+    ('auto', '{"name":"f"}')
+    """
+    if isinstance(choice, str):
+        return choice
+    return write_canonical(dict(choice))
 
 
 def metadata_row(case: Case) -> dict[str, str]:
-    """The `metadata_*` columns of a case."""
-    return {
-        f"{EXTRA}{key}": value if isinstance(value, str) else _json(value)
-        for key, value in case.metadata.items()
-        if key != "category"
-    }
+    """Return the `metadata_*` columns of a case; what is no text in it is told as JSON."""
+    row = {}
+    for key, value in case.metadata.items():
+        if key == "category":
+            continue  # which has a column of its own
+        row[f"{EXTRA}{key}"] = value if isinstance(value, str) else _json(value)
+    return row
 
 
-def _frame(kind: str, rows: Sequence[Mapping[str, Any]], extra: Mapping[str, str] | None = None) -> pd.DataFrame:
-    names = [*(c.name for c in columns_of(kind)), *(extra or ())]
-    return build_frame(kind, {name: [row.get(name) for row in rows] for name in names}, len(rows), extra)
+def _frame(
+    kind: str, rows: Sequence[Mapping[str, Any]], extra: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Return rows as a frame of a kind; a name that a row does not have is missing there.
+
+    extra: dtypes of columns beside the declared ones.
+    """
+    names = [column.name for column in columns_of(kind)]
+    names += extra or ()
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return build_frame(kind, columns, len(rows), extra)
 
 
 def _json(value: Any) -> str:
+    """Return a value as canonical JSON, or as near to it as something that is not JSON comes.
+
+    >>> _json({"a": [1]}), _json({"a": {1}})
+    ('{"a":[1]}', '{"a": "{1}"}')
+    """
+    # Most counts of rules and codes are empty, and every row asks for two of them.
     if not value and type(value) is dict:
         return "{}"
     try:
@@ -171,6 +258,7 @@ def _json(value: Any) -> str:
 
 
 def _keys(trial: Trial) -> dict[str, Any]:
+    """Return the cells by which rows of different frames belong together."""
     return {
         "run_id": trial.run_id,
         "trial_id": trial.trial_id,
@@ -184,20 +272,30 @@ def _keys(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _results(source: Iterable[Trial] | Trial | ParseResult) -> Iterable[tuple[dict[str, Any], ParseResult | None]]:
+def _results(
+    source: Iterable[Trial] | Trial | ParseResult,
+) -> Iterable[tuple[dict[str, Any], ParseResult | None]]:
+    """Return (key cells, result) for each trial, or for the one result; a trial that was never
+    parsed has None as its result."""
     if isinstance(source, ParseResult):
-        return [({"parse_protocol": source.protocol, "policy": source.options.coerce}, source)]
+        keys = {"parse_protocol": source.protocol, "policy": source.options.coerce}
+        return [(keys, source)]
+
     if isinstance(source, Trial):
         source = [source]
-    return [(_keys(t), t.result) for t in source]
+    return [(_keys(trial), trial.result) for trial in source]
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
-    case = trial.case
-    row = _keys(trial) | case_row(case)
+    """Return the declared columns of a trial, as far as it has something for them.
+
+    Each part of a trial has a function for its columns, and no two of them fill the same one.
+    """
+    row = _keys(trial) | case_row(trial.case)
     row["tool_choice"] = choice_text(trial.levels.get("tool_choice", "auto"))
     row |= score_row(trial.score, trial.missing_reason)
     row["score_answer"] = trial.score.answer if trial.score is not None else None
+
     if trial.result is not None:
         row |= result_row(trial.result)
     if trial.completion is not None:
@@ -208,7 +306,10 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 
 def case_row(case: Case) -> dict[str, Any]:
-    """The columns that a case fills, but for its id and metadata."""
+    """Return the columns that a case fills, but for its id and metadata.
+
+    A case without a target is not graded, which a missing cell says; one that wants no call has [].
+    """
     return {
         "category": case.category or None,
         "input": case.input_text,
@@ -218,14 +319,20 @@ def case_row(case: Case) -> dict[str, Any]:
 
 
 def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
-    """The columns that a score fills, but for `score_answer`, which is the conversation's."""
-    if score is None:
-        return {"missing_reason": missing_reason or None}
+    """Return the columns that a score fills, but for `score_answer`, which is the conversation's.
+
+    missing_reason: why there is nothing to judge, where the score does not say it better.
+    """
     missing = missing_reason or None
-    if score.outcome == "provider_error" and not missing_reason:
+    if score is None:
+        return {"missing_reason": missing}
+
+    # These outcomes say nothing of the model, so that every rate leaves their rows out.
+    if score.outcome == "provider_error" and missing is None:
         missing = f"provider error: {score.sub_code}"
     elif score.outcome == "ungraded":
         missing = "no target"
+
     return {
         "outcome": score.outcome,
         "sub_code": score.sub_code or None,
@@ -241,7 +348,7 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
 
 
 def result_row(result: ParseResult) -> dict[str, Any]:
-    """The columns that a parse fills."""
+    """Return the columns that a parse fills: counts of calls, of changes and of complaints."""
     calls = result.calls
     problems = list(result.all_problems())
     n_ok = n_valid = 0
@@ -249,6 +356,7 @@ def result_row(result: ParseResult) -> dict[str, Any]:
         if call.ok:
             n_ok += 1
             n_valid += call.valid
+
     return {
         "n_calls": len(calls),
         "n_ok": n_ok,
@@ -260,30 +368,70 @@ def result_row(result: ParseResult) -> dict[str, Any]:
 
 
 def conversation_row(conversation: Conversation) -> dict[str, Any]:
-    """The columns that a conversation fills, but for `score_answer`."""
+    """Return the columns that a conversation fills, but for `score_answer`: that is the score's."""
     completions = [turn.completion for turn in conversation.turns]
-    tokens = [c.prompt_tokens + c.completion_tokens for c in completions if c.prompt_tokens and c.completion_tokens]
-    costs = [c.cost for c in completions if c.cost is not None]
-    whole = len(completions)
+    # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
+    # cell missing. A count of 0 tokens is no number either.
+    tokens = _total([_tokens(completion) or None for completion in completions])
+    cost = _total([completion.cost for completion in completions])
     return {
-        "n_turns": whole,
+        "n_turns": len(completions),
         "stop": conversation.stop,
         "final_text": conversation.answer,
         **{f"n_{status}": n for status, n in conversation.counts.items()},
-        "conversation_tokens": sum(tokens) if len(tokens) == whole else None,
-        "conversation_cost": sum(costs) if len(costs) == whole else None,
+        "conversation_tokens": tokens,
+        "conversation_cost": cost,
     }
 
 
+def _tokens(c: Completion) -> int:
+    """Return the tokens of both directions, 0 where one was not counted."""
+    if not c.prompt_tokens or not c.completion_tokens:
+        return 0
+    return c.prompt_tokens + c.completion_tokens
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Return the sum, None where one number is missing.
+
+    >>> _total([1, 2]), _total([1, None])
+    (3, None)
+    """
+    total: float = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
+
+
 def completion_row(c: Completion) -> dict[str, Any]:
-    """The columns that a recorded answer fills."""
+    """Return the columns that a recorded answer fills; of a failed request, those that a failure
+    has."""
+    # One direction alone would pass for the total.
     tokens = None
     if c.prompt_tokens is not None and c.completion_tokens is not None:
         tokens = c.prompt_tokens + c.completion_tokens
+
+    # Columns that are called as their fields.
     names = (
-        "raw", "status", "error_message", "finish_reason", "prompt_tokens", "completion_tokens", "cost", "latency",
-        "ttft", "queue_wait", "attempt", "stream", "cut", "endpoint_kind", "fidelity", "system_fingerprint",
-    )  # fmt: skip
+        "raw",
+        "status",
+        "error_message",
+        "finish_reason",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+        "latency",
+        "ttft",
+        "queue_wait",
+        "attempt",
+        "stream",
+        "cut",
+        "endpoint_kind",
+        "fidelity",
+        "system_fingerprint",
+    )
     return {
         **{name: getattr(c, name) for name in names},
         "model_name": _model_name(c.request),
@@ -298,22 +446,33 @@ def completion_row(c: Completion) -> dict[str, Any]:
 
 
 def _model_name(request: Mapping[str, Any]) -> str | None:
+    """Return the model string that was sent, None where the request has none; older records have it
+    as the model itself.
+
+    >>> _model_name({"model": {"name": "m"}}), _model_name({"model": "m"}), _model_name({})
+    ('m', 'm', None)
+    """
     model = request.get("model")
-    name = model.get("name") if isinstance(model, Mapping) else model
+    name = model
+    if isinstance(model, Mapping):
+        name = model.get("name")
     return name if isinstance(name, str) else None
 
 
 def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
+    """Return the columns that count what was changed on the way to the arguments."""
     rules: dict[str, int] = {}
     edits = reads = coercions = 0
     for call in calls:
-        for e in call.edits:
-            rules[e.rule] = rules.get(e.rule, 0) + 1
-        for s in call.steps:
-            rules[s.rule] = rules.get(s.rule, 0) + 1
-            reads += s.stage == "read"
-            coercions += s.stage == "coerce"
+        for edit in call.edits:
+            rules[edit.rule] = rules.get(edit.rule, 0) + 1
+        for step in call.steps:
+            rules[step.rule] = rules.get(step.rule, 0) + 1
+            reads += step.stage == "read"
+            coercions += step.stage == "coerce"
         edits += len(call.edits)
+
+    # Sorted, so that equal counts are equal texts.
     return {
         "n_edits": edits,
         "n_reads": reads,
@@ -323,18 +482,25 @@ def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
 
 
 def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
+    """Return the columns about complaints; those of severity info are notes, and not counted."""
     codes: dict[str, int] = {}
-    first = None
-    for p in problems:
-        if p.severity == "info":
+    first = None  # of severity error
+    for problem in problems:
+        if problem.severity == "info":
             continue
-        codes[p.code] = codes.get(p.code, 0) + 1
-        if first is None and p.severity == "error":
-            first = p.code
+        codes[problem.code] = codes.get(problem.code, 0) + 1
+        if first is None and problem.severity == "error":
+            first = problem.code
+
     return {"error_code": first, "codes_json": _json(dict(sorted(codes.items())))}
 
 
 def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
+    """Return the columns of a call beside the keys of its trial.
+
+    trial_id: None for a call of a single result. The offsets are those of the whole call in the
+    text, with its delimiters.
+    """
     return {
         "call_id": _call_id(trial_id, call),
         "index": call.index,
@@ -356,33 +522,53 @@ def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
 
 
 def _call_id(trial_id: Any, call: ToolCall) -> str:
+    """Return the id of a call: within its trial, or its place alone in a single result."""
     return f"{trial_id}/{call.index}" if trial_id else str(call.index)
 
 
-def _event_rows(trial_id: Any, result: ParseResult) -> Iterable[dict[str, Any]]:
-    for p in result.problems:
-        yield _problem_row(p)
+def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
+    """Yield the problems of the text, then each call's steps and problems; the steps in the order
+    in which they were made, repairs first.
+
+    trial_id: None for a single result.
+    """
+    for problem in result.problems:
+        yield _problem_row(problem)
     for call in result.calls:
         key = {"call_id": _call_id(trial_id, call)}
-        for s in (*call.repair_steps, *call.steps):
-            rule = RULES.get(s.rule)
-            yield {
-                **key,
-                "kind": "step",
-                "stage": s.stage,
-                "code": s.rule,
-                "lossless": rule.lossless if rule else None,
-                "path": s.path,
-                **_span_row(s.span),
-                "before_json": s.before_json if s.stage != "repair" else _json(s.span.of(result.raw) if s.span else ""),
-                "after_json": s.after_json,
-                "message": rule.sentence if rule else None,
-            }
-        for p in call.problems:
-            yield {**key, **_problem_row(p)}
+        for step in (*call.repair_steps, *call.steps):
+            yield {**key, **_step_row(step, result.raw)}
+        for problem in call.problems:
+            yield {**key, **_problem_row(problem)}
+
+
+def _step_row(step: Step, raw: str) -> dict[str, Any]:
+    """Return the columns of a step. raw: the text, which alone says what a repair replaced."""
+    rule = RULES.get(step.rule)
+    before = step.before_json
+    if step.stage == "repair":
+        before = _json(step.span.of(raw) if step.span else "")
+
+    # A rule that the table does not have is neither explained nor trusted.
+    return {
+        "kind": "step",
+        "stage": step.stage,
+        "code": step.rule,
+        "lossless": rule.lossless if rule else None,
+        "path": step.path,
+        **_span_row(step.span),
+        "before_json": before,
+        "after_json": step.after_json,
+        "message": rule.sentence if rule else None,
+    }
 
 
 def _problem_row(p: Problem) -> dict[str, Any]:
+    """Return the columns of a complaint; without a message of its own it has that of its code."""
+    message = p.message or None
+    if message is None and p.code in CODES:
+        message = CODES[p.code].sentence
+
     return {
         "kind": "problem",
         "stage": p.stage,
@@ -390,9 +576,12 @@ def _problem_row(p: Problem) -> dict[str, Any]:
         "severity": p.severity,
         "path": p.path,
         **_span_row(p.span),
-        "message": p.message or (CODES[p.code].sentence if p.code in CODES else None),
+        "message": message,
     }
 
 
 def _span_row(span: Span | None) -> dict[str, Any]:
-    return {"start": span.start, "end": span.end} if span else {}
+    """Return the columns of a span, none where there is no span or an empty one."""
+    if not span:
+        return {}
+    return {"start": span.start, "end": span.end}

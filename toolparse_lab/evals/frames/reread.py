@@ -1,7 +1,15 @@
 """Recorded answers read again: rows of the trials frame in, rows of the trials frame out.
 
-`parse_frame` is the body of every engine of `toolparse_lab.reparse`, and needs nothing but the frame.
+`parse_frame` is the body of every engine of `toolparse_lab.reparse`, and needs nothing but the
+frame.
 """
+
+# How it works. Columns become lists of Python values, and are walked together, one answer at a
+# time: that is far quicker than rows of a frame. Every reading of an answer gives a tuple of the
+# columns `_FILLED`, and equal answers share one: the memory is keyed by everything that a reading
+# depends on, with texts as digests. At the end all other columns are taken from the frame as they
+# are, by row number. The cost of a row is its parse and its score; what is around them is kept to a
+# few microseconds, so think of the benchmark before you add to `_read`.
 
 from __future__ import annotations
 
@@ -11,76 +19,130 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from ...engine.any_protocol import AnyProtocol, any_protocol, listed_names
 from ...errors import BadOptions, UnreadableInput
+from ...exchange.types import Completion, EndpointKind
 from ...flow import answer_reader
-from ...protocols.base import Protocol
-from ...registry import protocol_of
-from ...runner.types import Completion, EndpointKind
+from ...protocols.base import Signs
+from ...protocols.registry import is_shipped, protocol_of
 from ...toolspec import ToolSpec, tool_specs
 from ...types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...values import read_strict
 from ..cases.case import Case
 from ..scoring.score import score_completion
-from ..scoring.trial import judged_case, trial_id_of
+from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
 from .recorded import result_row, score_row
 
 IDENTITY = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
-"""The columns that say which answer a row holds; rows that agree in them are readings of one answer."""
+"""The columns that say which answer a row holds; rows that agree in them are readings of one
+answer."""
 NEEDED = (*IDENTITY, "raw", "tools_json")
 """The columns without which nothing can be read again."""
 READ_AGAIN = (
-    "trial_id", "parse_protocol", "policy", "outcome", "sub_code", "detail", "missing_reason", "score_success",
-    "score_strict", "score_repaired", "score_safe", "score_naive", "score_fabricated", "n_calls", "n_ok", "n_valid",
-    "n_edits", "n_reads", "n_coercions", "n_problems", "error_code", "codes_json", "rules_json",
+    "trial_id", "parse_protocol", "policy", "outcome", "sub_code", "detail", "missing_reason",
+    "score_success", "score_strict", "score_repaired", "score_safe", "score_naive",
+    "score_fabricated", "n_calls", "n_ok", "n_valid", "n_edits", "n_reads", "n_coercions",
+    "n_problems", "error_code", "codes_json", "rules_json",
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
+# The columns behind the fields of `_Answer`, in their order.
+_RECORDED = (
+    "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
+    "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut",
+)  # fmt: skip
 MEMORY = 20_000
-"""Readings kept at most: equal answers, which repeated trials often give, are read once a process."""
-_known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-_keeping = threading.Lock()
+"""Readings kept at most: equal answers, which repeated trials often give, are read once a
+process."""
 
-ProtocolLike: TypeAlias = str | Protocol
+Cells: TypeAlias = tuple[Any, ...]
+"""The columns `_FILLED` of one reading of one answer."""
+ProtocolLike: TypeAlias = str | AnyProtocol
+
+
+class _Memory:
+    """Readings by what they depend on, the oldest dropped where there are too many. Threads of one
+    process share it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.readings: dict[tuple[Any, ...], Cells] = {}
+        self._adding = threading.Lock()
+
+    def add(self, key: tuple[Any, ...], cells: Cells) -> None:
+        """Add a reading. key: everything that it depends on."""
+        with self._adding:
+            self.readings[key] = cells
+            # A dict keeps the order in which keys came, so that the first is the oldest.
+            if len(self.readings) > self.size:
+                del self.readings[next(iter(self.readings))]
+
+
+_memory = _Memory(MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How answers are read again: every protocol under every policy; protocols None is each row's own."""
+    """The way in which answers are read again: every protocol under every policy; protocols None is
+    each row's own."""
 
     protocols: tuple[ProtocolLike, ...] | None
     policies: tuple[Policy, ...]
     options: ParseOptions
+    own: tuple[tuple[str, AnyProtocol], ...] = ()
+    """Protocols by the ids in the rows, of those that are neither shipped nor installed."""
 
     @classmethod
     def of(
         cls,
-        protocols: Sequence[ProtocolLike] | ProtocolLike | None,
+        protocols: Any,
         policies: Sequence[Policy] | Policy,
         options: Any = None,
+        own: Mapping[str, AnyProtocol] | None = None,
     ) -> Reading:
-        """Checked, and without repetitions. Raises UnknownProtocol and BadOptions."""
-        listed = [protocols] if isinstance(protocols, (str, Protocol)) else protocols
-        if listed is not None and not listed:
-            raise BadOptions("there is no protocol to read by", expected="a list, or None for each row's own")
-        chosen = [policies] if isinstance(policies, str) else list(policies)
-        if not chosen:
+        """Return a reading that was checked, without repetitions.
+
+        protocols: ids, aliases or protocol objects, or one of them; None for the one each row's
+        prompt asked for. policies: names, or one name. options: what `ParseOptions.of` takes;
+        their policy is not looked at. own: see the field.
+
+        Raises UnknownProtocol and BadOptions.
+        """
+        if protocols is not None:
+            protocols = listed_names(protocols)
+        if isinstance(policies, str):
+            policies = [policies]
+
+        if protocols is not None and not protocols:
+            raise BadOptions(
+                "there is no protocol to read by", expected="a list, or None for each row's own"
+            )
+
+        different_policies = tuple(dict.fromkeys(policies))
+        if not different_policies:
             raise BadOptions("there is no policy to read under", expected="a list such as ['safe']")
         allowed = ParseOptions.of(options)
-        for policy in chosen:
-            _with_policy(allowed, policy)
-        named = None if listed is None else tuple({_id_of(p): _by_id(p) for p in listed}.values())
-        return cls(named, tuple(dict.fromkeys(chosen)), allowed)
+        for policy in different_policies:
+            _with_policy(allowed, policy)  # raises where there is no such policy
+
+        # Two names of one protocol are one reading.
+        different = None
+        if protocols is not None:
+            different = tuple(dict(map(_by_id, protocols)).values())
+        return cls(different, different_policies, allowed, tuple((own or {}).items()))
 
     @property
     def readings(self) -> int:
-        """How many rows come of one answer."""
-        return len(self.protocols or (None,)) * len(self.policies)
+        """The number of rows that come of one answer."""
+        # Each row's own protocol is one for every row.
+        protocols = len(self.protocols) if self.protocols else 1
+        return protocols * len(self.policies)
 
 
 def parse_frame(
@@ -89,254 +151,434 @@ def parse_frame(
     policies: Sequence[Policy] | Policy = ("safe",),
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Every answer of a trials frame read again by every protocol under every policy, and scored.
+    """Return every answer of a trials frame read again by every protocol under every policy, and
+    scored.
 
-    frame: one row an answer, with the columns `NEEDED` at least; `run.trials_df()` has all. A `target` that is missing
-    is a case that is not graded. protocols: ids or protocols; None for the one each row's prompt asked for. options:
-    what else the parser may do; their policy is not looked at.
+    frame: one row an answer, with the columns `NEEDED` at least; `run.trials_df()` has all. A
+    `target` that is missing is a case that is not graded. protocols: ids or protocols; None for the
+    one each row's prompt asked for. options: what else the parser may do; their policy is not
+    looked at.
 
-    Gives a trials frame whose rows are those of each answer, in order, protocols before policies. Columns of your own
-    and those of the recording stay. Raises UnreadableInput for missing columns and for a cell that cannot be read,
-    UnknownProtocol, BadOptions and BadToolChoice.
+    Gives a trials frame whose rows are those of each answer, in order, protocols before policies.
+    Columns of your own and those of the recording stay. Raises UnreadableInput for missing columns
+    and for a cell that cannot be read, UnknownProtocol, BadOptions and BadToolChoice.
     """
     return read_again(frame, Reading.of(protocols, policies, options))
 
 
-def read_again(frame: pd.DataFrame, how: Reading) -> pd.DataFrame:
-    """`parse_frame` with arguments that were checked."""
+def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    """Return what `parse_frame` does, for arguments that were checked.
+
+    Raises UnreadableInput for missing columns and for a cell that cannot be read.
+    """
     check_columns(frame.columns)
     _check_texts(frame)
-    return _Rereading(frame, how).frame()
+    return _Rereading(frame, reading).frame()
 
 
 def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
-    """What the answer of one row of a trials frame says, read as the row says it was.
+    """Return the answer of one row of a trials frame, read as the row says it was.
 
-    Raises BadOptions where the row holds no answer, and what `parse_frame` raises.
+    row: the cells by column, of which `raw` is needed; protocol and policy are those the row was
+    read by, or where it does not say, the protocol its prompt asked for and "safe".
+
+    Raises BadOptions where the row holds no answer, UnreadableInput for a row of another kind of
+    frame, and what `parse_frame` raises.
     """
-    cells = {str(k): None if pd.isna(v) else v for k, v in row.items()}
+    check_columns(row.keys())
+    cells = {str(name): None if pd.isna(cell) else cell for name, cell in row.items()}
     if cells.get("raw") is None or cells.get("status") == "error":
-        raise BadOptions(
-            "this row holds no answer",
-            got=cells.get("error_message") or cells.get("missing_reason") or cells.get("status"),
-            expected="a trial that was recorded and did not fail",
-        )
-    text, offsets = str(cells["raw"]), cells.get("raw_surrogates_json")
+        raise _no_answer(cells)
+
+    answer = _Answer(*(cells.get(name) for name in _RECORDED))
     protocol = cells.get("parse_protocol") or cells.get("prompt_protocol") or "auto"
     options = _with_policy(DEFAULT_OPTIONS, cells.get("policy") or "safe")
-    reader = _reader(protocol, cells.get("tools_json"), cells.get("tool_choice") or "auto", options)
-    result: ParseResult = reader(restored(text, _offsets(offsets)) if offsets else text)
+    reader = _reader(protocol, answer.tools_json, answer.choice or "auto", options)
+    result: ParseResult = reader(answer.text())
     return result
 
 
+def _no_answer(cells: Mapping[str, Any]) -> BadOptions:
+    """Return the error for a row without an answer, with the cell that says most about why."""
+    reason = cells.get("error_message") or cells.get("missing_reason")
+    return BadOptions(
+        "this row holds no answer",
+        got=reason or cells.get("status"),
+        expected="a trial that was recorded and did not fail",
+    )
+
+
 def check_columns(names: Iterable[Any], place: str = "") -> None:
-    """Raises UnreadableInput that names the columns which are missing. place: the file, where it is one."""
-    there = {str(n) for n in names}
-    if missing := [name for name in NEEDED if name not in there]:
-        raise UnreadableInput(
-            f"{place + ': ' if place else ''}columns are missing: {', '.join(missing)}",
-            got=", ".join(sorted(there)) or "no columns",
-            expected="a trials frame",
-            hint="take it from run.trials_df(); outputs from elsewhere become a run by lab.ingest",
-        )
+    """Raise UnreadableInput that names the columns which are missing. place: the file, where it is
+    one."""
+    present = {str(name) for name in names}
+    missing = [name for name in NEEDED if name not in present]
+    if not missing:
+        return
+
+    prefix = f"{place}: " if place else ""
+    raise UnreadableInput(
+        f"{prefix}columns are missing: {', '.join(missing)}",
+        got=", ".join(sorted(present)) or "no columns",
+        expected="a trials frame",
+        hint="take it from run.trials_df(); outputs from elsewhere become a run by lab.ingest",
+    )
 
 
 def _check_texts(frame: pd.DataFrame) -> None:
-    """Raise UnreadableInput where an answer that was recorded has lost its text: it is not an empty answer."""
+    """Raise UnreadableInput where an answer that was recorded has lost its text: it is not an empty
+    answer."""
+    # Without that column nobody says that there was an answer.
     if "status" not in frame:
         return
-    lost = frame.index[(frame["raw"].isna() & (frame["status"] == "ok")).fillna(False)]
+
+    is_lost = frame["raw"].isna() & (frame["status"] == "ok")
+    lost = frame.index[is_lost.fillna(False)]
     if len(lost):
         raise UnreadableInput(
-            f"row {lost[0]}, column raw: the text is missing, and status says that there was an answer",
-            got=f"{len(lost)} such rows", expected="the text, '' for an empty one",
+            f"row {lost[0]}, column raw: the text is missing, and status says that there was an "
+            "answer",
+            got=f"{len(lost)} such rows",
+            expected="the text, '' for an empty one",
             hint="leave these rows out, or clear their status: then they are not recorded",
-        )  # fmt: skip
+        )
+
+
+class _Answer(NamedTuple):
+    """One recorded answer as its row has it; None for a missing cell."""
+
+    raw: str | None
+    surrogates: str | None
+    tools_json: str | None
+    target: str | None
+    choice: str | None
+    status: str | None
+    error: str | None
+    message: str | None
+    finish: str | None
+    kind: EndpointKind | None
+    reasoning: str | None
+    cut: bool | None
+
+    @property
+    def is_recorded(self) -> bool:
+        """True where the runner recorded an answer or a failure."""
+        return self.raw is not None or self.status is not None
+
+    def text(self) -> str:
+        """Return the text with its lone surrogates; raises UnreadableInput for bad offsets.
+
+        A frame holds them as escapes, because neither Parquet nor CSV can hold them themselves.
+        """
+        text = self.raw or ""
+        if not self.surrogates:
+            return text
+        return restored(text, _offsets(self.surrogates))
+
+    def question(self) -> tuple[str | None, str | None, str]:
+        """Return the JSON of the tools, that of the target, and the tool choice: its reading
+        depends on them beside the answer."""
+        return self.tools_json, self.target, self.choice or "auto"
+
+    def key(self, text: str) -> tuple[Any, ...]:
+        """Return what stands for the answer in the memory: every field that its reading or its
+        score depends on, with long texts as digests.
+
+        text: as `text` gives it.
+        """
+        return (
+            self.is_recorded,
+            _digest(text),
+            self.status,
+            self.error,
+            self.message,
+            self.finish,
+            self.kind,
+            _digest(self.reasoning) if self.reasoning else "",
+            self.cut,
+            self.question(),
+        )
+
+    def completion(self, text: str) -> Completion | None:
+        """Return the answer as the runner would have recorded it; None where it was not.
+
+        It has no key, since nobody looks it up. text: as `text` gives it.
+        """
+        if not self.is_recorded:
+            return None
+
+        # A frame of texts from elsewhere may have no status: its answers are there.
+        return Completion(
+            "",
+            text,
+            "error" if self.status == "error" else "ok",
+            self.error,
+            self.message,
+            self.finish,
+            reasoning=self.reasoning or "",
+            endpoint_kind=self.kind or "chat_text",
+            cut=bool(self.cut),
+        )
 
 
 class _Rereading:
-    """One frame on its way."""
+    """One frame on its way: the readings of each answer, one after the other, and what makes rows
+    of them."""
 
-    def __init__(self, frame: pd.DataFrame, how: Reading) -> None:
-        self.given = frame
-        self.how = how
-        self.options = json.dumps(how.options.to_dict())  # what tells readings apart, in a form that is soon compared
-        self.rows: list[int] = []
+    def __init__(self, frame: pd.DataFrame, reading: Reading) -> None:
+        """Begin with no reading. frame: one whose columns were checked."""
+        self.source = frame
+        self.reading = reading
+
+        # What tells readings apart, in a form that is soon compared.
+        self.options = json.dumps(reading.options.to_dict())
+        self.own = dict(reading.own)
+        self.signs = {name: p.signs_of_attempts() for name, p in reading.own}
+
+        # One entry a reading in each list.
+        self.rows: list[int] = []  # of the source, for each reading
         self.ids: list[str] = []
         self.protocols: list[str] = []
         self.policies: list[str] = []
-        self.filled: list[tuple[Any, ...]] = []
+        self.cells: list[Cells] = []
 
     def frame(self) -> pd.DataFrame:
-        identity = [self._column(name) for name in IDENTITY]
-        texts = [
-            self._column(name)
-            for name in ("raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
-                         "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut")
-        ]  # fmt: skip
-        for at, (identity_row, row) in enumerate(
-            zip(zip(*identity, strict=True), zip(*texts, strict=True), strict=True)
-        ):
+        """Return the readings of all rows; raises UnreadableInput that names the row."""
+        identities = zip(*[self._column(name) for name in IDENTITY], strict=True)
+        answers = zip(*[self._column(name) for name in _RECORDED], strict=True)
+
+        for row, (identity, answer) in enumerate(zip(identities, answers, strict=True)):
             try:
-                self._read(at, identity_row, *row)
+                self._read(row, identity, _Answer(*answer))
             except UnreadableInput as e:
-                e.message = f"row {self.given.index[at]}, {e.message}"
+                # By its label: a piece of a large frame keeps the places of the whole.
+                e.message = f"row {self.source.index[row]}, {e.message}"
                 raise
+
         return self._built()
 
     def _column(self, name: str) -> list[Any]:
-        """A column as Python values, None where there is none."""
-        if name not in self.given:
-            return [None] * len(self.given)
-        array = self.given[name].array
-        if isinstance(array, pd.Categorical):
-            values = [*array.categories.tolist(), None]  # the code of a missing value is -1
-            return [values[code] for code in array.codes.tolist()]
-        missing = pd.isna(array)
-        listed = array.tolist()
-        return [None if gone else v for v, gone in zip(listed, missing, strict=True)] if missing.any() else listed
+        """Return a column as Python values, None where a cell is missing, and for every row where
+        the frame has no such column."""
+        if name not in self.source:
+            return [None] * len(self.source)
 
-    def _read(
-        self, at: int, identity: tuple[Any, ...], raw: str | None, offsets: str | None, tools_json: str | None,
-        target: str | None, choice: str | None, status: str | None, error: str | None, message: str | None,
-        finish: str | None, kind: EndpointKind | None, reasoning: str | None, cut: bool | None,
-    ) -> None:  # fmt: skip
+        array = self.source[name].array
+        # The few values of a category are made once and not once a row.
+        if isinstance(array, pd.Categorical):
+            categories = [*array.categories.tolist(), None]  # the code of a missing value is -1
+            return [categories[code] for code in array.codes.tolist()]
+
+        values: list[Any] = array.tolist()
+        missing = pd.isna(array)
+        if not missing.any():
+            return values
+        return [
+            None if is_missing else value for value, is_missing in zip(values, missing, strict=True)
+        ]
+
+    def _read(self, row: int, identity: tuple[Any, ...], answer: _Answer) -> None:
+        """Add the readings of one answer by each protocol under each policy.
+
+        row: its number in the source, from 0. identity: its cells of the columns `IDENTITY`.
+        """
         run_id, case_id, trial, model, arm, own = identity
-        recorded = raw is not None or status is not None
-        text = raw or ""
-        if offsets:
-            text = restored(text, _offsets(offsets))
-        choice = choice or "auto"
-        heard = (_digest(text), status, error, message, finish, kind, _digest(reasoning) if reasoning else "", cut)
-        asked = (tools_json, target, choice)
-        completion: Completion | None = None
-        for protocol in self.how.protocols or (own,):
-            reader = _id_of(protocol)
-            for policy in self.how.policies:
-                key = (protocol, policy, self.options, recorded, heard, asked)
-                filled = _known.get(key)
-                if filled is None:
-                    if completion is None and recorded:
-                        completion = Completion(
-                            "",
-                            text,
-                            "error" if status == "error" else "ok",
-                            error,
-                            message,
-                            finish,
-                            reasoning=reasoning or "",
-                            endpoint_kind=kind or "chat_text",
-                            cut=bool(cut),
-                        )
-                    filled = self._fill(completion, asked, protocol, policy)
-                    _keep(key, filled)
-                self.rows.append(at)
-                self.protocols.append(reader)
+        text = answer.text()
+        answer_key = answer.key(text)
+        completion: Completion | None = None  # made for the first reading not in the memory
+        signs = self.signs.get(own)
+
+        for protocol in self.reading.protocols or (self.own.get(own, own),):
+            name = _id_of(protocol)
+            for policy in self.reading.policies:
+                key = (protocol, policy, self.options, answer_key, signs)
+                cells = _memory.readings.get(key)
+                if cells is None:
+                    if completion is None:
+                        completion = answer.completion(text)
+                    cells = self._fill(completion, answer.question(), protocol, policy, signs)
+                    _memory.add(key, cells)
+
+                self.rows.append(row)
+                self.protocols.append(name)
                 self.policies.append(policy)
-                self.filled.append(filled)
-                self.ids.append(
-                    trial_id_of(
-                        run_id or "", case_id or "", model or "", arm or "", own or "", reader, policy, int(trial or 0)
-                    )
+                self.cells.append(cells)
+                trial_id = trial_id_of(
+                    run_id or "",
+                    case_id or "",
+                    model or "",
+                    arm or "",
+                    own or "",
+                    name,
+                    policy,
+                    int(trial or 0),
                 )
+                self.ids.append(trial_id)
 
     def _fill(
         self,
         completion: Completion | None,
-        asked: tuple[str | None, str | None, str],
+        question: tuple[str | None, str | None, str],
         protocol: ProtocolLike,
         policy: Policy,
-    ) -> tuple[Any, ...]:
-        case = _case(*asked)
-        result = None
+        signs: Signs | None,
+    ) -> Cells:
+        """Return one reading: the answer parsed and scored.
+
+        completion: the answer, None where nothing was recorded. question: see `_Answer.question`.
+        Gives the cells of the columns `_FILLED`, in their order. Raises what `parse_frame` raises.
+        """
+        tools_json, _, choice = question
+        case = _case(*question)
+
+        result = None  # of a provider's failure there is nothing to parse
         if completion is not None and completion.ok:
-            result = _reader(protocol, asked[0], asked[2], _with_policy(self.how.options, policy))(completion.raw)
-        score = score_completion(case, completion, result)
-        row = score_row(score, "" if score is not None else "not recorded" if completion is None else "not parsed")
+            options = _with_policy(self.reading.options, policy)
+            result = _reader(protocol, tools_json, choice, options)(completion.raw)
+
+        score = score_completion(case, completion, result, signs=signs)
+        row = score_row(score, "" if score is not None else reason_missing(completion))
         if result is not None:
             row |= result_row(result)
         return tuple([row.get(name) for name in _FILLED])
 
     def _built(self) -> pd.DataFrame:
-        take = np.array(self.rows, dtype=np.int64)
-        filled = dict(zip(_FILLED, zip(*self.filled, strict=True), strict=True)) if self.filled else {}
-        columns: dict[str, Any] = {name: list(filled.get(name, ())) for name in _FILLED}
-        columns |= {"trial_id": self.ids, "parse_protocol": self.protocols, "policy": self.policies}
-        whole = len(take) == len(self.given) and bool((take == np.arange(len(take))).all())
-        for name in self.given.columns:
+        """Return the readings as a frame, with the columns that reading does not change."""
+        columns: dict[str, Any] = {name: [] for name in _FILLED}
+        if self.cells:
+            by_column = map(list, zip(*self.cells, strict=True))
+            columns = dict(zip(_FILLED, by_column, strict=True))
+        columns["trial_id"] = self.ids
+        columns["parse_protocol"] = self.protocols
+        columns["policy"] = self.policies
+
+        rows = np.array(self.rows, dtype=np.int64)
+        # With one reading an answer the rows are those of the source, which need not be copied.
+        is_whole = len(rows) == len(self.source) and bool((rows == np.arange(len(rows))).all())
+        for name in self.source.columns:
             if str(name) not in columns:
-                array = self.given[name].array
-                columns[str(name)] = array if whole else array.take(take)
-        return build_frame("trials", columns, len(take))
+                array = self.source[name].array
+                columns[str(name)] = array if is_whole else array.take(rows)
+        return build_frame("trials", columns, len(rows))
 
 
 def _digest(text: str) -> bytes:
-    """What stands for a text in the memory, so that long ones do not stay there."""
+    """Return what stands for a text in the memory, so that long ones do not stay there."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _keep(key: tuple[Any, ...], filled: tuple[Any, ...]) -> None:
-    with _keeping:
-        _known[key] = filled
-        if len(_known) > MEMORY:
-            del _known[next(iter(_known))]
 
 
 @lru_cache(maxsize=1024)
 def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
+    """Return the tools of a row; raises UnreadableInput for what is no JSON.
+
+    tools_json: the cell, in which nothing stands for no tools.
+    """
     if not tools_json:
         return ()
     try:
         return tool_specs(json.loads(tools_json))
     except (ValueError, RecursionError) as e:
-        raise UnreadableInput("column tools_json: this is not JSON", got=f"{tools_json[:120]} ({e})") from None
+        raise UnreadableInput(
+            "column tools_json: this is not JSON", got=f"{tools_json[:120]} ({e})"
+        ) from None
 
 
+# Rows of one case follow one another, so that a few thousand are kept for every reading of them.
 @lru_cache(maxsize=4096)
 def _case(tools_json: str | None, target: str | None, choice: str) -> Case:
+    """Return the case as far as scoring needs it; raises UnreadableInput.
+
+    The arguments are those of `_Answer.question`. Without an id it is never mistaken for a real
+    one.
+    """
+    case = Case("", "", _tools(tools_json), _calls_wanted(target))
+    return judged_case(case, choice)
+
+
+def _calls_wanted(target: str | None) -> list[Any] | None:
+    """Return the target of a row, None where it is not graded; raises UnreadableInput.
+
+    >>> _calls_wanted("[]"), _calls_wanted(None)
+    ([], None)
+    """
+    if target is None:
+        return None
     try:
-        wanted = None if target is None else read_strict(target)
+        calls = read_strict(target)
     except (ValueError, RecursionError) as e:
-        raise UnreadableInput("column target: this is not JSON", got=f"{(target or '')[:120]} ({e})") from None
-    if wanted is not None and not isinstance(wanted, list):
-        raise UnreadableInput("column target: this is no list of calls", got=target, expected="a JSON array")
-    return judged_case(Case("", "", _tools(tools_json), wanted), choice)
+        raise UnreadableInput(
+            "column target: this is not JSON", got=f"{target[:120]} ({e})"
+        ) from None
+
+    # `null` is not graded either: that is how a file without missing cells says it.
+    if calls is not None and not isinstance(calls, list):
+        raise UnreadableInput(
+            "column target: this is no list of calls", got=target, expected="a JSON array"
+        )
+    return calls
 
 
 @lru_cache(maxsize=4096)
-def _reader(protocol: ProtocolLike, tools_json: str | None, choice: str, options: ParseOptions) -> Any:
-    asked = json.loads(choice) if choice.startswith("{") else choice
-    return answer_reader(protocol, _tools(tools_json), options, asked)
+def _reader(
+    protocol: ProtocolLike, tools_json: str | None, choice: str, options: ParseOptions
+) -> Any:
+    """Return what reads answers with these tools: a function from a text to its ParseResult.
+
+    choice: the cell `tool_choice`, a word or the tool's name as JSON. Raises UnknownProtocol and
+    BadToolChoice.
+    """
+    level = json.loads(choice) if choice.startswith("{") else choice
+    return answer_reader(protocol, _tools(tools_json), options, level)
 
 
 @lru_cache(maxsize=64)
 def _with_policy(options: ParseOptions, policy: Policy) -> ParseOptions:
+    """Return options with their coercion policy replaced; raises BadOptions for a policy that there
+    is not."""
     return ParseOptions.of({**(options or DEFAULT_OPTIONS).to_dict(), "coerce": policy})
 
 
 def _offsets(text: str) -> list[int]:
+    """Return the offsets of lone surrogates in a row; raises UnreadableInput for what are none.
+
+    >>> _offsets("[1,8]")
+    [1, 8]
+    """
     try:
         return [int(n) for n in json.loads(text)]
     except (ValueError, TypeError):
         raise UnreadableInput(
-            "column raw_surrogates_json: these are no offsets", got=text[:120], expected="a JSON array of integers"
+            "column raw_surrogates_json: these are no offsets",
+            got=text[:120],
+            expected="a JSON array of integers",
         ) from None
 
 
-def _id_of(protocol: ProtocolLike | None) -> str:
-    return _known_id(protocol) if isinstance(protocol, str) else protocol_of(protocol).id
+def _id_of(protocol: ProtocolLike) -> str:
+    """Return the id of a protocol, or of what a name means; raises UnknownProtocol."""
+    if isinstance(protocol, str):
+        return _registered_id(protocol)
+    return protocol.id
 
 
 @lru_cache(maxsize=256)
-def _known_id(name: str) -> str:
-    return name if name == "auto" else protocol_of(name).id
+def _registered_id(name: str) -> str:
+    """Return the id that a name stands for, which may be an alias; raises UnknownProtocol.
+
+    It is asked once a row, so that answers are kept.
+    """
+    return any_protocol(name).id
 
 
-def _by_id(protocol: ProtocolLike) -> ProtocolLike:
-    """The id where it stands for this very protocol: that is what travels best."""
-    if isinstance(protocol, str):
-        return _known_id(protocol)
-    try:
-        return protocol.id if protocol_of(protocol.id) is protocol else protocol
-    except Exception:
-        return protocol
+def _by_id(x: Any) -> tuple[str, ProtocolLike]:
+    """Return an id, and what stands for its protocol: the id where that is enough.
+
+    An id travels best. The protocol itself can come to another process only if it can be pickled.
+    Raises UnknownProtocol.
+    """
+    protocol = any_protocol(x)
+    if protocol.id == "auto":
+        return protocol.id, protocol.id
+    if is_shipped(protocol.id) and protocol_of(protocol.id) == protocol:
+        return protocol.id, protocol.id
+    return protocol.id, protocol

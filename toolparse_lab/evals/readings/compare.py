@@ -1,106 +1,75 @@
 """`compare`: one text read by every protocol, and by parsers of others, side by side."""
 
+# How it works. Every parser makes a `Reading` of the same text. Ours are ranked by what can be run
+# of them, those of others keep their order. Letters group the readings whose executable calls are
+# the same, by JSON equality and in order, so that the eye finds who agrees with whom.
+
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ...api import parse
+from ...engine.any_protocol import any_protocol
+from ...engine.parse import parse
 from ...errors import BadOptions, MissingExtra, UnreadableInput
-from ...protocols.base import Protocol
-from ...registry import protocol_of
-from ...registry import protocols as known_protocols
+from ...protocols.registry import protocols as known_protocols
 from ...schema.validate import validate
 from ...toolspec import ToolSpec, tool_specs
-from ...types import CallStatus, ParseOptions, ParseResult, Problem
+from ...types import ParseOptions, ParseResult
 from ...values import Value, read_strict, same
-from .outside import SaidCall, said_calls
+from .outside import OutsideCall, outside_calls
+from .reading import ReadCall, Reading
+from .view import readings_html, readings_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True, slots=True)
-class ReadCall:
-    """A call as one parser reads it. status, valid: as of a ToolCall."""
-
-    name: str
-    arguments_json: str
-    status: CallStatus
-    valid: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What one parser makes of the text.
-
-    kind: 'protocol' for ours, 'outside' for a callable. result: the whole parse, of ours. failure: what an outside
-    parser raised, or why what it returned is no list of calls. agrees: the same letter for the same executable calls
-    in the same order, '' where there are none.
-    """
-
-    name: str
-    kind: Literal["protocol", "outside"]
-    calls: tuple[ReadCall, ...]
-    result: ParseResult | None = None
-    failure: str | None = None
-    agrees: str = ""
-
-    @property
-    def executable(self) -> tuple[tuple[str, str], ...]:
-        """(name, canonical arguments) of the calls that may be run."""
-        return tuple((c.name, c.arguments_json) for c in self.calls if c.status == "ok" and c.valid)
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return tuple(self.result.all_problems()) if self.result is not None else ()
-
-    @property
-    def n_repairs(self) -> int | None:
-        """None for parsers of others: they do not say."""
-        return sum(len(c.edits) for c in self.result.calls) if self.result is not None else None
-
-    @property
-    def n_coercions(self) -> int | None:
-        if self.result is None:
-            return None
-        return sum(s.stage == "coerce" for c in self.result.calls for s in c.steps)
+_Calls = list[tuple[str, Value]]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Readings of one text: ours from the best to the worst, then those of others as they were given."""
+    """Readings of one text: ours from the best to the worst, then those of others as they were
+    given."""
 
     raw: str
     tools: tuple[ToolSpec, ...]
     readings: tuple[Reading, ...]
 
     def __getitem__(self, name: str) -> Reading:
-        """The reading of that name; raises KeyError with the names there are."""
-        for reading in self.readings:
-            if reading.name == name:
-                return reading
-        raise KeyError(f"no reading of {name!r}; there are {', '.join(r.name for r in self.readings)}")
+        """Return the reading of that name; raises KeyError with the names there are."""
+        by_name = {reading.name: reading for reading in reversed(self.readings)}
+        if name not in by_name:
+            names = ", ".join(reading.name for reading in self.readings)
+            raise KeyError(f"no reading of {name!r}; there are {names}")
+        return by_name[name]
 
     def frame(self) -> pd.DataFrame:
-        """One row a reading; its columns are those of the frame `readings`. Raises MissingExtra without pandas."""
+        """Return one row a reading, in order; its columns are those of the frame `readings`.
+
+        Raises MissingExtra without pandas.
+        """
         try:
-            from .frame import readings_frame
+            from .frame import readings_frame  # needs pandas, which is an extra
         except ModuleNotFoundError as e:
-            raise MissingExtra("frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'") from e
-        return readings_frame(self)
+            raise MissingExtra(
+                "frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'"
+            ) from e
+        return readings_frame(self.readings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .view import readings_html
+        """Return the table as text and as HTML, for notebooks.
 
-        return {"text/plain": str(self), "text/html": readings_html(self)}
+        include, exclude: the media types that IPython asks for; both forms are given whatever it
+        asks, and it takes what it can show.
+        """
+        return {"text/plain": str(self), "text/html": readings_html(self.readings)}
 
     def __str__(self) -> str:
-        from .view import readings_text
-
-        return readings_text(self)
+        """Return the table as text, one line a reading; see the example of `compare`."""
+        return readings_text(self.readings)
 
 
 def compare(
@@ -110,85 +79,153 @@ def compare(
     also: Mapping[str, Callable[[str], Any]] | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """One text read by several parsers.
+    """Return one text read by several parsers.
 
-    raw, tools, options: as for `parse`. protocols: ids or protocol objects; all there are, and `auto`, by default.
-    also: parsers of others by name; each is called with the text and gives a list of calls in any of the usual shapes
-    (`outside.said_calls`). What they raise is their reading's failure. Raises what `parse` raises, and BadOptions for
-    a name that stands twice.
+    raw, tools, options: as for `parse`. protocols: ids or protocol objects; all there are, and
+    `auto`, by default. also: parsers of others by name; each is called with the text and gives a
+    list of calls in any of the usual shapes (`outside.outside_calls`). What they raise is their
+    reading's failure. Raises what `parse` raises, and BadOptions for a name that stands twice.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
-    >>> print(compare(text, protocols=["hermes", "pythonic"], also={"json": __import__("json").loads}))
+    >>> import json
+    >>> print(compare(text, protocols=["hermes", "pythonic"], also={"json": json.loads}))
     reading   agrees  calls
     hermes    A       f({"a":1}), 1 repair
     pythonic          no call
     json              failed: JSONDecodeError: Expecting value: line 1 column 1 (char 0)
     """
     specs = tool_specs(tools)
-    named = {_name(p): p for p in (protocols if protocols is not None else (*known_protocols(), "auto"))}
-    doubled = sorted(named.keys() & (also or {}).keys())
-    if doubled:
-        raise BadOptions("two readings of one name", got=doubled[0], hint="give the outside parser another name")
-    results = {name: parse(raw, p, specs, options) for name, p in named.items()}
-    text = next(iter(results.values())).raw if results else parse(raw, "auto", specs, options).raw
-    ours = sorted((_of_ours(name, r) for name, r in results.items()), key=_rank)
-    theirs = [_of_others(name, call, text, specs) for name, call in (also or {}).items()]
-    return Comparison(text, specs, tuple(_lettered([*ours, *theirs])))
+    if protocols is None:
+        protocols = (*known_protocols(), "auto")
 
+    # A protocol that comes twice, by its name and by an alias, is one reading.
+    by_name = {protocol.id: protocol for protocol in map(any_protocol, protocols)}
+    outside = also or {}
+    if twice := sorted(by_name.keys() & outside.keys()):
+        raise BadOptions(
+            "two readings of one name", got=twice[0], hint="give the outside parser another name"
+        )
 
-def _name(protocol: Any) -> str:
-    if isinstance(protocol, str):
-        return protocol if protocol == "auto" else protocol_of(protocol).id
-    return protocol.id if isinstance(protocol, Protocol) else str(getattr(protocol, "id", type(protocol).__name__))
+    results = {name: parse(raw, protocol, specs, options) for name, protocol in by_name.items()}
+    # `parse` takes more than text; others are given the text that ours have read.
+    first = next(iter(results.values()), None)
+    if first is None:
+        first = parse(raw, "auto", specs, options)
+
+    ours = sorted((_of_ours(name, result) for name, result in results.items()), key=_rank)
+    theirs = [_of_others(name, parser, first.raw, specs) for name, parser in outside.items()]
+    return Comparison(first.raw, specs, tuple(_lettered([*ours, *theirs])))
 
 
 def _of_ours(name: str, result: ParseResult) -> Reading:
-    calls = tuple(ReadCall(c.name, c.arguments_json, c.status, c.valid) for c in result.calls)
+    """Return the reading of one of our protocols. result: what it made of the text."""
+    calls = tuple(
+        ReadCall(call.name, call.arguments_json, call.status, call.valid) for call in result.calls
+    )
     return Reading(name, "protocol", calls, result)
 
 
 def _rank(reading: Reading) -> tuple[int, int, int, int]:
-    """More executable calls first, then fewer errors, fewer calls that cannot be run, fewer changes."""
+    """Return the place in the order: more executable calls first, then fewer errors, fewer calls
+    that cannot be run, fewer changes.
+
+    The place is a key for `sorted`; readings with equal keys stay in the order of the protocols.
+    """
     n = len(reading.executable)
-    errors = sum(p.severity == "error" for p in reading.problems)
-    changes = sum(len(c.edits) + len(c.steps) for c in reading.result.calls) if reading.result else 0
+    errors = sum(problem.severity == "error" for problem in reading.problems)
+    calls = reading.result.calls if reading.result is not None else ()
+    changes = sum(len(call.edits) + len(call.steps) for call in calls)
+
+    # Less sorts first, so that the number that should be large is negated.
     return -n, errors, len(reading.calls) - n, changes
 
 
-def _of_others(name: str, parser: Callable[[str], Any], text: str, tools: tuple[ToolSpec, ...]) -> Reading:
+def _of_others(
+    name: str, parser: Callable[[str], Any], text: str, tools: tuple[ToolSpec, ...]
+) -> Reading:
+    """Return the reading of somebody else's parser; whatever it raises is its failure.
+
+    name: that under which the caller passed it. text: what it is called with. tools: those by
+    which its calls are judged.
+    """
     try:
-        said = said_calls(parser(text))
+        calls = outside_calls(parser(text))
     except UnreadableInput as e:
         return Reading(name, "outside", (), failure=f"what it returned cannot be read: {e}")
-    except Exception as e:
+    except Exception as e:  # whatever it is, it is what the parser makes of this text
         return Reading(name, "outside", (), failure=f"{type(e).__name__}: {e}")
-    by_name = {t.name: t for t in tools}
-    return Reading(name, "outside", tuple(_judged(c, by_name) for c in said))
+
+    by_name = {tool.name: tool for tool in tools}
+    return Reading(name, "outside", tuple(_judged(call, by_name) for call in calls))
 
 
-def _judged(call: SaidCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
-    """Their call by the tools: nothing is coerced, because they gave it as what is to be run."""
+def _judged(call: OutsideCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
+    """Return their call judged by the tools: nothing is coerced, because they gave it as what is to
+    be run.
+
+    tools: by name; empty where the caller named none.
+
+    >>> _judged(OutsideCall("f", "{}"), {}).status
+    'ok'
+    """
     tool = tools.get(call.name)
-    if tool is None:
-        return ReadCall(call.name, call.arguments_json, "unknown_tool" if tools else "ok", not tools)
-    problems = validate(read_strict(call.arguments_json), tool.schema_json)
-    return ReadCall(call.name, call.arguments_json, "ok", not any(p.severity == "error" for p in problems))
+    if tool is not None:
+        problems = validate(read_strict(call.arguments_json), tool.schema_json)
+        is_valid = not any(problem.severity == "error" for problem in problems)
+        return ReadCall(call.name, call.arguments_json, "ok", is_valid)
+
+    # Without tools there is nothing that a call could break.
+    if not tools:
+        return ReadCall(call.name, call.arguments_json, "ok", True)
+    return ReadCall(call.name, call.arguments_json, "unknown_tool", False)
 
 
-def _lettered(readings: Iterable[Reading]) -> Iterable[Reading]:
-    """The readings with the letters of their groups: A is that of the first with executable calls."""
-    groups: list[list[tuple[str, Value]]] = []
+def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
+    """Yield the readings with the letters of their groups: A is that of the first with executable
+    calls.
+
+    A reading without executable calls has no letter: two that read nothing do not agree on much.
+    """
+    groups: list[_Calls] = []
     for reading in readings:
         calls = [(name, read_strict(arguments)) for name, arguments in reading.executable]
         if not calls:
             yield reading
             continue
-        n = next((i for i, known in enumerate(groups) if _same_calls(calls, known)), len(groups))
+
+        n = _group_of(calls, groups)
         if n == len(groups):
             groups.append(calls)
+        # Behind Z come AA, BB and so on.
         yield replace(reading, agrees=string.ascii_uppercase[n % 26] * (n // 26 + 1))
 
 
-def _same_calls(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> bool:
-    """Equal names and equal JSON, in order; the order of an object's keys says nothing."""
-    return len(a) == len(b) and all(x[0] == y[0] and same(x[1], y[1]) for x, y in zip(a, b, strict=True))
+def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
+    """Return the index of the group with the same calls, that of a new one where there is none.
+
+    groups: the calls of each group so far.
+
+    >>> _group_of([("f", 1)], [[("g", 1)], [("f", 1)]]), _group_of([("h", 1)], [])
+    (1, 0)
+    """
+    for i, group in enumerate(groups):
+        if _are_same_calls(calls, group):
+            return i
+    return len(groups)
+
+
+def _are_same_calls(a: _Calls, b: _Calls) -> bool:
+    """Return True for equal names and equal JSON, in order; the order of an object's keys does not
+    count.
+
+    >>> _are_same_calls([("f", {"a": 1, "b": 2})], [("f", {"b": 2, "a": 1})])
+    True
+    """
+    if len(a) != len(b):
+        return False
+    for (name, value), (other_name, other_value) in zip(a, b, strict=True):
+        if name != other_name:
+            return False
+        if not same(value, other_value):
+            return False
+    return True

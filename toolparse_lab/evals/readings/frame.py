@@ -1,42 +1,75 @@
-"""A comparison of readings as a frame."""
+"""Readings of one text as a frame."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from ...values import write_canonical
 from ..frames.dtypes import build_frame
-
-if TYPE_CHECKING:
-    from .compare import Comparison, Reading
+from .reading import Reading
 
 
-def readings_frame(comparison: Comparison) -> pd.DataFrame:
-    """One row a reading, in the order of the comparison."""
-    readings = comparison.readings
-    columns = {
-        "reading": [r.name for r in readings],
-        "kind": [r.kind for r in readings],
-        "agrees": [r.agrees or None for r in readings],
-        "n_calls": [len(r.calls) if r.failure is None else None for r in readings],
-        "n_ok": [sum(c.status == "ok" for c in r.calls) if r.failure is None else None for r in readings],
-        "n_executable": [len(r.executable) if r.failure is None else None for r in readings],
-        "n_repairs": [r.n_repairs for r in readings],
-        "n_coercions": [r.n_coercions for r in readings],
-        "calls_json": [_calls_json(r) for r in readings],
-        "text": [r.result.text if r.result is not None else None for r in readings],
-        "error_codes": [
-            ",".join(dict.fromkeys(p.code for p in r.problems if p.severity == "error")) or None for r in readings
-        ],
-        "failure": [r.failure for r in readings],
+def readings_frame(readings: Sequence[Reading]) -> pd.DataFrame:
+    """Return one row a reading, in order, with the columns of the frame `readings`.
+
+    Without readings it has the same columns and no rows.
+    """
+    rows = [_row(reading) for reading in readings]
+    columns: dict[str, list[Any]] = {}
+    if rows:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return build_frame("readings", columns, len(rows))
+
+
+def _row(reading: Reading) -> dict[str, Any]:
+    """Return the cells of a reading by column; None where a cell is missing.
+
+    A parser of others has no result: it says nothing of repairs, of coercions or of the text.
+    """
+    return {
+        "reading": reading.name,
+        "kind": reading.kind,
+        "agrees": reading.agrees or None,
+        **_call_cells(reading),
+        "n_repairs": reading.n_repairs,
+        "n_coercions": reading.n_coercions,
+        "text": None if reading.result is None else reading.result.text,
+        "error_codes": _error_codes(reading) or None,
+        "failure": reading.failure,
     }
-    return build_frame("readings", columns, len(readings))
 
 
-def _calls_json(reading: Reading) -> str | None:
+def _call_cells(reading: Reading) -> dict[str, Any]:
+    """Return the cells about calls, which a parser that failed has none of: missing is not 0."""
     if reading.failure is not None:
-        return None
-    calls = (f'{{"arguments":{c.arguments_json or "null"},"name":{write_canonical(c.name)}}}' for c in reading.calls)
+        return dict.fromkeys(("n_calls", "n_ok", "n_executable", "calls_json"))
+    return {
+        "n_calls": len(reading.calls),
+        "n_ok": sum(call.status == "ok" for call in reading.calls),
+        "n_executable": len(reading.executable),
+        "calls_json": _calls_json(reading),
+    }
+
+
+def _error_codes(reading: Reading) -> str:
+    """Return the codes of errors, each once, in the order of the text; '' for none."""
+    codes = [problem.code for problem in reading.problems if problem.severity == "error"]
+
+    # With commas between, so that the column can be searched as text.
+    return ",".join(dict.fromkeys(codes))
+
+
+def _calls_json(reading: Reading) -> str:
+    """Return the calls as JSON; null arguments are those that could not be read.
+
+    The text is put together from the JSON of each call, which is canonical already.
+    """
+    calls = []
+    for call in reading.calls:
+        arguments = call.arguments_json or "null"
+        name = write_canonical(call.name)
+        calls.append(f'{{"arguments":{arguments},"name":{name}}}')
     return f"[{','.join(calls)}]"

@@ -1,4 +1,4 @@
-"""What somebody else's parser gives back as a list of calls, whichever of the usual shapes it has."""
+"""Calls that somebody else's parser returned, whichever of the usual shapes they have."""
 
 from __future__ import annotations
 
@@ -10,65 +10,131 @@ from typing import Any
 from ...errors import UnreadableInput
 from ...values import read_strict, write_canonical
 
+# The first of these that a call has is its name, or its arguments.
 _NAMES = ("name", "toolName", "tool_name")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
-_MOST = 1_000
+_MOST = 1_000  # calls taken of one text, since a parser may return a generator without an end
 _SHAPE = (
-    "a list of {'name': …, 'arguments': …} (OpenAI tool calls, or objects with such attributes, will do), "
+    "a list of {'name': …, 'arguments': …} (OpenAI tool calls, or objects with such attributes, "
+    "will do), "
     "something with `tool_calls`, or None"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class SaidCall:
-    """A call that a parser says: its name, and its arguments as canonical JSON."""
+class OutsideCall:
+    """A call that a parser returned: its name, and its arguments as canonical JSON."""
 
     name: str
     arguments_json: str
 
 
-def said_calls(said: Any) -> tuple[SaidCall, ...]:
-    """The calls of what a parser returned; raises UnreadableInput for what holds none that can be told.
+def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
+    """Return the calls in what a parser returned.
 
-    >>> said_calls([{"function": {"name": "f", "arguments": '{"a": 1}'}}])
-    (SaidCall(name='f', arguments_json='{"a":1}'),)
+    Raises UnreadableInput for what holds no calls that can be made out.
+
+    >>> outside_calls([{"function": {"name": "f", "arguments": '{"a": 1}'}}])
+    (OutsideCall(name='f', arguments_json='{"a":1}'),)
     """
-    if said is None:
+    if returned is None:
         return ()
-    inner = _member(said, "tool_calls")
-    if inner is None and not isinstance(said, Mapping):
-        inner = _member(said, "calls")
+
+    calls = _list_of(returned)
+    # A text is iterable, too, and would be taken for a list of letters.
+    if isinstance(calls, (str, bytes)) or not isinstance(calls, Iterable):
+        raise UnreadableInput("this is no list of calls", got=type(calls).__name__, expected=_SHAPE)
+    return tuple(_outside_call(call) for call in islice(calls, _MOST))
+
+
+def _list_of(returned: Any) -> Any:
+    """Return the calls inside a message or a result, or one call as a list; anything else as it
+    is.
+
+    >>> _list_of({"tool_calls": [1, 2]}), _list_of({"name": "f"}), _list_of({})
+    ([1, 2], [{'name': 'f'}], [])
+    """
+    inner = _member(returned, "tool_calls")
+    # A mapping may well be one call with a member `calls` of its own.
+    if inner is None and not isinstance(returned, Mapping):
+        inner = _member(returned, "calls")
     if inner is not None:
-        said = inner
-    elif isinstance(said, Mapping) or _first(said, _NAMES) is not None:
-        said = [said] if said else []
-    if isinstance(said, (str, bytes)) or not isinstance(said, Iterable):
-        raise UnreadableInput("this is no list of calls", got=type(said).__name__, expected=_SHAPE)
-    return tuple(_said_call(item) for item in islice(said, _MOST))
+        return inner
+
+    # An empty mapping is how some parsers say that there is no call.
+    if isinstance(returned, Mapping):
+        return [returned] if returned else []
+    if _first(returned, _NAMES) is not None:
+        return [returned] if returned else []
+    return returned
 
 
-def _said_call(item: Any) -> SaidCall:
+def _outside_call(item: Any) -> OutsideCall:
+    """Return one call; raises UnreadableInput for one without a name, or whose arguments are no
+    JSON.
+
+    item: a mapping or an object, with the name and the arguments in itself or in its `function`.
+    """
     body = _member(item, "function")
+    # Some formats call the name `function`, and then it is a text.
     if body is None or isinstance(body, str):
         body = item
     name = _first(body, _NAMES)
     if not isinstance(name, str):
         raise UnreadableInput("a call without a name", got=repr(item)[:200], expected=_SHAPE)
-    given = _first(body, _ARGUMENTS)
+
+    arguments = _first(body, _ARGUMENTS)
     try:
-        if isinstance(given, str):
-            given = read_strict(given) if given.strip() else None
-        return SaidCall(name, write_canonical({} if given is None else given))
+        return OutsideCall(name, _canonical(arguments))
     except (TypeError, ValueError, RecursionError) as e:
         raise UnreadableInput(
-            f"the arguments of {name!r} are no JSON", got=repr(given)[:200], expected="an object, or JSON text of one"
+            f"the arguments of {name!r} are no JSON",
+            got=repr(arguments)[:200],
+            expected="an object, or JSON text of one",
         ) from e
 
 
+def _canonical(arguments: Any) -> str:
+    """Return arguments as canonical JSON; raises TypeError, ValueError or RecursionError for what
+    is no JSON.
+
+    arguments: JSON text or a value. None and a blank text are no arguments, which is an object
+    without members.
+
+    >>> _canonical('{"b": 1, "a": 2}'), _canonical(None), _canonical(" ")
+    ('{"b":1,"a":2}', '{}', '{}')
+    """
+    if isinstance(arguments, str):
+        arguments = read_strict(arguments) if arguments.strip() else None
+    if arguments is None:
+        return "{}"
+    return write_canonical(arguments)
+
+
 def _first(x: Any, names: Iterable[str]) -> Any:
-    return next((v for n in names if (v := _member(x, n)) is not None), None)
+    """Return the first member of these names that is there, or None.
+
+    >>> _first({"args": 1, "input": 2}, _ARGUMENTS)
+    1
+    """
+    for name in names:
+        value = _member(x, name)
+        if value is not None:
+            return value
+    return None
 
 
 def _member(x: Any, name: str) -> Any:
-    found = x.get(name) if isinstance(x, Mapping) else getattr(x, name, None)
-    return None if callable(found) else found
+    """Return a key of a mapping or an attribute of an object; None where there is none, and for
+    methods.
+
+    >>> _member({"name": "f"}, "name"), _member("text", "index")
+    ('f', None)
+    """
+    if isinstance(x, Mapping):
+        value = x.get(name)
+    else:
+        value = getattr(x, name, None)
+
+    # Many objects have methods of such names, `index` and `input` among them.
+    return None if callable(value) else value

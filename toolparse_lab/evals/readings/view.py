@@ -1,19 +1,20 @@
-"""A comparison of readings to look at: a table in text, and HTML whose rows unfold to the parse views."""
+"""Readings of one text to look at: a table in text, and HTML whose rows unfold to the parse
+views."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ...render import render_result, style
 from ...render.html import badge, table_of, text_of
 from ...render.show import one_line, shorten
-
-if TYPE_CHECKING:
-    from .compare import Comparison, ReadCall, Reading
+from .reading import ReadCall, Reading
 
 _MOST_CALLS = 8
 _MOST_TEXT = 32 * 1024
+_TERMINAL = 160  # the columns of a wide one
+# Why a call of this status is not run, in the words of the table.
 _NOT_RUN = {
     "unknown_tool": "unknown tool",
     "truncated": "cut off",
@@ -22,83 +23,158 @@ _NOT_RUN = {
 }
 
 
-def readings_text(comparison: Comparison) -> str:
-    """The table as text, one line a reading, cut at the width of a wide terminal."""
+def readings_text(readings: Sequence[Reading]) -> str:
+    """Return the table as text, one line a reading below a line of heads, cut at the width of a
+    wide terminal."""
     rows = [("reading", "agrees", "calls")]
-    rows += [(one_line(r.name, 40), r.agrees, f"{_calls(r)}{_changes(r)}") for r in comparison.readings]
-    first, second = (max(len(r[i]) for r in rows) for i in (0, 1))
-    return "\n".join(f"{a:{first}}  {b:{second}}  {one_line(c, 160)}" for a, b, c in rows)
+    for reading in readings:
+        calls = f"{_calls(reading)}{_changes(reading)}"
+        rows.append((one_line(reading.name, 40), reading.agrees, calls))
+
+    # The last column has no width of its own: whatever it takes is cut.
+    first = max(len(row[0]) for row in rows)
+    second = max(len(row[1]) for row in rows)
+    lines = []
+    for name, letter, calls in rows:
+        lines.append(f"{name:{first}}  {letter:{second}}  {one_line(calls, _TERMINAL)}")
+    return "\n".join(lines)
 
 
 def _calls(reading: Reading) -> str:
+    """Return the calls in words, the first few of many, or why there are none.
+
+    >>> _calls(Reading("json", "outside", (), failure="ValueError: no"))
+    'failed: ValueError: no'
+    """
     if reading.failure is not None:
         return f"failed: {reading.failure}"
     if not reading.calls:
         return "no call"
-    shown = [_call(c) for c in reading.calls[:_MOST_CALLS]]
+
+    words = [_call(call) for call in reading.calls[:_MOST_CALLS]]
     more = len(reading.calls) - _MOST_CALLS
-    return "; ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
+    if more > 0:
+        words.append(f"and {more} more")
+    return "; ".join(words)
 
 
 def _call(call: ReadCall) -> str:
-    why = _NOT_RUN.get(call.status) or ("" if call.valid else "breaks its schema")
-    return f"{call.name or '?'}({call.arguments_json})" + (f" [{why}]" if why else "")
+    """Return a call as it would be written in code, and why it is not run.
+
+    >>> _call(ReadCall("f", '{"a":1}', "unknown_tool", False))
+    'f({"a":1}) [unknown tool]'
+    """
+    text = f"{call.name or '?'}({call.arguments_json})"
+    # A status says more than the schema, which holds for readable calls of a known tool only.
+    if call.status in _NOT_RUN:
+        return f"{text} [{_NOT_RUN[call.status]}]"
+    if not call.valid:
+        return f"{text} [breaks its schema]"
+    return text
 
 
 def _changes(reading: Reading) -> str:
-    said = [
-        f"{n} {word}" + ("" if n == 1 else "s")
-        for n, word in ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion"))
-        if n
-    ]
-    return "".join(f", {s}" for s in said)
+    """Return the numbers of changes, each behind a comma; '' where there are none."""
+    words = ""
+    for n, word in ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion")):
+        if not n:
+            continue  # no change, or a parser that does not say
+        plural = "" if n == 1 else "s"
+        words += f", {n} {word}{plural}"
+    return words
 
 
 def _problems(reading: Reading) -> str:
-    counts = Counter(p.code for p in reading.problems if p.severity != "info")
-    return ", ".join(f"{code} × {n}" if n > 1 else code for code, n in counts.items())
+    """Return the codes of complaints, each with its number where it came several times; '' for
+    none. Notes of severity info are no complaints."""
+    counts = Counter(problem.code for problem in reading.problems if problem.severity != "info")
+    words = []
+    for code, n in counts.items():
+        words.append(f"{code} × {n}" if n > 1 else code)
+    return ", ".join(words)
 
 
-def readings_html(comparison: Comparison) -> str:
-    """The table as HTML: no script, inline styles, every text escaped; our readings unfold to their parse views."""
-    rows = "".join(map(_row, comparison.readings))
-    groups = len({r.agrees for r in comparison.readings if r.agrees})
-    said = (
-        "No reading has a call that may be run."
-        if not groups
-        else "All readings that have executable calls agree."
-        if groups == 1
-        else f"{groups} different sets of executable calls: readings with the same letter agree."
-    )
+def readings_html(readings: Sequence[Reading]) -> str:
+    """Return the table as HTML: no script, inline styles, every text escaped; our readings unfold
+    to their parse views."""
+    rows = "".join(map(_row, readings))
     heads = (("reading", 16), ("agrees", 8), ("calls", 46), ("changes", 12), ("problems", 18))
     table = table_of(heads, [rows])
-    return f'<div class="toolparse" style="font-size:13px;line-height:1.5"><div>{said}</div>{table}</div>'
+    frame = '<div class="toolparse" style="font-size:13px;line-height:1.5">'
+    return f"{frame}<div>{_summary(readings)}</div>{table}</div>"
+
+
+def _summary(readings: Sequence[Reading]) -> str:
+    """Return one sentence on how many different sets of calls there are.
+
+    >>> _summary([])
+    'No reading has a call that may be run.'
+    """
+    groups = len({reading.agrees for reading in readings if reading.agrees})
+    if groups == 0:
+        return "No reading has a call that may be run."
+    if groups == 1:
+        return "All readings that have executable calls agree."
+    return f"{groups} different sets of executable calls: readings with the same letter agree."
 
 
 def _row(reading: Reading) -> str:
+    """Return a reading's row of the table, and a second row with its view where it has one.
+
+    The view has a row of its own, because it needs the width of the whole table.
+    """
+    view = _view(reading)
+    cells = _cells(reading)
+    # Without a line between the two rows, they look like one.
+    css = f"{style.CELL};border-bottom:none" if view else style.CELL
+    row = f'<tr style="{style.ROW}">{"".join(_cell(cell, css) for cell in cells)}</tr>'
+    if not view:
+        return row
+
+    span = f'<td colspan="{len(cells)}" style="{style.CELL}">{view}</td>'
+    return f'{row}<tr style="{style.ROW}">{span}</tr>'
+
+
+def _cells(reading: Reading) -> tuple[str, ...]:
+    """Return the contents of a reading's cells as HTML, in the order of the heads."""
     name = f'<span style="font-weight:600">{text_of(one_line(reading.name, 60))}</span>'
     if reading.kind == "outside":
         name += f'<div style="{style.DIM};font-size:11px">outside</div>'
-    letter = badge(reading.agrees, _colour(reading.agrees)) if reading.agrees else "–"
+    # Parsers of others do not say what they changed, which is not the same as nothing.
+    absent = "not told" if reading.result is None else "none"
     calls = text_of(shorten(_calls(reading), 600))
-    changes = _changes(reading).removeprefix(", ") or ("not told" if reading.result is None else "none")
-    problems = _problems(reading) or ("not told" if reading.result is None else "none")
-    cells = (name, letter, f'<span style="{style.VALUE}">{calls}</span>', changes, text_of(problems))
-    view = _view(reading)
-    cell = f"{style.CELL};border-bottom:none" if view else style.CELL
-    row = "".join(f'<td style="{cell}">{c}</td>' for c in cells)
-    more = f'<tr style="{style.ROW}"><td colspan="{len(cells)}" style="{style.CELL}">{view}</td></tr>' if view else ""
-    return f'<tr style="{style.ROW}">{row}</tr>{more}'
+    group = badge(reading.agrees, _colour(reading.agrees)) if reading.agrees else "–"
+    return (
+        name,
+        group,
+        f'<span style="{style.VALUE}">{calls}</span>',
+        _changes(reading).removeprefix(", ") or absent,
+        text_of(_problems(reading) or absent),
+    )
+
+
+def _cell(content: str, css: str) -> str:
+    """Return a table cell. content: HTML, escaped already. css: its inline style."""
+    return f'<td style="{css}">{content}</td>'
 
 
 def _colour(letters: str) -> str:
+    """Return the colour of a group, the same for the same letter; letters: one or more, such as
+    "A" or "AA"."""
+    # Distinct for the colour-blind, too; the letter says the same.
     colours = (style.GREEN, style.ORANGE, style.BLUE, style.PURPLE, style.VERMILLION, style.SKY)
     return colours[(ord(letters[0]) - ord("A")) % len(colours)]
 
 
 def _view(reading: Reading) -> str:
-    if reading.result is None or not (reading.calls or reading.problems):
+    """Return the folded parse view of a reading of ours, '' where there is nothing in it."""
+    if reading.result is None:
         return ""
+    if not reading.calls and not reading.problems:
+        return ""
+
+    # Each view holds the whole text again.
     if len(reading.result.raw) > _MOST_TEXT:
-        return f'<span style="{style.DIM}">Too long to be shown for each reading: see its result.debug().</span>'
+        note = "Too long to be shown for each reading: see its result.debug()."
+        return f'<span style="{style.DIM}">{note}</span>'
     return f"<details><summary>parse view</summary>{render_result(reading.result)}</details>"

@@ -1,1 +1,2 @@
-"""One answer judged against its case: outcome, matching, fabrication; and a trial as it is looked at."""
+"""One answer judged against its case: outcome, matching, fabrication; and a trial as it is looked
+at."""

@@ -1,164 +1,535 @@
-"""Is every name and value of a call said by the text? The parser's own claims are checked against `raw`."""
+"""Does the text say every name and value of a call? The parser's own claims are checked against
+`raw`.
+"""
+
+# How it works. Each leaf of the arguments has to be accounted for, in one of three ways, the
+# cheapest first:
+#
+# 1. *Plainly*: the body as it stands is strict JSON, or flat markup, and has this very leaf at this
+#    very path. True of most leaves, and read without asking the parser anything.
+# 2. *By its origin*: the parser says where the value stands in `raw`, and the characters there,
+#    with their escapes or entities read or their repairs applied, give the value.
+# 3. *By its steps*: each step that changed the value is lossless, and the value that the first of
+#    them began with stands somewhere in the text.
+#
+# A parser of somebody else's says no places. Of its calls nothing can be asked but that each leaf
+# stands somewhere in the call's own text.
+#
+# Origins are of the arguments *after* coercion. A look at those before it, where a step has moved a
+# value since, has no path to ask for: there the text that the step began with has to say the leaf.
+#
+# The first way is only a short cut: it never accepts a leaf that the others reject, which a
+# property test holds it to (`tests/test_evals_fabrication.py`). Its cost is one strict reading of
+# the body; that of the second is a table of all origins of the call.
 
 from __future__ import annotations
 
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from ...errors import NoOrigin
 from ...rules import RULES
-from ...types import Edit, Span, Step, ToolCall
+from ...types import Edit, Origin, Span, Step, ToolCall
 from ...values import Num, Value, leaves, read_strict, write_canonical
 
-_NAME_RULES = frozenset({"read.kimi-id", "read.alias-name", "read.function-wrapper"})
+# Steps by which a name comes from more than the characters of its own span.
+_NAME_RULES = frozenset({"read.alias-name", "read.function-wrapper"})
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
+# One element with text alone in it. Its name holds nothing that a JSON Pointer would escape.
+_FLAT_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]*)>([^<]*)</\1>")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_ABSENT: Any = object()
+_MOST_SHOWN = 80
 
 
 def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: Value = None) -> str:
-    """One sentence on the first name or leaf with no exact origin in `raw` and no lossless step from one, or ''.
+    """Return one sentence on the first name or leaf that the text does not say, or ''.
 
-    `coerced` False looks at the arguments before coercion. value: the arguments looked at, where they were read before.
+    A leaf is said where it has an exact origin in `raw`, or comes from such an origin by lossless
+    steps.
+
+    raw: the whole text, in which the call's spans count.
+    coerced: False looks at the arguments before coercion.
+    value: the arguments looked at, where they were read before; None reads them from the call.
     """
-    if call.name and not _name_is_said(raw, call):
+    if call.name and not _is_name_said(raw, call):
         return f"the text does not say the name {call.name}"
+
     text = call.arguments_json if coerced else call.source_json
     if not text:
         return ""
-    steps = [s for s in call.steps if coerced or s.stage != "coerce"]
-    body = "" if call.edits else call.segment.span.of(raw)
-    for path, leaf in leaves(read_strict(text) if value is None else value):
-        over = [s for s in steps if _covers(s.path, path)] if steps else ()
-        if body and not over and _is_plainly_said(body, path, leaf):
-            continue
-        if isinstance(leaf, (dict, list)):
-            # An empty object or array claims nothing, unless something was dropped to make it.
-            if all(s.lossless for s in over if s.stage == "coerce"):
-                continue
-        elif (over and all(s.lossless for s in over) and _has_origin(call, over)) or _is_said(raw, call, path, leaf):
-            continue
-        return f"the text does not say {path or 'the arguments'} = {_short(leaf)}"
+    if value is None:
+        value = read_strict(text)
+
+    return _first_unsaid(_Look(raw, call, coerced), value)
+
+
+def _first_unsaid(look: _Look, value: Value) -> str:
+    """Return the sentence on the first leaf of the arguments `value` that the text does not say, or
+    ''."""
+    for path, leaf in leaves(value):
+        if not look.says(path, leaf):
+            place = path or "the arguments"
+            return f"the text does not say {place} = {_shortened(leaf)}"
     return ""
 
 
-def _is_plainly_said(body: str, path: str, leaf: Value) -> bool:
-    """Whether a call's own text gives the leaf to its key in so many words, in JSON or in markup: true of most leaves,
-    and much cheaper than to trace where each of them came from."""
-    kind = type(leaf)
-    if kind is str:
-        said = word = leaf
-    elif kind is int:
-        said = word = str(leaf)
-    elif kind is Num:
-        said = word = leaf.text
-    elif kind is bool:
-        said = word = "true" if leaf else "false"
-    else:
+class _Look:
+    """One look at the arguments of a call, before or after coercion.
+
+    steps: those behind the arguments looked at. later: those that came only after them. plain: see
+    `_read_plainly`; None where there is no plain body.
+    """
+
+    __slots__ = ("call", "later", "plain", "raw", "steps")
+
+    def __init__(self, raw: str, call: ToolCall, coerced: bool) -> None:
+        """Sort the steps of the call by `coerced`: True looks behind all of them, False only
+        behind those that came before coercion."""
+        self.raw = raw
+        self.call = call
+        self.steps: Sequence[Step] = call.steps
+        self.later: Sequence[Step] = ()
+        if not coerced:
+            self._leave_coercion_out()
+
+        # What a repair wrote is not in the body as it stands, so only an unedited body is plain.
+        self.plain = None if call.edits else _read_plainly(raw, call)
+
+    def _leave_coercion_out(self) -> None:
+        """Move the coercion steps from `steps` to `later`."""
+        before: list[Step] = []
+        after: list[Step] = []
+        for step in self.call.steps:
+            if step.stage == "coerce":
+                after.append(step)
+            else:
+                before.append(step)
+        self.steps, self.later = before, after
+
+    def says(self, path: str, leaf: Value) -> bool:
+        """Return True where the text says the leaf, in one of the three ways of the head.
+
+        path: the JSON Pointer of the leaf. leaf: a scalar, or an empty object or array.
+        """
+        over = self._steps_over(path)
+        # The cheapest way first, which is enough for most leaves. A step that changed the leaf
+        # makes a likeness with the body a chance.
+        if self.plain is not None and not over and _is_plainly_said(self.plain, path, leaf):
+            return True
+
+        if isinstance(leaf, (dict, list)):
+            return _dropped_nothing(over)
+        if over and _comes_losslessly(self.call, over):
+            return True
+        if _is_said_at_origin(self.raw, self.call, path, leaf):
+            return True
+        if any(self._is_said_before(step, path, leaf) for step in self.later):
+            return True
+        return not over and _is_said_in_call(self.raw, self.call, path, leaf)
+
+    def _steps_over(self, path: str) -> list[Step]:
+        """Return the steps that changed the leaf at the path, or a value it lies in."""
+        # Most calls have no steps, and this is asked for every leaf.
+        if not self.steps:
+            return []
+        return [step for step in self.steps if _covers(step.path, path)]
+
+    def _is_said_before(self, later: Step, path: str, leaf: Value) -> bool:
+        """Return True where a later step changed a value that the leaf lies in, and the text of
+        that value says the leaf.
+
+        The step may have moved the leaf, so that its own path has no origin any more.
+
+        later: a step that came after the arguments looked at. path: the leaf's JSON Pointer.
+        """
+        if later.span is None:
+            return False
+        # Strictly inside: the value at the step's own path has an origin to ask for.
+        if not path.startswith(later.path + "/"):
+            return False
+
+        word = leaf if isinstance(leaf, str) else write_canonical(leaf)
+        source = later.span.of(self.raw)
+        return any(word in text for text in _readings(source))
+
+
+def _dropped_nothing(steps: Sequence[Step]) -> bool:
+    """Return True where no coercion among the steps lost anything.
+
+    An empty object or array claims nothing of the text, unless something was dropped to make it.
+    """
+    return all(step.lossless for step in steps if step.stage == "coerce")
+
+
+# plainly
+
+
+def _read_plainly(raw: str, call: ToolCall) -> dict[str, Value] | None:
+    """Return the arguments that the body of a call gives to a reader who knows no protocol, or
+    None.
+
+    There are two such bodies: ``{"name": …, "arguments": {…}}`` in strict JSON, and flat elements
+    ``<key>text</key>`` with nothing else between them than white space.
+    """
+    span = call.segment.body
+    if span is None:
+        return None
+
+    body = span.of(raw).strip()
+    if body.startswith("{"):
+        return _read_json_call(body)
+    if body.startswith("<"):
+        return _read_flat_elements(body)
+    return None
+
+
+def _read_json_call(body: str) -> dict[str, Value] | None:
+    """Return the member `arguments` of a body that is one JSON object, or None.
+
+    >>> _read_json_call('{"name": "f", "arguments": {"a": "x"}}')
+    {'a': 'x'}
+    >>> _read_json_call("{'arguments': {}}")
+    """
+    try:
+        message = read_strict(body)
+    except ValueError:
+        return None
+    if not isinstance(message, dict):
+        return None
+
+    arguments = message.get("arguments")
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _read_flat_elements(body: str) -> dict[str, Value] | None:
+    """Return the texts of elements by their names, None where there is anything else.
+
+    >>> _read_flat_elements("<city>Oslo</city> <days>3</days>")
+    {'city': 'Oslo', 'days': '3'}
+    >>> _read_flat_elements("<a>1</a> and more")
+    """
+    arguments: dict[str, Value] = {}
+    end = 0
+    while end < len(body):
+        element = _FLAT_ELEMENT.match(body, end)
+        # A name that comes twice makes a list of its texts, and they have other paths.
+        if element is None or element[1] in arguments:
+            return None
+        arguments[element[1]] = element[2]
+        end = element.end()
+    return arguments
+
+
+def _is_plainly_said(plain: dict[str, Value], path: str, leaf: Value) -> bool:
+    """Return True where the plain arguments have the leaf at its own path, type and digits
+    included.
+
+    The path counts: two objects may both have an ``id``, and the one's value is not the other's.
+
+    >>> _is_plainly_said({"a": ["x"]}, "/a/0", "x"), _is_plainly_said({"a": "x"}, "/b", "x")
+    (True, False)
+    """
+    if "~" in path:
+        return False  # an escaped key, rare enough to be left to the origins
+
+    node: Value = plain
+    for token in path.split("/")[1:]:
+        node = _member(node, token)
+
+    # By type first: in Python, True equals 1.
+    if type(node) is not type(leaf):
         return False
-    key = path[path.rfind("/") + 1 :]
-    if not key:
+    if isinstance(leaf, Num):
+        # By its digits, since 1.0 and 1.00 are not the same writing.
+        return isinstance(node, Num) and node.text == leaf.text
+    if isinstance(leaf, (dict, list)):
         return False
-    if f"{key}>{said}<" in body or f"{key}>\n{said}\n<" in body:
-        return True
-    if kind is str:
-        word = f'"{leaf}"'
-        return "\\" not in leaf and (f'"{key}": {word}' in body or f'"{key}":{word}' in body)
-    return any(f'"{key}":{space}{word}{end}' in body for space in (" ", "") for end in (",", "}"))
+    is_equal: bool = node == leaf
+    return is_equal
+
+
+def _member(node: Value, token: str) -> Value:
+    """Return a member by one token of a JSON Pointer, `_ABSENT` where there is none.
+
+    >>> _member({"a": 1}, "a"), _member(["x", "y"], "1")
+    (1, 'y')
+    """
+    if isinstance(node, dict):
+        return node.get(token, _ABSENT)
+    if isinstance(node, list) and _INDEX.fullmatch(token) and int(token) < len(node):
+        return node[int(token)]
+    return _ABSENT
+
+
+# by steps and origins
 
 
 def _covers(step_path: str, leaf_path: str) -> bool:
+    """Return True for a leaf that lies in the value at the step's path, or is that value.
+
+    >>> _covers("/a", "/a/0"), _covers("/a", "/a"), _covers("/a", "/ab")
+    (True, True, False)
+    """
     return leaf_path == step_path or leaf_path.startswith(step_path + "/")
 
 
-def _has_origin(call: ToolCall, steps: Iterable[Step]) -> bool:
-    """Whether the value that the steps began with stands somewhere in the text."""
-    if any(s.span is not None for s in steps):
+def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
+    """Return True where the value that the steps began with stands somewhere in the text, and no
+    step lost or guessed anything.
+
+    steps: those of the call that changed one leaf.
+    """
+    if not all(step.lossless for step in steps):
+        return False
+
+    # The step's own place in the text is at hand; an origin has to be looked up.
+    if any(step.span is not None for step in steps):
         return True
-    return any(_origin(call, s.path) is not None for s in steps)
+    return any(_origin(call, step.path) is not None for step in steps)
 
 
-def _origin(call: ToolCall, path: str) -> tuple[Span, bool] | None:
+def _origin(call: ToolCall, path: str) -> Origin | None:
+    """Return where the parser says that the value stands, None where it does not say."""
     try:
-        origin = call.origin(path)
+        return call.origin(path)
     except NoOrigin:
         return None
-    return origin.span, origin.exact
 
 
-def _name_is_said(raw: str, call: ToolCall) -> bool:
-    if any(s.rule in _NAME_RULES for s in call.steps):
+def _is_name_said(raw: str, call: ToolCall) -> bool:
+    """Return True where the characters at the name's own place mean the name, or a reading rule
+    made it of others."""
+    if any(step.rule in _NAME_RULES for step in call.steps):
         return True
-    if call.name_span is None:
+    span = call.name_span
+    if span is None:
         return False
-    said = call.name_span.of(raw)
-    return (
-        call.name == said
-        or call.name in _readings(said)
-        or call.name in _readings(_edited(raw, call.name_span, call.edits))
-    )
+
+    text = span.of(raw)
+    if call.name == text:
+        return True  # which most names are
+    if call.name in _readings(text):
+        return True
+    return call.name in _readings(_edited(raw, span, call.edits))
 
 
-def _is_said(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
-    place = _origin(call, path)
-    if place is None:
+def _is_said_at_origin(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
+    """Return True where the parser has an exact place for the leaf, and the characters there mean
+    it.
+
+    An inexact place is that of something larger, which says more than the leaf.
+
+    path: the JSON Pointer of the leaf. leaf: a scalar.
+    """
+    origin = _origin(call, path)
+    if origin is None or not origin.exact:
         return False
-    span, exact = place
-    if not exact:
+
+    span = origin.span
+    text = span.of(raw)
+    if _is_as_written(text, leaf) or _gives(text, leaf):
+        return True
+    if _gives(_edited(raw, span, call.edits), leaf):
+        return True
+
+    # An empty place holds no characters that a repair could have kept.
+    return len(span) > 0 and _is_repaired_losslessly(call, span)
+
+
+def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
+    """Return True where a call without places of its own has the leaf somewhere in its text.
+
+    False for a call whose parser says places: there the leaf has to be at its own.
+    """
+    origin = _origin(call, path)
+    span = call.segment.span
+    if origin is None or origin.exact or origin.span != span:
         return False
-    said = span.of(raw)
-    if leaf == said or (type(leaf) is int and str(leaf) == said):
-        return True  # as it stands, which is what most leaves are
-    texts = {said, _edited(raw, span, call.edits)}
+    text = span.of(raw)
     if isinstance(leaf, str):
-        if any(leaf in _readings(t) for t in texts):
-            return True
-    elif any(_says_scalar(t, leaf) for t in texts):
+        return any(leaf in reading for reading in _readings(text))
+    if leaf is None or isinstance(leaf, bool):
+        words = re.findall(r"[a-z]+", text.lower())
+        return any(_CONSTANTS.get(word, _ABSENT) is leaf for word in words)
+    return any(_is_same_number(match[0], leaf) for match in _NUMBER.finditer(text))
+
+
+def _is_as_written(text: str, leaf: Value) -> bool:
+    """Return True where a text is the leaf as it stands, which it is for most leaves.
+
+    >>> _is_as_written("7", 7), _is_as_written("7", "7"), _is_as_written("true", True)
+    (True, True, False)
+    """
+    if leaf == text:
         return True
-    # A repair inside the value is a step too: lossless ones keep it the text's own.
-    inside = [e for e in call.edits if span.start <= e.span.start and e.span.end <= span.end]
-    return bool(inside) and all(e.rule in RULES and RULES[e.rule].lossless for e in inside) and len(span) > 0
+    # Of the very type, since a bool is an int, too.
+    return type(leaf) is int and str(leaf) == text
+
+
+def _gives(text: str, leaf: Value) -> bool:
+    """Return True where a piece of text can mean the leaf.
+
+    >>> _gives("'7'", 7), _gives("a &amp; b", "a & b"), _gives("8", 7)
+    (True, True, False)
+    """
+    if isinstance(leaf, str):
+        return leaf in _readings(text)
+    return _gives_scalar(text, leaf)
+
+
+def _is_repaired_losslessly(call: ToolCall, span: Span) -> bool:
+    """Return True where there are repairs inside a value, and all of them keep it the text's
+    own.
+
+    span: the place of the value in the raw text.
+    """
+    inside = [edit for edit in call.edits if span.covers(edit.span)]
+    if not inside:
+        return False
+    return all(_is_lossless_rule(edit.rule) for edit in inside)
+
+
+def _is_lossless_rule(rule_id: str) -> bool:
+    """Return True for a repair rule that guesses and drops nothing; an unknown one may do both."""
+    rule = RULES.get(rule_id)
+    return rule is not None and rule.lossless
 
 
 def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
-    out, at = [], span.start
-    for e in edits:
-        if span.start <= e.span.start and e.span.end <= span.end and e.span.start >= at:
-            out += [raw[at : e.span.start], e.text]
-            at = e.span.end
-    return "".join([*out, raw[at : span.end]])
+    """Return the text of a span with the edits inside it applied.
+
+    edits: in the order of the text; one that crosses the span's ends, or overlaps the edit before
+    it, is left out.
+    """
+    parts: list[str] = []
+    end = span.start
+    for edit in edits:
+        is_inside = end <= edit.span.start and edit.span.end <= span.end
+        if not is_inside:
+            continue
+        parts += (raw[end : edit.span.start], edit.text)
+        end = edit.span.end
+
+    parts.append(raw[end : span.end])
+    return "".join(parts)
+
+
+# what characters can mean
 
 
 def _readings(text: str) -> set[str]:
-    """What a piece of text can say as a string: as it stands, trimmed, or with its escapes read."""
-    out = {text, text.strip(), text.strip("\"'")}
-    if "&" in text:
-        out |= {html.unescape(t) for t in tuple(out)}
-    if "<![CDATA[" in text:
-        out |= {t.replace("<![CDATA[", "").replace("]]>", "") for t in tuple(out)}
-    if "\\" in text:
-        for t in tuple(out):
-            for body in (t, t.replace("\\'", "'"), t.replace('"', '\\"')):
-                try:
-                    out.add(json.loads(f'"{body}"', strict=False))
-                except ValueError:
-                    continue
-    if "\r" in text:
-        out |= {t.replace("\r\n", "\n").replace("\r", "\n") for t in tuple(out)}
-    if "''" in text:
-        out |= {t.replace("''", "'") for t in tuple(out)}
-    return out
+    """Return what a piece of text can say as a string: as it stands, trimmed, or with its escapes
+    read.
+
+    Each notation is read on top of those before it, since formats nest: an entity may stand inside
+    CDATA, and an escape behind an entity.
+
+    >>> sorted(_readings(" a&lt;b "))
+    [' a&lt;b ', ' a<b ', 'a&lt;b', 'a<b']
+    """
+    texts = {text, text.strip(), text.strip("\"'")}
+    for sign, decode in _NOTATIONS:
+        # Most texts hold no sign at all, so that nothing is read.
+        if sign in text:
+            texts.update(*[decode(t) for t in texts])
+    return texts
 
 
-def _says_scalar(text: str, leaf: Value) -> bool:
+def _without_entities(text: str) -> list[str]:
+    """Return the text with the entities of XML and HTML as the characters they stand for.
+
+    >>> _without_entities("a &lt; b")
+    ['a < b']
+    """
+    return [html.unescape(text)]
+
+
+def _without_cdata(text: str) -> list[str]:
+    """Return the text without the marks around CDATA.
+
+    >>> _without_cdata("<![CDATA[a < b]]>")
+    ['a < b']
+    """
+    return [text.replace("<![CDATA[", "").replace("]]>", "")]
+
+
+def _with_line_feeds(text: str) -> list[str]:
+    """Return the text as XML reads its line ends.
+
+    >>> _with_line_feeds("a\\r\\nb\\rc")
+    ['a\\nb\\nc']
+    """
+    return [text.replace("\r\n", "\n").replace("\r", "\n")]
+
+
+def _with_single_quotes(text: str) -> list[str]:
+    """Return the text as YAML reads it between single quotes, which are doubled there.
+
+    >>> _with_single_quotes("it''s")
+    ["it's"]
+    """
+    return [text.replace("''", "'")]
+
+
+def _unescaped(text: str) -> list[str]:
+    """Return the text as the inside of a JSON string, whichever quotes it stood in; none where
+    its escapes are not those of JSON.
+
+    >>> set(_unescaped("a\\\\tb")), _unescaped("\\\\q")
+    ({'a\\tb'}, [])
+    """
+    with_apostrophes = text.replace("\\'", "'")  # JSON does not escape them
+    with_quotes = text.replace('"', '\\"')  # between single quotes they stand bare
+    texts = []
+    for body in (text, with_apostrophes, with_quotes):
+        try:
+            texts.append(json.loads(f'"{body}"', strict=False))
+        except ValueError:
+            continue
+    return texts
+
+
+# (a sign of the notation, how it is read), in the order in which formats nest them.
+_NOTATIONS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
+    ("&", _without_entities),
+    ("<![CDATA[", _without_cdata),
+    ("\\", _unescaped),
+    ("\r", _with_line_feeds),
+    ("''", _with_single_quotes),
+)
+
+
+def _gives_scalar(text: str, leaf: Value) -> bool:
+    """Return True where the text is a number or constant that means the leaf, quoted or not.
+
+    leaf: a number, a bool or None.
+
+    >>> _gives_scalar("'True'", True), _gives_scalar("7.0", 7), _gives_scalar("seven", 7)
+    (True, True, False)
+    """
     word = text.strip().strip("\"'").strip()
     if leaf is None or isinstance(leaf, bool):
         folded = word.lower()
+        # By identity, since 0 would equal False; and None is also what an unknown word gives.
         return folded in _CONSTANTS and _CONSTANTS[folded] is leaf
-    if not _NUMBER.fullmatch(word):
+
+    if _NUMBER.fullmatch(word) is None:
         return False
+    return _is_same_number(word, leaf)
+
+
+def _is_same_number(word: str, leaf: Value) -> bool:
+    """Return True where a number in the text is the leaf, whatever digits either has.
+
+    >>> _is_same_number("1e3", 1000), _is_same_number("1.5", 1)
+    (True, False)
+    """
     lexeme = leaf.text if isinstance(leaf, Num) else str(leaf)
     if word == lexeme:
         return True
@@ -168,6 +539,13 @@ def _says_scalar(text: str, leaf: Value) -> bool:
         return False
 
 
-def _short(leaf: Value) -> str:
+def _shortened(leaf: Value) -> str:
+    """Return a leaf as JSON that fits into a sentence.
+
+    >>> _shortened("Oslo")
+    '"Oslo"'
+    """
     text = write_canonical(leaf)
-    return text if len(text) <= 80 else text[:77] + "…"
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return text[: _MOST_SHOWN - 3] + "…"

@@ -1,4 +1,5 @@
-"""The outcomes a trial can have: exclusive, in the order of their precedence, each with one sentence."""
+"""The outcomes a trial can have: exclusive, in the order of their precedence, each with one
+sentence."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One outcome. `group` is who it speaks about: success, model, parser, limit (the answer was not finished),
-    provider or none; `label` is the short text in charts."""
+    """One outcome. `group` is who it speaks about: success, model, parser, limit (the answer was
+    not finished), provider or none; `label` is the short text in charts."""
 
     id: str
     group: str
@@ -17,17 +18,25 @@ class Outcome:
 
 
 _OUTCOMES = (
-    Outcome("provider_error", "provider", "provider error", "The provider failed, so the model was never heard."),
-    Outcome("context_overflow", "limit", "context overflow", "The request did not fit the model's context."),
-    Outcome("refused", "model", "refused", "A content filter of the provider or the model stopped the answer."),
+    Outcome("provider_error", "provider", "provider error", "The provider failed, so the model "
+        "was never heard."),
+    Outcome("context_overflow", "limit", "context overflow", "The request did not fit the model's "
+        "context."),
+    Outcome("refused", "model", "refused", "A content filter of the provider or the model stopped "
+        "the answer."),
     Outcome("empty", "model", "empty", "The answer holds no characters but white space."),
-    Outcome("reasoning_only", "limit", "reasoning only", "The answer ends with the reasoning; nothing follows it."),
+    Outcome("reasoning_only", "limit", "reasoning only", "The answer ends with the reasoning; "
+        "nothing follows it."),
     Outcome("truncated", "limit", "truncated", "The answer was cut off before it was finished."),
-    Outcome("fabricated", "parser", "fabricated", "A call holds a name or value that the text does not say."),
-    Outcome("attempted_unparseable", "parser", "unparseable", "A call was tried, and none could be read."),
+    Outcome("fabricated", "parser", "fabricated", "A call holds a name or value that the text "
+        "does not say."),
+    Outcome("attempted_unparseable", "parser", "unparseable", "A call was tried, and none could "
+        "be read."),
     Outcome("self_answered", "model", "self-answered", "The model wrote the tool's result itself."),
-    Outcome("wrong_call", "model", "wrong call", "A call was read, but it is not the one that was asked for."),
-    Outcome("abstained_correctly", "success", "abstained", "No call was wanted and none was tried."),
+    Outcome("wrong_call", "model", "wrong call", "A call was read, but it is not the one that was "
+        "asked for."),
+    Outcome("abstained_correctly", "success", "abstained", "No call was wanted and none was "
+        "tried."),
     Outcome("abstained_wrongly", "model", "no call", "A call was wanted and none was tried."),
     Outcome("correct", "success", "correct", "The calls are the ones that were asked for."),
     Outcome("ungraded", "none", "ungraded", "The case has no target."),
@@ -40,13 +49,23 @@ MISSING = frozenset({"provider_error"})
 
 
 def is_failure(outcome: str | None, broken: bool) -> bool:
-    """Whether an outcome is one to look at: no success, and where there is no target, something that needs none.
+    """Return True for an outcome to look at: no success, and where there is no target, something
+    that needs none.
 
-    broken: the answer has a problem of severity error, which is all that can fail an answer that is `ungraded`.
+    broken: the answer has a problem of severity error, which is all that can fail an answer that is
+    `ungraded`.
+    outcome: an outcome's id; '' or None where the trial has no score, which is no failure.
+
+    >>> is_failure("wrong_call", False), is_failure("ungraded", False), is_failure("", True)
+    (True, False, False)
     """
-    if not outcome or outcome in SUCCESSES:
+    if not outcome:
         return False
-    return broken if outcome == "ungraded" else True
+    if outcome in SUCCESSES:
+        return False
+    if outcome == "ungraded":
+        return broken
+    return True
 
 
 SUB_CODES: dict[str, str] = {

@@ -1,4 +1,11 @@
-"""Trials as tests: one function of a pytest file for each, which pins what is read from a recorded answer."""
+"""Trials as tests: one function of a pytest file for each, which pins what is read from a recorded
+answer.
+"""
+
+# How it works. A test's name ends in a digest of everything that its reading depends on (text,
+# protocol, tools, options, tool choice), so the same answer under the same reading has the same
+# name wherever it is written. A file is changed by lines, never written anew from its syntax tree:
+# what somebody else put there, comments and layout included, stays.
 
 from __future__ import annotations
 
@@ -9,50 +16,96 @@ import os
 import pprint
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...errors import BadOptions, StoreError
-
-if TYPE_CHECKING:
-    from ...types import ParseResult
-    from .trial import Trial
+from ...types import DEFAULT_OPTIONS, ParseResult
 
 HEAD = '"""Pins how recorded answers are read; see toolparse_lab.testing."""\n'
 IMPORT = "from toolparse_lab.testing import assert_parses"
 _WIDTH = 100
+_LONGEST_SLUG = 60
 
 
-def write_tests(trials: Iterable[Trial], path: str | Path) -> Path:
-    """Writes trials as tests into a file, or adds them to it; what stands there already stays as it is.
+class Pinnable(Protocol):
+    """A trial as far as its test needs it: the reading, and words to say which one it is."""
 
-    The same answer under the same reading has one test: writing it again changes nothing, and replaces what it pinned
-    where it reads otherwise now. Raises BadOptions for a trial that was never parsed and for a file that is no Python,
-    StoreError where the file cannot be written.
+    @property
+    def trial_id(self) -> str:
+        """The id by which an error names the trial."""
+        ...
+
+    @property
+    def case_id(self) -> str:
+        """The id of the case, which becomes part of the test's name."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The alias of the model, for the test's comment."""
+        ...
+
+    @property
+    def outcome(self) -> str:
+        """The outcome's id, '' where the trial was not judged; for the test's comment."""
+        ...
+
+    @property
+    def result(self) -> ParseResult | None:
+        """The reading that is pinned; None where the answer was never parsed."""
+        ...
+
+    @property
+    def levels(self) -> Mapping[str, Any]:
+        """The arm's factors, of which `tool_choice` changes the reading."""
+        ...
+
+
+def write_tests(trials: Iterable[Pinnable], path: str | Path) -> Path:
+    """Write trials as tests into a file, or add them to it; what stands there already stays as it
+    is. Returns the file's path.
+
+    The same answer under the same reading has one test: writing it again changes nothing, and
+    replaces what it pinned where it reads otherwise now. Raises BadOptions for a trial that was
+    never parsed and for a file that is no Python, StoreError where the file cannot be written.
     """
     file = Path(path)
     blocks = dict(_block(trial) for trial in trials)
-    try:
-        text = file.read_text("utf-8") if file.exists() else HEAD
-    except (OSError, UnicodeDecodeError) as e:
-        raise StoreError("the file of tests cannot be read", got=f"{file}: {e}") from None
-    made = _joined(text, blocks, file)
-    compile(made, str(file), "exec")
-    if not file.exists() or made != text:
-        _write(file, made)
+    text = _text_of(file)
+    new_text = _joined(text, blocks, file)
+    compile(new_text, str(file), "exec")  # whatever was there and was added, it is Python
+
+    # A file that would not change keeps its time of change, too.
+    if not file.exists() or new_text != text:
+        _write(file, new_text)
     return file
 
 
+def _text_of(file: Path) -> str:
+    """Return the text of a test file, that of a new one where it is not there; raises
+    StoreError."""
+    try:
+        return file.read_text("utf-8") if file.exists() else HEAD
+    except (OSError, UnicodeDecodeError) as e:
+        raise StoreError("the file of tests cannot be read", got=f"{file}: {e}") from None
+
+
 def _write(file: Path, text: str) -> None:
-    """The whole file, or what was there."""
+    """Write the whole file, or leave it as it was; raises StoreError.
+
+    It is written beside the old one, which it then replaces in one step of the file system.
+    """
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as f:
             f.write(text)
-        Path(temporary).chmod(file.stat().st_mode & 0o777 if file.exists() else 0o644)
+        # A temporary file is its owner's alone; the new one is as open as the old.
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+        Path(temporary).chmod(mode)
         Path(temporary).replace(file)
     except OSError as e:
         with suppress(OSError):
@@ -61,87 +114,193 @@ def _write(file: Path, text: str) -> None:
 
 
 def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as e:
-        raise BadOptions("tests are added to a file of Python", got=f"{file}: {e}", hint="name another file") from None
+    """Return the text of a test file with blocks replaced, or added at its end.
+
+    blocks: source of a function by its name. Raises BadOptions where the text is no Python; file
+    is only named in the error.
+    """
+    tree = _tree_of(text, file)
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as Python counts them: a form feed ends none
-    there = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    for name in sorted(blocks.keys() & there.keys(), key=lambda n: -there[n].lineno):
-        node = there[name]
-        if ast.dump(node) == ast.dump(ast.parse(blocks[name]).body[0]):
-            continue  # as it was pinned, if laid out by another hand
-        lines[node.lineno - 1 : node.end_lineno] = [blocks[name]]
-    imported = any(
-        isinstance(n, ast.ImportFrom)
-        and n.module == "toolparse_lab.testing"
-        and any(a.name == "assert_parses" for a in n.names)
-        for n in tree.body
-    )
-    if not imported:
-        at = _behind_head(tree)
-        lines[at:at] = ([] if at == 0 else ["\n"]) + [f"{IMPORT}\n"]
-    new = [f"\n\n{block}" for name, block in blocks.items() if name not in there]
-    if new and lines and not lines[-1].endswith("\n"):
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    _replace_blocks(lines, functions, blocks)
+    if not _is_imported(tree):
+        _add_import(lines, _behind_head(tree))
+
+    names = {node.name for node in functions}
+    added = [f"\n\n{block}" for name, block in blocks.items() if name not in names]
+    if added:
+        _end_last_line(lines)
+    return "".join([*lines, *added])
+
+
+def _tree_of(text: str, file: Path) -> ast.Module:
+    """Return the syntax tree of a test file; raises BadOptions, naming the file, where the text is
+    no Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as e:
+        raise BadOptions(
+            "tests are added to a file of Python", got=f"{file}: {e}", hint="name another file"
+        ) from None
+
+
+def _add_import(lines: list[str], start: int) -> None:
+    """Add the import of what the tests call. start: the number of lines that stand before it.
+
+    >>> lines = ["'Tests.'"]
+    >>> _add_import(lines, 1)
+    >>> lines[1:] == ["\\n", f"{IMPORT}\\n"]
+    True
+    """
+    space = [] if start == 0 else ["\n"]
+    lines[start:start] = [*space, f"{IMPORT}\n"]
+
+
+def _end_last_line(lines: list[str]) -> None:
+    """Give the last line of a file its line feed, where it has none and more is to follow."""
+    if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    return "".join([*lines, *new])
+
+
+def _replace_blocks(
+    lines: list[str], functions: list[ast.FunctionDef], blocks: dict[str, str]
+) -> None:
+    """Replace the lines of functions that pin something else by now.
+
+    functions: those of the file, in order. blocks: source of a function by its name.
+    lines: changed here; each element is a line of the file, or a whole block in its place.
+    """
+    # From the end of the file to its beginning, so that line numbers above stay what they are. Of
+    # two functions of one name, Python runs the last.
+    last = {node.name: node for node in functions if node.name in blocks}
+    for node in sorted(last.values(), key=lambda n: n.lineno, reverse=True):
+        block = blocks[node.name]
+        # By their trees, since somebody may have laid the test out anew.
+        if ast.dump(node) != ast.dump(ast.parse(block).body[0]):
+            lines[node.lineno - 1 : node.end_lineno] = [block]
+
+
+def _is_imported(tree: ast.Module) -> bool:
+    """Return True where the file imports what its tests call.
+
+    >>> _is_imported(ast.parse("from toolparse_lab.testing import assert_parses"))
+    True
+    """
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "toolparse_lab.testing":
+            names.update(alias.name for alias in node.names)
+    return "assert_parses" in names
 
 
 def _behind_head(tree: ast.Module) -> int:
-    """The number of lines of the docstring and the imports of the future, behind which other imports stand."""
-    at = 0
+    """Return the number of lines of the docstring and the imports of the future, behind which other
+    imports stand.
+
+    >>> _behind_head(ast.parse("'Tests.'\\nfrom __future__ import annotations\\nimport re"))
+    2
+    """
+    end = 0
     for i, node in enumerate(tree.body):
-        docstring = i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+        is_head = _is_docstring(i, node) or _is_future_import(node)
+        if not is_head:
             break
-        at = node.end_lineno or at
-    return at
+        end = node.end_lineno or end
+    return end
 
 
-def _block(trial: Trial) -> tuple[str, str]:
-    """(name, source) of a trial's test."""
+def _is_docstring(i: int, node: ast.stmt) -> bool:
+    """Return True for the first statement of a file, where it is its docstring.
+
+    i: the place of the statement among all, from 0.
+    """
+    if i != 0 or not isinstance(node, ast.Expr):
+        return False
+    return isinstance(node.value, ast.Constant)
+
+
+def _is_future_import(node: ast.stmt) -> bool:
+    """Return True for an import that has to stand before all others."""
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _block(trial: Pinnable) -> tuple[str, str]:
+    """Return (name, source) of a trial's test; raises BadOptions where it was never parsed.
+
+    The source is one function, laid out as a formatter would leave it.
+    """
     result = trial.result
     if result is None:
-        raise BadOptions("this trial was never parsed, so there is nothing to pin", got=trial.trial_id)
+        raise BadOptions(
+            "this trial was never parsed, so there is nothing to pin", got=trial.trial_id
+        )
     protocol = str(result.protocol)
     tools = json.loads(json.dumps([t.to_dict() for t in result.tools]))
     options = _changed_options(result)
     choice = trial.levels.get("tool_choice", "auto")
-    subject = json.dumps([result.raw, protocol, tools, options, choice], sort_keys=True, default=str)
-    digest = hashlib.sha256(subject.encode()).hexdigest()[:8]
-    slug = re.sub(r"[^a-z0-9]+", "_", trial.case_id.lower()).strip("_")[:60] or "answer"
-    name = f"test_{slug}_{digest}"
-    said = f"case {trial.case_id!r}, model {trial.model!r}, {trial.outcome or 'not judged'}".replace("\\", "/")
-    arguments = [
-        _text(result.raw),
-        repr(protocol),
-        _literal(tools),
-        f"calls={_literal([(c.name, c.status, c.arguments_json) for c in result.calls])}",
-        *([f"options={_literal(options)}"] if options else []),
-        *([f"tool_choice={choice!r}"] if choice != "auto" else []),
-    ]
-    body = "".join(f"        {a},\n" for a in arguments)
-    # The comment is ASCII on one line: a case id may hold anything.
-    return name, f"def {name}():\n    # {ascii(said)[1:-1]}\n    assert_parses(\n{body}    )\n"
+    name = _test_name(trial.case_id, [result.raw, protocol, tools, options, choice])
+
+    calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
+    arguments = [_text(result.raw), repr(protocol), _literal(tools), f"calls={_literal(calls)}"]
+    # What is as it is by default is not said, so that a test shows what is special of it.
+    if options:
+        arguments.append(f"options={_literal(options)}")
+    if choice != "auto":
+        arguments.append(f"tool_choice={choice!r}")
+
+    body = "".join(f"        {argument},\n" for argument in arguments)
+    source = f"def {name}():\n    # {_comment(trial)}\n    assert_parses(\n{body}    )\n"
+    return name, source
+
+
+def _test_name(case_id: str, subject: list[Any]) -> str:
+    """Return the name of a test: words of its case, and a digest of what its reading depends on.
+
+    subject: JSON-like values; equal ones give equal names, wherever the test is written.
+
+    >>> _test_name("Rain in Oslo?", ["text"])
+    'test_rain_in_oslo_3fe5850a'
+    """
+    text = json.dumps(subject, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    slug = re.sub(r"[^a-z0-9]+", "_", case_id.lower()).strip("_")[:_LONGEST_SLUG]
+    return f"test_{slug or 'answer'}_{digest}"
+
+
+def _comment(trial: Pinnable) -> str:
+    """Return a comment that says which trial it was, in ASCII on one line: a case id may hold
+    anything."""
+    outcome = trial.outcome or "not judged"
+    text = f"case {trial.case_id!r}, model {trial.model!r}, {outcome}"
+    return ascii(text.replace("\\", "/"))[1:-1]
 
 
 def _changed_options(result: ParseResult) -> dict[str, Any]:
-    from ...types import DEFAULT_OPTIONS
-
+    """Return the options that are not what they are by default, by name."""
     default = DEFAULT_OPTIONS.to_dict()
-    return {k: v for k, v in result.options.to_dict().items() if default.get(k) != v}
+    options = result.options.to_dict()
+    return {name: value for name, value in options.items() if default.get(name) != value}
 
 
 def _text(raw: str) -> str:
-    """A text as literals, one a line of it."""
-    lines = raw.splitlines(keepends=True) or [""]
-    parts = [line[at : at + _WIDTH] for line in lines for at in range(0, len(line), _WIDTH)] or [""]
-    if len(parts) == 1:
-        return ascii(parts[0])
+    """Return a text as Python literals, one a line of it, in pieces that fit the page.
+
+    >>> print(_text("one\\ntwo"))
+    (
+                'one\\n'
+                'two'
+            )
+    """
+    parts: list[str] = []
+    for line in raw.splitlines(keepends=True):
+        parts += (line[start : start + _WIDTH] for start in range(0, len(line), _WIDTH))
+
+    if len(parts) <= 1:
+        return ascii(raw)
     inner = "".join(f"            {part!a}\n" for part in parts)
     return f"(\n{inner}        )"
 
 
 def _literal(value: Any) -> str:
-    """A JSON-like value as Python, laid out."""
+    """Return a JSON-like value as Python, laid out for an argument."""
     return pprint.pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n        ")

@@ -1,22 +1,33 @@
-"""Scores: one exclusive outcome a trial, in a fixed order of precedence, and success under each policy.
+"""Scores: one exclusive outcome a trial, in a fixed order of precedence, and success under each
+policy.
 
-A parser's failure is never taken for the model's choice: where the text shows that a call was tried, the trial is
-`attempted_unparseable`, whatever the parser says. See `outcomes.OUTCOMES` for what each outcome means.
+A parser's failure is never taken for the model's choice: where the text shows that a call was
+tried, the trial is `attempted_unparseable`, whatever the parser says. See `outcomes.OUTCOMES` for
+what each outcome means.
 """
+
+# How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
+# a score ends it, and the last always has one. A stage looks at the recorded answer, never at a
+# stage before it. What several stages or levels of success need (a call's value, the calls that met
+# the target) is read once and kept, because a re-parse scores a hundred thousand answers.
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...exchange.types import Completion
+from ...protocols.base import Signs
+from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
 from ...types import ParseResult, Span, ToolCall
 from ...values import Value, read_strict, same
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
+from ..cases.target import is_optional
 from .attempt import Attempt, find_attempt, find_own_result
 from .fabrication import find_fabrication
 from .match import agree, match_calls
@@ -24,24 +35,47 @@ from .outcomes import SUCCESSES
 
 if TYPE_CHECKING:
     from ...flow import Conversation
-    from ...runner.types import Completion
 
-_CUT_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "max_length"})
-_REFUSALS = frozenset(
-    {"content_filter", "content_filtered", "refusal", "safety", "recitation", "blocklist", "prohibited_content"}
-    | {"spii", "guardrail_intervened"}
+# Finish reasons in the words of the providers.
+_CUT_REASONS = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "model_length", "max_length"}
 )
+_REFUSALS = frozenset(
+    {
+        "content_filter",
+        "content_filtered",
+        "refusal",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "guardrail_intervened",
+    }
+)
+_BECAUSE = {
+    "length": ": the token limit was reached",
+    "cut_stream": ": the stream ended without a finish part",
+}
+_MOST_SHOWN = 80
+# Kinds of segments: all but reasoning, in which nobody is spoken to.
+_WORDS = ("text", "call", "recovered")
+_WORDS_AND_MARKUP = (*_WORDS, "markup")
+
+Call: TypeAlias = tuple[str, Value]
+"""A call as it is matched: name and arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one trial came to.
+    """The outcome of one trial, with its success on every level.
 
-    `success` is under the trial's own policy; None where there is nothing to judge (no target, provider failed).
-    `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits allowed, no coercion. `safe`: with
-    lossless coercion only. `naive`: what a regex for a JSON object and `json.loads` would have scored; it takes every
-    text it cannot read for an abstention. `fabricated`: a call holds what the text does not say, None without calls.
-    `answer`: the conversation ended with the wanted text, see `score_answer`.
+    `success` is under the trial's own policy; None where there is nothing to judge (no target,
+    provider failed). `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits
+    allowed, no coercion. `safe`: with lossless coercion only. `naive`: what a regex for a JSON
+    object and `json.loads` would have scored; it takes every text it cannot read for an abstention.
+    `fabricated`: a call holds what the text does not say, None without calls. `answer`: the
+    conversation ended with the wanted text, see `score_answer`.
     """
 
     outcome: str
@@ -57,11 +91,20 @@ class Score:
 
     @property
     def coerced(self) -> bool | None:
-        """Success with whatever coercion the trial's policy made: the same as `success`."""
+        """Success with whatever coercion the trial's policy made: the same as `success`.
+
+        A name beside `strict`, `repaired` and `safe`, for tables that put the levels in a row.
+        """
         return self.success
 
     def __str__(self) -> str:
-        return f"{self.outcome}{f'/{self.sub_code}' if self.sub_code else ''}: {self.detail}"
+        """Return the outcome with its sub-code and reason.
+
+        >>> str(Score("wrong_call", "count", "2 calls instead of 1"))
+        'wrong_call/count: 2 calls instead of 1'
+        """
+        code = f"/{self.sub_code}" if self.sub_code else ""
+        return f"{self.outcome}{code}: {self.detail}"
 
 
 def score_completion(
@@ -69,15 +112,27 @@ def score_completion(
     completion: Completion | None,
     result: ParseResult | None,
     matchers: Matchers = DEFAULT_MATCHERS,
+    signs: Signs | None = None,
 ) -> Score | None:
-    """The score of one answer read by one parser; None where nothing was recorded or nothing was parsed."""
+    """Return the score of one answer read by one parser; None where nothing was recorded or nothing
+    was parsed.
+
+    case: the tools and the target; its id and text do not matter.
+    completion: the answer as it was recorded, or the failure of its provider.
+    result: what the parser made of the answer's text; not looked at where the provider failed.
+    matchers: how arguments are compared with the target.
+    signs: how an attempt looks in the format that the model was told, where it is neither shipped
+    nor installed.
+    """
     if completion is None:
         return None
-    if early := _unheard(case, completion):
+
+    early = _score_without_text(case, completion)
+    if early is not None:
         return early
     if result is None:
         return None
-    return _Scoring(case, completion, result, matchers).score()
+    return _Scoring(case, completion, result, matchers, signs).score()
 
 
 def score_text(
@@ -88,284 +143,559 @@ def score_text(
     cut: bool = False,
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> Score:
-    """The score of a parsed text that no runner recorded."""
-    from ...runner.types import Completion
+    """Return the score of a parsed text that no runner recorded.
 
-    completion = Completion(key="", raw=result.raw, finish_reason=finish_reason, cut=cut, fidelity="synthetic")
+    finish_reason, cut: what a provider would have said of the end of the text.
+    """
+
+    completion = Completion(
+        key="", raw=result.raw, finish_reason=finish_reason, cut=cut, fidelity="synthetic"
+    )
     score = score_completion(case, completion, result, matchers)
     if score is None:  # pragma: no cover - both arguments are there
         raise AssertionError("a parsed completion always has a score")
     return score
 
 
-def _unheard(case: Case, completion: Completion) -> Score | None:
-    """Outcomes that need no text."""
-    kind, reason = completion.error_kind, (completion.finish_reason or "").lower()
-    failed = None if case.target is None else False
-    if completion.status == "error" and kind == "context_overflow":
-        outcome, detail = "context_overflow", "the request does not fit the model's context"
-    elif kind == "refused" or reason in _REFUSALS:
-        outcome, detail = "refused", f"the answer was stopped: {reason or 'refused'}"
-    elif completion.status == "error":
-        return Score("provider_error", kind or "other", completion.error_message or "the provider failed")
-    else:
-        return None
-    return Score(outcome, "", completion.error_message or detail, failed, failed, failed, failed, failed)
+def _score_without_text(case: Case, completion: Completion) -> Score | None:
+    """Return the score of an answer whose text does not matter, None where it does.
+
+    Such are the first outcomes of the order: the model was not heard, or was stopped. Of a failure
+    the provider's own message is told, where it has one.
+    """
+    kind = completion.error_kind
+    reason = (completion.finish_reason or "").lower()
+    is_error = completion.status == "error"
+
+    if is_error and kind == "context_overflow":
+        detail = "the request does not fit the model's context"
+        return _lost(case, "context_overflow", completion.error_message or detail)
+
+    # A refusal may come as a failed request or as an answer with a reason of its own.
+    if kind == "refused" or reason in _REFUSALS:
+        detail = f"the answer was stopped: {reason or 'refused'}"
+        return _lost(case, "refused", completion.error_message or detail)
+
+    if is_error:
+        message = completion.error_message or "the provider failed"
+        return Score("provider_error", kind or "other", message)
+    return None
+
+
+def _lost(case: Case, outcome: str, detail: str) -> Score:
+    """Return a score without success on any level, the naive one included, since there is no text
+    to look at; None on each where the case has no target."""
+    level = None if case.target is None else False
+    return Score(outcome, "", detail, level, level, level, level, level)
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Whether a conversation ended with the wanted text; None where none is wanted, or where it could not end.
+    """Return True where a conversation ended with the wanted text; None where none is wanted, or
+    where it could not end.
 
     A text that goes on writing tool results says the wanted words without answering: it is none.
+
+    case: its `answer` says what is wanted. conversation: its `stop` says how it ended.
     """
-    if case.answer is None or conversation.stop in ("not_asked", "not_run", "provider_error"):
+    if case.answer is None:
         return None
-    said = conversation.answer
-    return said is not None and not find_own_result(said, after_call=False) and matches_answer(case.answer, said)
+    if conversation.stop in ("not_asked", "not_run", "provider_error"):
+        return None
+
+    text = conversation.answer
+    if text is None:
+        return False
+    if find_own_result(text, after_call=False):
+        return False
+    return matches_answer(case.answer, text)
 
 
 class _Scoring:
     """One answer's way down the order of precedence."""
 
-    def __init__(self, case: Case, completion: Completion, result: ParseResult, matchers: Matchers) -> None:
+    def __init__(
+        self,
+        case: Case,
+        completion: Completion,
+        result: ParseResult,
+        matchers: Matchers,
+        signs: Signs | None = None,
+    ) -> None:
+        """Sort the calls of `result` by what a stage asks of them: `ok_calls`, `unknown`, and
+        `broken`, which leaves out what only mentions the format."""
         self.case = case
         self.completion = completion
         self.result = result
         self.matchers = matchers
+        self.signs = signs
         self.native = completion.endpoint_kind == "native_tools"
         self.tools: tuple[ToolSpec, ...] = case.tools or result.tools
-        self.ok_calls = [c for c in result.calls if c.ok]
-        self.broken = [c for c in result.calls if not c.ok and c.status != "unknown_tool" and not self._is_mention(c)]
-        self.unknown = [c for c in result.calls if c.status == "unknown_tool"]
-        self._known: dict[str, Value] = {}
-        self.matched: tuple[list[tuple[str, Value]], bool] | None = None  # the calls that met the target, or did not
+
+        self.ok_calls: list[ToolCall] = []
+        self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
+        self.broken: list[ToolCall] = []
+        for call in result.calls:
+            if call.ok:
+                self.ok_calls.append(call)
+            elif call.status == "unknown_tool":
+                self.unknown.append(call)
+            elif not self._is_mention(call):
+                self.broken.append(call)
+
+        # What was worked out once, for whoever asks for it again.
+        self._values: dict[str, Value] = {}  # by JSON text
+        # The calls that were held to the target, and True if they met it.
+        self._matched: tuple[list[Call], bool] | None = None
 
     def score(self) -> Score:
-        for step in (self._silent, self._truncated, self._fabricated, self._unparseable, self._self_answered):
-            if (score := step()) is not None:
+        """Return the score of the first stage that has one.
+
+        The order is that of `outcomes.OUTCOMES`: what explains more comes before what follows of
+        it. An answer that was cut off, say, is not blamed for the call it did not finish.
+        """
+        for stage in (
+            self._silent,
+            self._truncated,
+            self._fabricated,
+            self._unparseable,
+            self._self_answered,
+        ):
+            score = stage()
+            if score is not None:
                 return score
         return self._judged()
 
+    # the stages
+
     def _silent(self) -> Score | None:
-        if self.result.calls or self._said().strip() or self._attempt() is not None:
+        """Score an answer without text, calls or the sign of one.
+
+        It is `empty`, or `reasoning_only` where the model thought and then stopped. None for an
+        answer that has anything else in it.
+        """
+        if self.result.calls or self._text().strip():
             return None
-        reasoning = self.completion.reasoning or self.result.reasoning
+        # Markup alone is no text, but may be what is left of a call.
+        if self._attempt() is not None:
+            return None
+
         cut = self._cut_code()
-        if reasoning.strip():
-            open_ = cut or ("open_reasoning" if self._open_reasoning() else "")
-            return self._lose("reasoning_only", open_, "nothing follows the reasoning" + _because(cut))
-        return self._lose("empty", cut, "the answer is empty" + _because(cut))
+        because = _BECAUSE.get(cut, "")
+        # A provider gives reasoning apart from the text, or the parser finds it there.
+        reasoning = self.completion.reasoning or self.result.reasoning
+        if not reasoning.strip():
+            return self._lose("empty", cut, "the answer is empty" + because)
+
+        code = cut
+        if not cut and self._is_reasoning_open():
+            code = "open_reasoning"
+        return self._lose("reasoning_only", code, "nothing follows the reasoning" + because)
 
     def _truncated(self) -> Score | None:
-        if cut := self._cut_code():
-            return self._lose("truncated", cut, "the answer was cut off" + _because(cut))
-        if self.completion.finish_reason is None and any(c.status == "truncated" for c in self.broken):
+        """Score an answer that was cut off: nobody knows what would have come.
+
+        None where it was finished, and where it is not known to have been cut off.
+        """
+        cut = self._cut_code()
+        if cut:
+            return self._lose("truncated", cut, "the answer was cut off" + _BECAUSE[cut])
+
+        # Where the provider says that the model ended by itself, the open call is the model's own.
+        if self.completion.finish_reason is not None:
+            return None
+        if any(call.status == "truncated" for call in self.broken):
             return self._lose("truncated", "open_call", "the text ends inside a call")
         return None
 
     def _fabricated(self) -> Score | None:
+        """Score an answer with a call that holds what the text does not say; None without one.
+
+        Only calls that were read are looked at: of the others nobody would run anything.
+        """
         for call in (*self.ok_calls, *self.unknown):
             value = self._value(call.arguments_json) if call.arguments_json else None
-            if why := find_fabrication(self.result.raw, call, value=value):
-                return self._levels("fabricated", "", f"call {call.index}: {why}", fabricated=True)
+            why = find_fabrication(self.result.raw, call, value=value)
+            if why:
+                detail = f"call {call.index}: {why}"
+                return self._levels("fabricated", "", detail, fabricated=True)
         return None
 
     def _unparseable(self) -> Score | None:
+        """Score an answer in which a call was tried and none could be read; None for any other.
+
+        This is the parser's failure: it saw a call that it could not read, or saw none where the
+        text shows the sign of one.
+        """
         if self.ok_calls or self.unknown:
             return None
+
         if self.broken:
             call = self.broken[0]
             code = "incomplete" if call.status == "truncated" else "undecodable"
-            why = next((p.message for p in call.problems if p.severity == "error"), f"the call is {call.status}")
-            return self._lose("attempted_unparseable", code, f"call {call.index}: {why}")
-        if attempt := self._attempt():
-            shown = attempt.text if len(attempt.text) <= 80 else attempt.text[:77] + "…"
-            return self._lose("attempted_unparseable", attempt.code, f"no call was found, but the text holds {shown!r}")
-        return None
+            detail = f"call {call.index}: {_complaint(call)}"
+            return self._lose("attempted_unparseable", code, detail)
+
+        attempt = self._attempt()
+        if attempt is None:
+            return None
+        detail = f"no call was found, but the text holds {_shortened(attempt.text)!r}"
+        return self._lose("attempted_unparseable", attempt.code, detail)
 
     def _self_answered(self) -> Score | None:
-        if sign := find_own_result(self._spoken(), after_call=bool(self.ok_calls or self.unknown)):
-            return self._lose("self_answered", "", f"the model wrote the tool's result itself: {sign[:80]!r}")
-        return None
+        """Score an answer in which the model goes on to write the tool's result; None for any
+        other."""
+        has_calls = bool(self.ok_calls or self.unknown)
+        sign = find_own_result(self._text_with_markup(), after_call=has_calls)
+        if not sign:
+            return None
+        detail = f"the model wrote the tool's result itself: {sign[:_MOST_SHOWN]!r}"
+        return self._lose("self_answered", "", detail)
 
     def _judged(self) -> Score:
+        """Hold what was read to the target: the stage that always has a score.
+
+        A tool that was not offered is wrong even without a target; all else needs one.
+        """
         target = self.case.target
         if self.unknown:
             names = ", ".join(c.name or "?" for c in self.unknown[:5])
-            return self._lose("wrong_call", "unknown_tool", f"no tool of the name {names} was offered")
+            detail = f"no tool of the name {names} was offered"
+            return self._lose("wrong_call", "unknown_tool", detail)
+
         if target is None:
-            return Score("ungraded", "", "the case has no target", fabricated=False if self.ok_calls else None)
-        if self.broken and self.ok_calls:
+            fabricated = False if self.ok_calls else None
+            return Score("ungraded", "", "the case has no target", fabricated=fabricated)
+        if not self.ok_calls:
+            return self._abstained(target)
+
+        # Were the readable ones right, the answer as a whole would still not be.
+        if self.broken:
             detail = f"{len(self.broken)} of {len(self.result.calls)} calls could not be read"
             return self._lose("wrong_call", "one_of_several_broken", detail)
-        if not self.ok_calls:
-            if all(isinstance(t, Mapping) and t.get("$optional") is True for t in target):
-                detail = "no call was wanted and none was tried"
-                return Score("abstained_correctly", "", detail, True, True, True, True, self._naive(), None)
-            return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
-        calls = self._values("arguments_json")
+
+        calls = self._calls("arguments_json")
         match = match_calls(calls, target, self.tools, self.matchers)
-        self.matched = calls, match.ok
+        self._matched = calls, match.ok
         if match.ok:
             return self._levels("correct", "", "the calls are the wanted ones")
-        detail = match.detail + (f" ({match.note})" if match.note else "")
+
+        detail = match.detail
+        if match.note:
+            detail = f"{detail} ({match.note})"
         return self._levels("wrong_call", match.code, detail)
+
+    def _abstained(self, target: list[Any]) -> Score:
+        """Score an answer that tries no call: right where every wanted call may be left out.
+
+        target: that of the case, which is there.
+        """
+        if any(not is_optional(want) for want in target):
+            return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
+
+        detail = "no call was wanted and none was tried"
+        naive = self._naive()
+        return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
 
     # levels of success
 
     def _lose(self, outcome: str, sub_code: str, detail: str) -> Score:
-        if self.case.target is None:
-            return Score(outcome, sub_code, detail, fabricated=False if self.ok_calls else None)
-        said = False if self.ok_calls else None
-        return Score(outcome, sub_code, detail, False, False, False, False, self._naive(), said)
+        """Return a score without success on any level but the naive one.
 
-    def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
+        That one is asked apart, because a script without a parser may get right by chance what
+        failed here. Without a target there is no level to judge.
+        """
+        fabricated = False if self.ok_calls else None
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
+
+        naive = self._naive()
+        return Score(outcome, sub_code, detail, False, False, False, False, naive, fabricated)
+
+    def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
+        """Return a score with the success of the readable calls on each level.
+
+        outcome: under the trial's own policy, which settles `success`; another policy may have
+        come to another one. fabricated: a call holds what the text does not say.
+        """
+        if self.case.target is None:
+            return Score(outcome, sub_code, detail, fabricated=fabricated)
+
         success = outcome in SUCCESSES
+        source = False  # of the arguments before coercion
+        safe = False
         # Unreadable or unknown calls beside the readable ones spoil every level alike.
-        whole = bool(self.ok_calls) and not self.broken and not self.unknown
-        if whole and outcome != "fabricated" and not any(_coerced(c) for c in self.ok_calls):
-            source = success  # what was coerced is what was found, and was looked at already
-        else:
-            source = whole and self._source_matches()
-        untouched = not any(c.edits or c.steps or _recovered(c) for c in self.ok_calls)
-        safe = self._safe(success, source) if whole else False
-        return Score(
-            outcome, sub_code, detail, success, source and untouched, source, safe, self._naive(), fabricated
-        )  # fmt: skip
+        if self.ok_calls and not self.broken and not self.unknown:
+            if outcome == "fabricated" or any(_is_coerced(call) for call in self.ok_calls):
+                source = self._source_matches()
+            else:
+                source = success  # what was coerced is what was found, and was looked at already
+            safe = self._safe(success, source)
+
+        strict = source and not any(_is_touched(call) for call in self.ok_calls)
+        naive = self._naive()
+        return Score(outcome, sub_code, detail, success, strict, source, safe, naive, fabricated)
 
     def _source_matches(self) -> bool:
-        if any(find_fabrication(self.result.raw, c, coerced=False) for c in self.ok_calls):
+        """Return True where the arguments as found, before coercion, are the wanted ones and the
+        text says them."""
+        raw = self.result.raw
+        if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
             return False
-        return agree(self._values("source_json"), self.case.target or [], self.tools, self.matchers)
+
+        target = self.case.target or []
+        return agree(self._calls("source_json"), target, self.tools, self.matchers)
 
     def _safe(self, success: bool, source: bool) -> bool:
+        """Return the success under the safe policy, computed only where this trial's own policy and
+        the arguments as found leave it open.
+
+        success: that under the trial's own policy. source: that of the arguments as found.
+        """
         policy = self.result.options.coerce
         if policy == "safe":
             return success
+        # What is right without coercion counts as right with a lossless one.
         if policy == "none" and source:
             return True
-        calls = [(c.name, _coerce_safely(c, self.tools)) for c in self.ok_calls]
+
+        calls = [(call.name, _coerce_safely(call, self.tools)) for call in self.ok_calls]
         return agree(calls, self.case.target or [], self.tools, self.matchers)
 
-    def _values(self, field: str) -> list[tuple[str, Value]]:
+    def _naive(self) -> bool:
+        """Return the success that a regex and `json.loads` would have had; see `naive_calls`."""
+        calls = naive_calls(self.completion.raw, native=self.native)
+        # Often they are the very calls that were held to the target a moment ago.
+        if self._matched is not None and _are_same_calls(calls, self._matched[0]):
+            return self._matched[1]
+        return agree(calls, self.case.target or [], self.tools, self.matchers)
+
+    def _calls(self, field: str) -> list[Call]:
+        """Return the readable calls as they are matched.
+
+        field: which JSON of a call is read, "arguments_json" or "source_json".
+        """
         return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
 
     def _value(self, text: str) -> Value:
-        """What a call's JSON says; it is asked for several times, and nobody changes it."""
-        if text not in self._known:
-            self._known[text] = read_strict(text)
-        return self._known[text]
-
-    def _naive(self) -> bool:
-        calls = naive_calls(self.completion.raw, native=self.native)
-        if self.matched is not None and _same_calls(calls, self.matched[0]):
-            return self.matched[1]
-        return agree(calls, self.case.target or [], self.tools, self.matchers)
+        """Return the value of a call's JSON; it is asked for several times, and nobody changes
+        it."""
+        if text not in self._values:
+            self._values[text] = read_strict(text)
+        return self._values[text]
 
     # what the text shows
 
     def _is_mention(self, call: ToolCall) -> bool:
-        """Whether an unfinished call is prose about the format: an opener in mid-sentence with no body behind it."""
+        """Return True where an unfinished call is prose about the format: an opener in mid-sentence
+        with no body behind it, such as "I would write <tool_call> here".
+
+        call: one that is neither readable nor of an unknown tool.
+        """
         span = call.segment.span
         if call.segment.closed or call.readable:
             return False
+
+        # In mid-sentence: a word and a space stand before it on its line.
         line = self.result.raw[: span.start].rpartition("\n")[2]
-        names = [t.name for t in self.tools]
-        return line[-2:-1].isalnum() and line.endswith(" ") and find_attempt(span.of(self.result.raw), names) is None
+        if not line.endswith(" "):
+            return False
+        if not line[-2:-1].isalnum():
+            return False
 
-    def _shown(self, *kinds: str) -> list[Span]:
-        """What is left of the text without its reasoning, the calls that were read and segments of other kinds."""
-        read = {c.segment_index for c in self.result.calls if c.readable}
-        return [
-            s.span
-            for i, s in enumerate(self.result.segments)
-            if s.kind != "reasoning" and i not in read and (not kinds or s.kind in kinds)
-        ]
+        names = [tool.name for tool in self.tools]
+        return find_attempt(span.of(self.result.raw), names, signs=self.signs) is None
 
-    def _said(self) -> str:
-        """The text without markup."""
+    def _unread_spans(self, kinds: tuple[str, ...]) -> list[Span]:
+        """Return what remains of the text without the calls that were read, in order.
+
+        kinds: the kinds of segments that are looked at, `_WORDS` or `_WORDS_AND_MARKUP`.
+        """
+        done = {call.segment_index for call in self.result.calls if call.readable}
+        spans = []
+        for i, segment in enumerate(self.result.segments):
+            if segment.kind in kinds and i not in done:
+                spans.append(segment.span)
+        return spans
+
+    def _text(self) -> str:
+        """Return the text without markup: the words of the model outside the calls that were read.
+
+        Of a native message that is its content.
+        """
         if self.native:
             return _native_message(self.completion.raw)[0]
-        return "".join(span.of(self.result.raw) for span in self._shown("text", "call", "recovered"))
 
-    def _spoken(self) -> str:
-        """The text with markup, where a lost call may have left its mark."""
+        raw = self.result.raw
+        return "".join([span.of(raw) for span in self._unread_spans(_WORDS)])
+
+    def _text_with_markup(self) -> str:
+        """Return the text with markup, where a lost call may have left its mark.
+
+        Of a native message that is its content, since its calls are no part of a text.
+        """
         if self.native:
             return _native_message(self.completion.raw)[0]
-        return "".join(span.of(self.result.raw) for span in self._shown())
+
+        raw = self.result.raw
+        return "".join([span.of(raw) for span in self._unread_spans(_WORDS_AND_MARKUP)])
 
     def _attempt(self) -> Attempt | None:
-        if self.native and (calls := _native_message(self.completion.raw)[1]):
-            return Attempt("undecodable", f"{len(calls)} tool calls", 0)
-        quoted: list[tuple[int, int]] = []
-        at = 0
-        examples = [p.span for p in self.result.problems if p.code == "call.quoted-example" and p.span is not None]
-        for span in [] if self.native else self._shown():
-            for e in examples:
-                start, end = max(e.start, span.start), min(e.end, span.end)
+        """Return the first sign of a call in what was not read as one, None for none."""
+        if self.native:
+            # A message with tool calls of which the parser made none.
+            _, calls = _native_message(self.completion.raw)
+            if calls:
+                return Attempt("undecodable", f"{len(calls)} tool calls", 0)
+
+        names = [tool.name for tool in self.tools]
+        text = self._text_with_markup()
+        return find_attempt(text, names, self._quoted_ranges(), _parameters(self.tools), self.signs)
+
+    def _quoted_ranges(self) -> list[tuple[int, int]]:
+        """Return where the parser saw examples, as (start, end) in `_text_with_markup`.
+
+        The parser counts in the raw text, of which that is only some spans, joined. An example may
+        reach over several of them.
+        """
+        if self.native:
+            return []
+
+        examples = [
+            problem.span
+            for problem in self.result.problems
+            if problem.code == "call.quoted-example" and problem.span is not None
+        ]
+        if not examples:
+            return []
+
+        ranges: list[tuple[int, int]] = []
+        offset = 0  # of the span in the joined text
+        for span in self._unread_spans(_WORDS_AND_MARKUP):
+            by = offset - span.start
+            for example in examples:
+                start = max(example.start, span.start)
+                end = min(example.end, span.end)
                 if start < end:
-                    quoted.append((at + start - span.start, at + end - span.start))
-            at += len(span)
-        return find_attempt(self._spoken(), [t.name for t in self.tools], quoted, _parameters(self.tools))
+                    ranges.append((start + by, end + by))
+            offset += len(span)
+        return ranges
 
     def _cut_code(self) -> str:
-        if (self.completion.finish_reason or "").lower() in _CUT_REASONS:
+        """Return the sub-code of an answer that was cut off, '' where it was not.
+
+        A token limit comes before the end of a stream, since it says why the stream ended.
+        """
+        reason = (self.completion.finish_reason or "").lower()
+        if reason in _CUT_REASONS:
             return "length"
         return "cut_stream" if self.completion.cut else ""
 
-    def _open_reasoning(self) -> bool:
+    def _is_reasoning_open(self) -> bool:
+        """Return True where the text ends inside the reasoning."""
         return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
 
 
 def _parameters(tools: tuple[ToolSpec, ...]) -> set[str]:
-    """The names of all parameters of the tools."""
-    schemas = [t.schema for t in tools]
-    found = [s.get("properties") for s in schemas if isinstance(s, Mapping)]
-    return {name for properties in found if isinstance(properties, Mapping) for name in properties}
+    """Return the names of all parameters of the tools, of the outermost objects alone."""
+    names: set[str] = set()
+    for tool in tools:
+        schema = tool.schema
+        if not isinstance(schema, Mapping):
+            continue  # `true` is a schema, too
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            names.update(properties)
+    return names
 
 
-def _because(cut: str) -> str:
-    return {"length": ": the token limit was reached", "cut_stream": ": the stream ended without a finish part"}.get(
-        cut, ""
-    )
+def _complaint(call: ToolCall) -> str:
+    """Return why a call could not be read, in the parser's words where it has some."""
+    for problem in call.problems:
+        if problem.severity == "error":
+            return problem.message
+    return f"the call is {call.status}"
 
 
-def _same_calls(a: list[tuple[str, Value]], b: list[tuple[str, Value]]) -> bool:
-    return len(a) == len(b) and all(name == other and same(x, y) for (name, x), (other, y) in zip(a, b, strict=True))
+def _shortened(text: str) -> str:
+    """Return a text that fits into a sentence, with "…" where its end is missing."""
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return text[: _MOST_SHOWN - 3] + "…"
 
 
-def _coerced(call: ToolCall) -> bool:
-    return call.source_json != call.arguments_json or any(s.stage == "coerce" for s in call.steps)
+def _are_same_calls(a: list[Call], b: list[Call]) -> bool:
+    """Return True for the same calls in the same order, by JSON equality.
+
+    >>> _are_same_calls([("f", {"a": 1})], [("f", {"a": 1})]), _are_same_calls([("f", {})], [])
+    (True, False)
+    """
+    if len(a) != len(b):
+        return False
+    return all(name == other and same(x, y) for (name, x), (other, y) in zip(a, b, strict=True))
 
 
-def _recovered(call: ToolCall) -> bool:
-    return call.segment.kind == "recovered" or any(p.code == "call.recovered" for p in call.problems)
+def _is_coerced(call: ToolCall) -> bool:
+    """Return True where coercion changed the arguments, or took a step that left them as they
+    were."""
+    if call.source_json != call.arguments_json:
+        return True
+    return any(step.stage == "coerce" for step in call.steps)
+
+
+def _is_touched(call: ToolCall) -> bool:
+    """Return True where a call is not the model's own writing in its own format alone: repaired,
+    changed by a step, or recovered from a text that is no call as it stands."""
+    if call.edits or call.steps:
+        return True
+    if call.segment.kind == "recovered":
+        return True
+    return any(problem.code == "call.recovered" for problem in call.problems)
 
 
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
-    from ...schema.coerce import coerce
+    """Return the arguments of a call as the safe policy would have left them.
+
+    tools: those offered; without the call's own among them there is nothing to coerce by.
+    """
 
     value = read_strict(call.source_json or "{}")
-    schema = next((t.schema for t in tools if t.name == call.name), None)
-    return value if schema is None else coerce(value, schema, "safe").value
+    schema = next((tool.schema for tool in tools if tool.name == call.name), None)
+    if schema is None:
+        return value
+    return coerce(value, schema, "safe").value
 
 
 def _native_message(raw: str) -> tuple[str, list[Any]]:
-    """(content, tool calls) of a recorded native message."""
+    """Return (content, tool calls) of a recorded native message; the whole text as content where it
+    is none.
+
+    >>> _native_message('{"content": null, "tool_calls": [{}]}')
+    ('', [{}])
+    >>> _native_message("Hello")
+    ('Hello', [])
+    """
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
         return raw, []
     if not isinstance(message, dict):
         return raw, []
-    content, calls = message.get("content"), message.get("tool_calls")
-    return content if isinstance(content, str) else "", calls if isinstance(calls, list) else []
+
+    # A message with calls alone has null as content, and one without calls may have null as those.
+    content = message.get("content")
+    calls = message.get("tool_calls")
+    if not isinstance(content, str):
+        content = ""
+    if not isinstance(calls, list):
+        calls = []
+    return content, calls
 
 
 def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
-    """The calls that a regex for a JSON object and `json.loads` would find, none where that fails.
+    """Return the calls that a regex for a JSON object and `json.loads` would find, none where that
+    fails.
+
+    native: `raw` is a native message, whose calls need no regex.
 
     >>> naive_calls('Sure: {"name": "f", "arguments": {"a": 1}}')
     [('f', {'a': 1})]
@@ -373,14 +703,36 @@ def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
     []
     """
     try:
-        if native:
-            calls = [c["function"] for c in json.loads(raw).get("tool_calls") or ()]
-            return [(c["name"], json.loads(c["arguments"])) for c in calls]
-        start, end = raw.find("{"), raw.rfind("}")
-        if start < 0 or end < start:
-            return []
-        call = json.loads(raw[start : end + 1])
-        name, arguments = call["name"], call["arguments"]
+        return _native_calls(raw) if native else _object_call(raw)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return []
-    return [(name, arguments)] if isinstance(name, str) and isinstance(arguments, dict) else []
+
+
+def _native_calls(raw: str) -> list[tuple[str, Any]]:
+    """Return the calls of a native message; raises whatever is not as a script expects it.
+
+    >>> _native_calls('{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}')
+    [('f', {})]
+    """
+    message = json.loads(raw)
+    functions = [call["function"] for call in message.get("tool_calls") or ()]
+    return [(function["name"], json.loads(function["arguments"])) for function in functions]
+
+
+def _object_call(raw: str) -> list[tuple[str, Any]]:
+    """Return the call between the first brace and the last; raises like `_native_calls`.
+
+    None are returned for a text without braces, and for an object whose two members are of other
+    types than a call's.
+    """
+    start = raw.find("{")
+    end = raw.rfind("}")
+    if start < 0 or end < start:
+        return []
+
+    call = json.loads(raw[start : end + 1])
+    name = call["name"]
+    arguments = call["arguments"]
+    if isinstance(name, str) and isinstance(arguments, dict):
+        return [(name, arguments)]
+    return []

@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import BadOptions
-from ...types import ParseResult, Policy
+from ...flow import read_answer
+from ...protocols.base import Signs
+from ...protocols.registry import is_shipped
+from ...types import DEFAULT_OPTIONS, ParseResult, Policy
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .outcomes import is_failure
+from .pinning import write_tests
 from .score import Score, score_answer, score_completion
 
 if TYPE_CHECKING:
+    from ...exchange.types import Completion
     from ...flow import Conversation
-    from ...runner.types import Completion
 
 
-_quoted = json.encoder.encode_basestring_ascii  # `json.dumps` takes three times as long for a short list
+# `json.dumps` takes three times as long for a short list of texts.
+_quoted = json.encoder.encode_basestring_ascii
 
 
 def trial_id_of(
@@ -34,25 +39,66 @@ def trial_id_of(
     policy: str,
     trial: int,
 ) -> str:
-    """A short id that is the same for the same trial, wherever it is computed."""
-    said = ", ".join(map(_quoted, (run_id, case_id, model, arm, prompt_protocol, parse_protocol, policy)))
-    text = f"[{said}, {trial}]"
+    """Return a short id that is the same for the same trial, wherever it is computed.
+
+    It is stored: what is hashed is the JSON of the eight arguments, and must stay so.
+
+    >>> trial_id_of("run", "case", "m", "arm", "hermes", "hermes", "safe", 0)
+    'c150e826fa28'
+    """
+    words = (run_id, case_id, model, arm, prompt_protocol, parse_protocol, policy)
+    text = f"[{', '.join(map(_quoted, words))}, {trial}]"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def judged_case(case: Case, tool_choice: Any) -> Case:
-    """The case as its answer is judged: where no call is allowed, none is right, whatever the case wants."""
-    return replace(case, target=[]) if case.target is not None and tool_choice == "none" else case
+    """Return the case as its answer is judged: where no call is allowed, none is right, whatever
+    the case wants.
+
+    tool_choice: the arm's level of that factor, None where it has none.
+    """
+    # A case without a target is not graded under any choice.
+    if tool_choice == "none" and case.target is not None:
+        return replace(case, target=[])
+    return case
+
+
+def reason_missing(completion: Completion | None) -> str:
+    """Return why an answer without a score has none."""
+    return "not recorded" if completion is None else "not parsed"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialProtocols:
+    """The protocols of a trial as objects, where they are at hand; their ids are fields of the
+    trial.
+
+    prompt: what the model was told to write by. parse: what read the answer.
+    """
+
+    prompt: Any = None
+    parse: Any = None
+
+    def signs(self) -> Signs | None:
+        """Return the signs of attempts in a format that is neither shipped nor installed."""
+        if self.prompt is None or is_shipped(self.prompt.id):
+            return None
+        signs: Signs = self.prompt.signs_of_attempts()
+        return signs
+
+
+NO_PROTOCOLS = TrialProtocols()
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One row of the trials frame, with everything behind it.
 
-    `completion` is None where nothing is recorded yet, `result` where nothing was parsed (a provider error, say);
-    `score` is then None too. `asker` is set by the lab and lets `retry` ask the model again. `levels` are the arm's
-    factors. `conversation` holds all turns where the arm has several; `completion`, `result` and the outcome are the
-    first turn's.
+    `completion` is None where nothing is recorded yet, `result` where nothing was parsed (a
+    provider error, say); `score` is then None too. `asker` is set by the lab and lets `retry` ask
+    the model again. `levels` are the arm's factors. `conversation` holds all turns where the arm
+    has several; `completion`, `result` and the outcome are the first turn's. `protocols` are
+    the objects behind the two ids.
     """
 
     run_id: str
@@ -71,6 +117,7 @@ class Trial:
     asker: Callable[..., Trial] | None = field(default=None, repr=False, compare=False)
     levels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     conversation: Conversation | None = field(default=None, repr=False)
+    protocols: TrialProtocols = field(default=NO_PROTOCOLS, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -91,66 +138,114 @@ class Trial:
         asker: Callable[..., Trial] | None = None,
         levels: Mapping[str, Any] | None = None,
         conversation: Conversation | None = None,
+        protocols: TrialProtocols = NO_PROTOCOLS,
     ) -> Trial:
-        """A scored trial with an id of its own; what `result` says of protocol and policy fills what is not given."""
+        """Return a scored trial with an id of its own.
+
+        What is not named comes from what is: protocol and policy from the result, the prompt's
+        protocol from the parser's, the arm from the prompt's protocol.
+
+        completion: the recorded answer, None where there is none yet. result: what a parser made
+        of it, None where it was not parsed. missing_reason: why there is no score, where the two
+        do not say it. matchers: how arguments are compared with the target. The others are the
+        fields of a trial.
+        """
         if result is not None:
             parse_protocol = parse_protocol or result.protocol
             policy = policy or result.options.coerce
         policy = policy or "safe"
         prompt_protocol = prompt_protocol or parse_protocol
         arm = arm or prompt_protocol
-        score = score_completion(judged_case(case, (levels or {}).get("tool_choice")), completion, result, matchers)
-        if score is not None and conversation is not None:
+        levels = levels or {}
+
+        judged = judged_case(case, levels.get("tool_choice"))
+        score = score_completion(judged, completion, result, matchers, protocols.signs())
+        # A trial has a score or a reason for having none, never both.
+        if score is None:
+            missing_reason = missing_reason or reason_missing(completion)
+        elif conversation is not None:
             score = replace(score, answer=score_answer(case, conversation))
-        if score is None and not missing_reason:
-            missing_reason = "not recorded" if completion is None else "not parsed"
+        trial_id = trial_id_of(
+            run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial
+        )
         return cls(
             run_id,
-            trial_id_of(run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial),
-            case, model, arm, prompt_protocol, parse_protocol, policy, trial, completion, result, score,
-            missing_reason, asker, levels or {}, conversation,
-        )  # fmt: skip
+            trial_id,
+            case,
+            model,
+            arm,
+            prompt_protocol,
+            parse_protocol,
+            policy,
+            trial,
+            completion,
+            result,
+            score,
+            missing_reason,
+            asker,
+            levels,
+            conversation,
+            protocols,
+        )
 
     @property
     def case_id(self) -> str:
+        """The id of the case."""
         return self.case.id
 
     @property
     def outcome(self) -> str:
         """The outcome's id, '' where there is no score."""
-        return self.score.outcome if self.score else ""
+        if self.score is None:
+            return ""
+        return self.score.outcome
 
     @property
     def sub_code(self) -> str:
-        """What the outcome is more exactly, one of `outcomes.SUB_CODES` or a provider's class of errors; '' if none."""
-        return self.score.sub_code if self.score else ""
+        """The outcome more exactly, one of `outcomes.SUB_CODES` or a provider's class of errors; ''
+        where there is no such thing."""
+        if self.score is None:
+            return ""
+        return self.score.sub_code
 
     @property
     def detail(self) -> str:
         """The outcome in words, or why there is none."""
-        return self.score.detail if self.score else self.missing_reason
+        if self.score is None:
+            return self.missing_reason
+        return self.score.detail
 
     @property
     def failed(self) -> bool:
-        """Whether there is something to look at: an outcome that is no success, or, where the case has no target, an
-        answer with a problem of severity error (a call that breaks its schema, say). What is not recorded has not
-        failed."""
+        """True where there is something to look at.
+
+        That is an outcome that is no success, or, where the case has no target, an answer with a
+        problem of severity error (a call that breaks its schema, say). What is not recorded has
+        not failed.
+        """
         problems = self.result.all_problems() if self.result else ()
-        return is_failure(self.outcome, any(p.severity == "error" for p in problems))
+        has_errors = any(problem.severity == "error" for problem in problems)
+        return is_failure(self.outcome, has_errors)
 
     def why(self) -> str:
-        """The outcome and its reason, then a line a call of what happened to it; there is always something."""
-        said = str(self.score) if self.score else self.missing_reason
-        return said if self.result is None else f"{said}\n{self.result.why()}"
+        """Return the outcome and its reason, then a line a call of what happened to it; there is
+        always something."""
+        reason = str(self.score) if self.score else self.missing_reason
+        if self.result is None:
+            return reason
+        return f"{reason}\n{self.result.why()}"
 
     @property
     def request(self) -> Mapping[str, Any]:
         """The request as it was sent, without credentials; {} where nothing is recorded."""
-        return self.completion.request if self.completion else {}
+        if self.completion is None:
+            return {}
+        return self.completion.request
 
     @property
     def wire(self) -> dict[str, Any]:
-        """What went over the line: request, response, raw text, chunks, and how faithful the record is."""
+        """Request, response, raw text and chunks as they went over the line, and how faithful the
+        record is; {} where nothing is recorded."""
         c = self.completion
         if c is None:
             return {}
@@ -164,28 +259,61 @@ class Trial:
             "fidelity": c.fidelity,
         }
 
-    def reparse(self, protocol: str | None = None, policy: Policy | None = None) -> Trial:
-        """The same recorded answer read anew: no model is called."""
-        from ...flow import read_answer
-        from ...types import DEFAULT_OPTIONS
+    def reparse(self, protocol: Any = None, policy: Policy | None = None) -> Trial:
+        """Return the same recorded answer read anew: no model is called.
+
+        protocol: an id or a protocol object, by default what reads this trial. Raises BadOptions
+        where nothing is recorded.
+        """
 
         if self.completion is None:
-            raise BadOptions("nothing is recorded for this trial, so there is nothing to read", got=self.trial_id)
-        protocol, policy = protocol or self.parse_protocol, policy or self.policy
-        options = replace(self.result.options if self.result else DEFAULT_OPTIONS, coerce=policy)
-        choice = self.levels.get("tool_choice", "auto")
-        raw, tools = self.completion.raw, self.case.tools
-        result = read_answer(raw, protocol, tools, options, choice) if self.completion.ok else None
+            raise BadOptions(
+                "nothing is recorded for this trial, so there is nothing to read", got=self.trial_id
+            )
+
+        # The protocol itself where it is at hand: its id may stand for another one by now.
+        reader = protocol or self.protocols.parse or self.parse_protocol
+        policy = policy or self.policy
+        result = None  # of a provider's failure there is nothing to read
+        if self.completion.ok:
+            options = self.result.options if self.result else DEFAULT_OPTIONS
+            result = read_answer(
+                self.completion.raw,
+                reader,
+                self.case.tools,
+                replace(options, coerce=policy),
+                self.levels.get("tool_choice", "auto"),
+            )
+
         return Trial.of(
-            self.case, self.completion, result, run_id=self.run_id, model=self.model, arm=self.arm,
-            prompt_protocol=self.prompt_protocol, parse_protocol=protocol, policy=policy, trial=self.trial,
-            asker=self.asker, levels=self.levels, conversation=self.conversation,
-        )  # fmt: skip
+            self.case,
+            self.completion,
+            result,
+            run_id=self.run_id,
+            model=self.model,
+            arm=self.arm,
+            prompt_protocol=self.prompt_protocol,
+            parse_protocol=result.protocol if result else getattr(reader, "id", reader),
+            policy=policy,
+            trial=self.trial,
+            asker=self.asker,
+            levels=self.levels,
+            conversation=self.conversation,
+            protocols=TrialProtocols(
+                self.protocols.prompt, None if isinstance(reader, str) else reader
+            ),
+        )
 
     def rescored(self, matchers: Matchers) -> Trial:
-        """The same reading held to the target by other matchers."""
+        """Return the same reading held to the target by other matchers.
+
+        The parts of its score that no matcher changes stay.
+        """
         case = judged_case(self.case, self.levels.get("tool_choice"))
-        score = score_completion(case, self.completion, self.result, matchers)
+        score = score_completion(
+            case, self.completion, self.result, matchers, self.protocols.signs()
+        )
+        # A conversation's last text is compared without matchers.
         if score is not None and self.score is not None:
             score = replace(score, answer=self.score.answer)
         return replace(self, score=score)
@@ -193,23 +321,25 @@ class Trial:
     def retry(self, **changes: Any) -> Trial:
         """Ask the model again, with `protocol=` or other changes, as a new recorded trial.
 
-        Raises BadOptions where the trial came without the lab that can ask.
+        changes: what the lab's `asker` takes beside the trial.
+        Raises BadOptions where the trial came without the lab that can ask, and what asking raises.
         """
         if self.asker is None:
             raise BadOptions(
                 "this trial cannot ask its model again",
                 got=self.trial_id,
-                hint="take it from a run of a Lab, or use reparse() to read the recorded answer anew",
+                hint="take it from a run of a Lab, or use reparse() to read the recorded answer "
+                "anew",
             )
         return self.asker(self, **changes)
 
     def as_pytest(self, path: str | Path) -> Path:
-        """Write this trial as a test that pins what is read from its answer, into a new pytest file or to the end of
-        one that is there; returns its path. Writing it again changes nothing. See `pinning.write_tests`."""
-        from .pinning import write_tests
-
+        """Write this trial as a test that pins what is read from its answer, into a new pytest file
+        or to the end of one that is there; returns its path. Writing it again changes nothing. See
+        `pinning.write_tests`."""
         return write_tests([self], path)
 
     def __str__(self) -> str:
-        said = self.score or self.missing_reason
-        return f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {said}"
+        """Return one line: which trial it is, and its outcome or why there is none."""
+        end = self.score or self.missing_reason
+        return f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {end}"

@@ -1,0 +1,115 @@
+"""Whoever adds a format, a rule, an outcome, a section, a verb or a migration is told what is
+missing.
+
+CONTRIBUTING.md says how each is added; each test here names what was forgotten.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab import hooks
+from toolparse_lab.cli.verbs import VERBS
+from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.pages import tables
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
+from toolparse_lab.rules import CODES, RULES
+from toolparse_lab.store.schema import MIGRATIONS, VERSION
+
+from .test_evals_report import FRAME
+
+ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests"
+
+
+@lru_cache(maxsize=1)
+def words_of_tests() -> frozenset[str]:
+    """Every word of the tests and their case files, in which ids stand whole."""
+    files = [*TESTS.glob("*.py"), *TESTS.glob("cases*/*.jsonl")]
+    text = "\n".join(p.read_text("utf-8") for p in files if p.name != Path(__file__).name)
+    return frozenset(re.findall(r"[A-Za-z_][\w.-]*[\w]", text))
+
+
+def without_case(ids: Iterable[str]) -> list[str]:
+    """The ids that no case and no test speaks of."""
+    return sorted(set(ids) - words_of_tests())
+
+
+@lru_cache(maxsize=1)
+def formats_with_cases() -> frozenset[str]:
+    """The formats of which a raw text stands in a case file, with what is to be read from it."""
+    formats: set[str] = set()
+    for file in TESTS.glob("cases*/*.jsonl"):
+        for line in file.read_text("utf-8").splitlines():
+            if line.strip():
+                case = json.loads(line)
+                formats |= {str(case.get("format")), str(case.get("protocol"))}
+    return frozenset(formats)
+
+
+def test_every_format_has_a_case() -> None:
+    aliases = {p.id: {p.id, *p.aliases} for p in tp.protocols().values()}
+    bare = [i for i, names in aliases.items() if not names & formats_with_cases()]
+    assert not bare, "add a line to a file in tests/cases_core/ with `format`, `raw` and `calls`"
+
+
+def test_every_rule_has_a_case() -> None:
+    assert not without_case(RULES), "add a case in tests/cases_core/ whose `rules` hold the id"
+
+
+def test_every_problem_code_has_a_case() -> None:
+    assert not without_case(CODES), "add a case or a test that meets the code"
+
+
+def test_every_outcome_has_a_labelled_answer() -> None:
+    assert not without_case([*OUTCOMES, *SUB_CODES]), "add an answer with this outcome to the tests"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return Report(FRAME, ["model"])
+
+
+@pytest.mark.parametrize("make", tables._MAKERS, ids=lambda make: make.__name__)
+def test_every_section_reaches_every_page(make: object, report: Report) -> None:
+    section = next((s for m, s in made_sections(report) if m is make), None)
+    if section is None:
+        return  # these trials give it nothing to say
+    assert section.title in str(hooks.call("figure_markdown", report))
+    assert section.title in report._repr_mimebundle_()["text/html"]
+    assert section.title.lower() in report.text(200).lower()
+
+
+def made_sections(report: Report) -> list[tuple[object, tables.Section]]:
+    """(maker, section) of those that have rows."""
+    sections = [(make, make(report)) for make in tables._MAKERS]
+    return [(make, s) for make, s in sections if s is not None and s.rows]
+
+
+def test_most_sections_are_tried(report: Report) -> None:
+    assert len(made_sections(report)) >= 4
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_module_and_a_place_in_the_docs(verb: str) -> None:
+    module = importlib.import_module(f"toolparse_lab.cli.verbs.{verb.replace('-', '_')}")
+    assert module.EXAMPLES
+    assert f"toolparse {verb}" in (ROOT / "docs" / "cli.md").read_text("utf-8")
+
+
+def test_every_version_of_the_store_has_its_migration() -> None:
+    assert sorted(MIGRATIONS) == list(range(1, VERSION))
+
+
+def test_what_is_forgotten_is_named() -> None:
+    assert without_case(["rjson.never-heard-of", "rjson.trailing-comma"]) == [
+        "rjson.never-heard-of"
+    ]

@@ -1,0 +1,92 @@
+"""The smallest text for each rule and code that no case file speaks of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.protocols.base import Opening, Reading
+from toolparse_lab.protocols.python.call import PythonCalls
+from toolparse_lab.rjson.refusal import Refusal
+
+TOOLS = [
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "integer"},
+                "b": {"type": "boolean"},
+                "x": {"type": "number"},
+            },
+        },
+    }
+]
+TEXT_TOOL = [
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"],
+        },
+    }
+]  # fmt: skip
+HERMES = '<tool_call>{"name":"f","arguments":%s}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("rule", "raw", "protocol", "policy", "tools", "arguments"),
+    [
+        ("coerce.go-parse-bool", HERMES % '{"b":"T"}', "hermes", "seed-layer2", TOOLS, {"b": True}),
+        ("coerce.go-parse-float", HERMES % '{"x":"1.5"}', "hermes", "seed-layer2", TOOLS, {"x": 1.5}),
+        ("coerce.go-parse-int", HERMES % '{"a":"3"}', "hermes", "seed-layer2", TOOLS, {"a": 3}),
+        ("coerce.lossy", HERMES % '{"a":"3.7"}', "hermes", "lossy", TOOLS, {"a": 3}),
+        ("pythonic.json-literal", "[f(b=true)]", "pythonic", "safe", TOOLS, {"b": True}),
+        ("read.positional", "[f(1)]", "pythonic", "safe", TOOLS, {"a": 1}),
+        ("read.text-body", "<f>hello</f>", "morph_xml", "safe", TEXT_TOOL, {"s": "hello"}),
+        (
+            "read.function-wrapper",
+            '<tool_call>{"function":{"name":"f","arguments":{"a":1}}}</tool_call>',
+            "hermes", "safe", TOOLS, {"a": 1},
+        ),
+    ],
+)  # fmt: skip
+def test_the_rule_is_applied_and_recorded(
+    rule: str, raw: str, protocol: str, policy: str, tools: Any, arguments: dict[str, Any]
+) -> None:
+    (call,) = tp.parse(raw, protocol, tools, {"coerce": policy}).calls
+    assert call.arguments == arguments
+    assert rule in {s.rule for s in call.steps} | {e.rule for e in call.edits}
+
+
+def test_a_list_that_is_no_python_is_refused_with_its_place() -> None:
+    reading = Reading(Opening(0), True, True, 1000, {})
+    with pytest.raises(Refusal) as caught:
+        PythonCalls().read("[f(a=1 b=2)]", reading)
+    assert (caught.value.code, caught.value.position) == ("decode.pythonic", 7)
+
+
+class Twice:
+    """Somebody else's parser: a call, and behind it a text that the call's own text holds, too."""
+
+    def format_tools(self, tools: Any, tool_system_prompt_template: Any) -> str:
+        return ""
+
+    def format_tool_call(self, tool_call: Any) -> str:
+        return ""
+
+    def format_tool_response(self, tool_result: Any) -> str:
+        return ""
+
+    def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[dict[str, Any]]:
+        call = {"type": "tool-call", "toolName": "f", "input": "{}"}
+        return [call, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
+
+    def create_stream_parser(self, tools: Any, options: Any) -> Any:
+        return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
+
+
+def test_a_text_with_two_places_is_noted() -> None:
+    result = tp.parse("f(b) b c", Twice())
+    assert "foreign.ambiguous-place" in [p.code for p in result.all_problems()]

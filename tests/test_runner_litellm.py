@@ -1,0 +1,110 @@
+"""The workarounds for litellm: the list of them, tools without `mcp`, and clients that are closed
+in their own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import importlib.util
+import re
+import sys
+import warnings
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from tests.mock_openai import MockOpenAI
+from toolparse_lab.exchange.types import Model, Request
+from toolparse_lab.runner import litellm_faults
+from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.litellm_door import close_clients, litellm_module
+from toolparse_lab.runner.loop import run_sync
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+NO_MCP = importlib.util.find_spec("mcp") is None
+
+
+def places() -> list[str]:
+    """The places that the list of workarounds names."""
+    return re.findall(r"^- `([\w.]+)`", litellm_faults.__doc__ or "", re.M)
+
+
+def test_the_list_names_places_that_are_there() -> None:
+    assert len(places()) > 15
+    for place in places():
+        names = place.split(".")
+        # The part that is a module of the runner, and what is in it.
+        size = next(n for n in range(len(names), -1, -1) if _is_module(names[:n]))
+        start = importlib.import_module(".".join(["toolparse_lab.runner", *names[:size]]))
+        source: Any = start if size else litellm_faults
+        assert callable(reduce(getattr, names[size:], source)), place
+
+
+def _is_module(names: list[str]) -> bool:
+    try:
+        return importlib.util.find_spec(".".join(["toolparse_lab.runner", *names])) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not NO_MCP, reason="mcp is installed")
+def test_stand_ins_belong_to_this_workaround_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    litellm_module()
+    names = [name for name in sys.modules if name.startswith("litellm.responses.mcp.")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    litellm_faults.allow_tools_without_mcp.cache_clear()
+    litellm_faults.allow_tools_without_mcp()
+    module = sys.modules["litellm.responses.mcp.litellm_proxy_mcp_handler"]
+    belongs = module.LiteLLM_Proxy_MCP_Handler.should_use_litellm_mcp_gateway
+    assert belongs([TOOL]) is False
+    assert belongs(None) is False
+    with pytest.raises(ModuleNotFoundError, match="tools of type mcp need it"):
+        belongs([{"type": "mcp"}])
+
+
+def test_nothing_is_replaced_where_mcp_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    before = dict(sys.modules)
+    litellm_faults.allow_tools_without_mcp.cache_clear()
+    litellm_faults.allow_tools_without_mcp()
+    assert sys.modules == before
+    litellm_faults.allow_tools_without_mcp.cache_clear()
+
+
+def test_no_workaround_is_sent_to_a_provider() -> None:
+    with MockOpenAI() as mock:
+        model = Model("openai/m", api_base=mock.url, api_key="k", timeout=30)
+        request = Request(model, "m", ({"role": "user", "content": "tool say={}"},), tools=(TOOL,))
+        assert run_sync(complete(request)).ok
+        assert mock.bodies[-1]["tools"] == [TOOL]
+        assert not [name for name in mock.bodies[-1] if "mcp" in name]
+
+
+def test_closing_the_clients_of_a_loop_leaves_those_of_another() -> None:
+    with MockOpenAI() as mock:
+        model = Model("openai/m", api_base=mock.url, api_key="k", timeout=30)
+        request = Request(model, "m", ({"role": "user", "content": "say=x"},))
+        cache = litellm_module().in_memory_llm_clients_cache
+
+        async def clients() -> set[str]:
+            assert (await complete(request)).raw == "x"
+            ending = f"-{id(asyncio.get_running_loop())}"
+            return {key for key in cache.cache_dict if key.endswith(ending)}
+
+        async def go() -> None:
+            own, others = await clients(), run_sync(clients())
+            assert own
+            assert others
+            await close_clients()
+            assert not own & cache.cache_dict.keys()
+            assert others <= cache.cache_dict.keys()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            asyncio.run(go())
+            gc.collect()
+        # The other loop goes on with the client it has.
+        assert run_sync(complete(request)).raw == "x"

@@ -1,0 +1,100 @@
+"""The parser of the command line.
+
+A verb's module is imported when its verb is chosen, so that `toolparse --help` and
+`toolparse parse` pay for no module of another verb. The names and the one-line helps of all verbs
+come from the table `VERBS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from .. import __version__
+from .verbs import VERBS
+
+EXIT_CODES = {
+    0: "all is well",
+    1: "a gate failed: a threshold is not kept, or something has become worse",
+    2: "wrong usage, or an input that cannot be used",
+    3: "incomplete: a provider, the disk or this program failed, or a limit was reached; what was "
+    "recorded is kept",
+    130: "interrupted by Ctrl-C; what was recorded is kept",
+}
+
+
+class Verb(Protocol):
+    """The contract of a module in `verbs/`."""
+
+    EXAMPLES: tuple[str, ...]
+    """Command lines that the verb's help shows."""
+
+    def add_arguments(self, command: argparse.ArgumentParser) -> None:
+        """Declare the verb's arguments and flags."""
+
+    def run(self, options: Any) -> int:
+        """Do the work and return the exit code."""
+
+
+class VerbParser(argparse.ArgumentParser):
+    """The parser of one verb: empty until `load` has imported the verb's module."""
+
+    loaded = False
+
+    def load(self) -> None:
+        """Take arguments and examples over from the verb's module; a second call does nothing."""
+        if self.loaded:
+            return
+        self.loaded = True
+        # `prog` is "toolparse serve-local"; a module's name has no hyphen.
+        name = self.prog.rpartition(" ")[2].replace("-", "_")
+        verb = cast(Verb, importlib.import_module(f".verbs.{name}", __package__))
+        verb.add_arguments(self)
+        self.set_defaults(run_verb=verb.run)
+        title = "example:" if len(verb.EXAMPLES) == 1 else "examples:"
+        self.epilog = "\n".join([title, *(f"  {example}" for example in verb.EXAMPLES)])
+
+    # argparse hands the words behind a verb to this method of the verb's parser.
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the words of this verb, its module loaded."""
+        self.load()
+        return super().parse_known_args(args, namespace)
+
+
+def lazy_parser() -> argparse.ArgumentParser:
+    """A parser that knows every verb and loads only the one that is chosen."""
+    return _parser()[0]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with the arguments of every verb, as the documentation needs it."""
+    parser, verbs = _parser()
+    for verb in verbs:
+        verb.load()
+    return parser
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Sequence[VerbParser]]:
+    """The parser of the program, and those of its verbs, which are not loaded yet."""
+    codes = (f"{code} {re.split('[:;,]', meaning)[0]}" for code, meaning in EXIT_CODES.items())
+    parser = argparse.ArgumentParser(
+        prog="toolparse",
+        description="Evaluate and debug how text of language models becomes exact tool calls.",
+        epilog=f"Exit codes: {'; '.join(codes)}. `toolparse COMMAND --help` shows an example of "
+        "each command.",
+    )
+    parser.add_argument("--version", action="version", version=f"toolparse_lab {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=VerbParser)
+    verbs = [
+        commands.add_parser(
+            name,
+            help=sentence,
+            description=f"{sentence[0].upper()}{sentence[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for name, sentence in VERBS.items()
+    ]
+    return parser, verbs

@@ -1,0 +1,45 @@
+"""What a report is asked for: its columns, its baseline and its files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadOptions
+from .options import check_folder, names
+
+
+def add_report(command: argparse.ArgumentParser) -> None:
+    """`--by`, `--baseline` and `--out`."""
+    command.add_argument(
+        "--by",
+        type=names,
+        metavar="A,B",
+        help="columns of the report (default: model and protocol)",
+    )
+    command.add_argument(
+        "--baseline", metavar="NAME", help="the protocol, arm or model to compare with"
+    )
+    command.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write the report: .html, .md, .csv, .parquet, .tex or .xml (JUnit); may be repeated",
+    )
+
+
+def check_files(options: Any) -> None:
+    """Raise BadOptions for files that could not be written in the end, before anything is spent."""
+    from ..evals.reports.pages.files import WRITERS  # pandas and SciPy: 2 s, and an extra
+
+    for file in map(Path, options.out):
+        if file.suffix.lower() not in WRITERS:
+            raise BadOptions(
+                "a report is not written as this kind of file",
+                got=file.name,
+                expected=", ".join(WRITERS),
+            )
+    for path in (*options.out, getattr(options, "recording", None)):
+        check_folder(path)

@@ -1,0 +1,36 @@
+"""The verbs of the command line, one file each.
+
+The verb `serve-local` is the module `serve_local.py`, with three names: `EXAMPLES`,
+`add_arguments(command)` and `run(options)`; `cli.parser.Verb` is the contract. To add a verb, write
+its file and add its line to `VERBS`.
+
+At the top of such a file stands what needs no extra and loads soon. What brings pandas, SQLAlchemy
+or litellm along (one to three seconds) is imported in `run`, so that `toolparse VERB --help` is
+quick, and works and names the missing extra where none is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+VERBS: Mapping[str, str] = {
+    "parse": "read the tool calls of one answer",
+    "validate": "say what is wrong or doubtful about a file of cases",
+    "config": "show the settings that hold, and where they came from",
+    "run": "ask models and report what could be read",
+    "check": "ask one canary a model and protocol: is raw text raw, are tools really offered",
+    "retry": "ask what a run has no answer to, failures included",
+    "ingest": "make a run of outputs that something else recorded",
+    "reparse": "read recorded answers again by other protocols or policies; no model is called",
+    "list": "list the runs of a store, the protocols, or the configured models",
+    "view": "show one trial: what was asked, what the model wrote, and what was read in it",
+    "score": "judge every trial of a run",
+    "report": "sum a run up: success with intervals, and its reasons",
+    "compare": "compare two arms, protocols or models of a run, paired on cases",
+    "diff": "compare two runs, paired on cases",
+    "demo": "run the main job on the embedded model",
+    "record": "record the embedded model over the shipped cases",
+    "setup-local": "install the embedded model's packages (about 130 MB)",
+    "serve-local": "offer the embedded model as an OpenAI-compatible endpoint",
+}
+"""Verb -> its help, in the order of `toolparse --help`."""

@@ -1,0 +1,34 @@
+"""`toolparse serve-local`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from typing import Any
+
+from ...runner.local.server import serve_local
+from ..output import put
+
+EXAMPLES = ("toolparse serve-local --port 8080",)
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the address and the engine's threads."""
+    command.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)"
+    )
+    command.add_argument(
+        "--port", type=int, default=8080, help="port, 0 for any free one (default: 8080)"
+    )
+    command.add_argument("--threads", type=int, default=None, help="threads of the engine")
+
+
+def run(options: Any) -> int:
+    """Serve until Ctrl-C, which leaves with 130."""
+    with serve_local(options.host, options.port, threads=options.threads) as server:
+        put(f"serving {server.model.name} at {server.url}; Ctrl-C stops")
+        # A script that started this waits for the line before it asks.
+        sys.stdout.flush()
+        threading.Event().wait()
+    return 0

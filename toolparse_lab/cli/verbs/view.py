@@ -1,0 +1,187 @@
+"""`toolparse view`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BadOptions, near
+from ...render import render_ansi
+from ...render.show import visible
+from ...values import write_canonical
+from ..options import (
+    add_color,
+    add_config,
+    add_json,
+    add_policy,
+    add_run,
+    add_store,
+    color,
+    open_lab,
+    settings_of,
+)
+from ..output import put, put_json, put_page, say
+
+if TYPE_CHECKING:
+    from ...evals.scoring.trial import Trial
+    from ...experiment.run import Run
+    from ...settings import Settings
+    from ...types import ParseResult
+
+EXAMPLES = (
+    "toolparse view latest",
+    "toolparse view latest --case timer-3 --html trial.html",
+)
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the run, the trial or what it must be like, and what is written of it."""
+    add_config(command)
+    add_run(command)
+    command.add_argument(
+        "trial",
+        nargs="?",
+        metavar="TRIAL",
+        help="a trial's id (default: the first failure that fits)",
+    )
+    command.add_argument("--case", metavar="ID", help="of this case")
+    command.add_argument("--model", metavar="NAME", help="of this model")
+    command.add_argument("--arm", metavar="NAME", help="of this arm, or this prompt protocol")
+    command.add_argument(
+        "--code", metavar="CODE", help="with this outcome, sub-code or problem code"
+    )
+    command.add_argument(
+        "--protocol",
+        metavar="ID",
+        help="what reads the answer (default: what its prompt asked for)",
+    )
+    command.add_argument("--html", metavar="FILE", help="write the parse view as one HTML file")
+    command.add_argument(
+        "--pytest", metavar="FILE", help="write a test that pins how this answer is read"
+    )
+    add_store(command)
+    add_policy(command)
+    add_color(command)
+    add_json(command)
+
+
+def run(options: Any) -> int:
+    """Show one trial of a run, the first failure where none is named."""
+    settings = settings_of(options)
+    with open_lab(settings) as lab:
+        trial = _chosen_trial(lab.open(options.run), options, settings)
+        if options.html:
+            put_page(_result(trial), options.html)
+            say(f"wrote {options.html}")
+        if options.pytest:
+            say(f"wrote {trial.as_pytest(options.pytest)}")
+        if options.json:
+            put_json(_json(trial))
+        else:
+            _put_trial(trial, color(settings, sys.stdout))
+    return 0
+
+
+def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
+    """The trial that is named, else the first that fits, failures first; raises BadOptions."""
+    trials = run.trials(protocol=options.protocol, policies=(settings["policy"],))
+    fitting = [trial for trial in trials if _fits(trial, options)]
+    if not fitting:
+        # The most helpful error first: a name that no trial has.
+        arms = [name for trial in trials for name in (trial.arm, trial.prompt_protocol)]
+        _check_name("case", options.case, [trial.case_id for trial in trials])
+        _check_name("model", options.model, [trial.model for trial in trials])
+        _check_name("arm", options.arm, arms)
+        raise BadOptions(
+            "no trial fits",
+            got=options.trial or "these filters",
+            expected=f"one of {len(trials)} trials",
+        )
+    # The sort is stable, so the first failure of the run comes first.
+    if options.trial is None:
+        fitting.sort(key=lambda trial: not trial.failed)
+    chosen: Trial = fitting[0]
+    return chosen
+
+
+def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
+    """Raise BadOptions for a name that no trial has, with the nearest ones."""
+    names = list(dict.fromkeys(used))
+    if name is None or name in names:
+        return
+    raise BadOptions(
+        f"no trial of this run has this {kind}",
+        got=name,
+        expected=", ".join(names),
+        hint=near(name, names, cutoff=0.5),
+    )
+
+
+def _fits(trial: Trial, options: Any) -> bool:
+    """The trial has the id, the case, the model, the arm and the code that the flags name."""
+    if options.trial is not None and not trial.trial_id.startswith(options.trial):
+        return False
+    return (
+        options.case in (None, trial.case_id)
+        and options.model in (None, trial.model)
+        and options.arm in (None, trial.arm, trial.prompt_protocol)
+        and (options.code is None or options.code in _codes(trial))
+    )
+
+
+def _codes(trial: Trial) -> set[str | None]:
+    """Outcome, sub-code and problem codes of a trial."""
+    codes: set[str | None] = set()
+    if trial.result:
+        codes.update(problem.code for problem in trial.result.all_problems())
+    if trial.score:
+        codes.update((trial.score.outcome, trial.score.sub_code))
+    return codes
+
+
+def _result(trial: Trial) -> ParseResult:
+    """The parse of a trial; raises BadOptions for one without an answer."""
+    if trial.result is None:
+        raise BadOptions("there is no answer to show", got=trial.missing_reason or trial.outcome)
+    return trial.result
+
+
+def _put_trial(trial: Trial, colored: bool) -> None:
+    """Write what was asked, what was wanted, the marked answer, and the whole conversation."""
+    # Texts of cases, models and providers must not act on the terminal.
+    put(visible(str(trial)))
+    put(visible(f"asked:  {trial.case.input_text}"))
+    if trial.case.target is not None:
+        put(visible(f"wanted: {write_canonical(trial.case.target)}"))
+    completion = trial.completion
+    if completion is not None and not completion.ok:
+        put(visible(f"failed: {completion.error_kind}: {completion.error_message}"))
+    if trial.result is not None:
+        put("\n" + render_ansi(trial.result, color=colored))
+    if trial.conversation is not None:
+        put(visible(f"\nall turns:\n{trial.conversation}"))
+
+
+def _json(trial: Trial) -> dict[str, Any]:
+    """A trial as an object for JSON."""
+    completion = trial.completion
+    return {
+        "run_id": trial.run_id,
+        "trial_id": trial.trial_id,
+        "case": trial.case.to_dict(),
+        "model": trial.model,
+        "arm": trial.arm,
+        "prompt_protocol": trial.prompt_protocol,
+        "parse_protocol": trial.parse_protocol,
+        "policy": trial.policy,
+        "trial": trial.trial,
+        "outcome": trial.outcome,
+        "detail": trial.score.detail if trial.score else trial.missing_reason,
+        "request": trial.request,
+        "raw": completion.raw if completion else None,
+        "error": completion.error_message if completion else None,
+        "result": trial.result.to_dict() if trial.result else None,
+        "conversation": str(trial.conversation) if trial.conversation else None,
+    }

@@ -1,0 +1,1 @@
+"""Canaries: whether the raw text of an endpoint is really raw."""

@@ -1,0 +1,1 @@
+"""The push parser: raw text in pieces to a ParseResult."""

@@ -1,0 +1,160 @@
+"""`detect`: which formats a text may be in, best first. Every format reads it, and what it read is
+the evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocols.registry import protocols
+from ..toolspec import tool_specs
+from ..types import ParseOptions, ParseResult, Span, ToolCall
+from .parse import parse
+
+# A call outside every format's delimiters is no evidence for one of them.
+_OWN = ParseOptions(recover=False)
+# How much an attempt says for its format, by the worst call in it.
+_READ, _BROKEN_SCHEMA, _UNKNOWN_TOOL, _CUT_OFF, _UNREADABLE = 1.0, 0.8, 0.6, 0.5, 0.1
+_PER_REPAIR = 0.05
+_OTHER_FORM = 0.1
+_OUTSIDE = 0.4
+# Status -> the words for one such call and for several.
+_WORDS = {
+    "ok": ("call was read", "calls were read"),
+    "unknown_tool": ("call names an unknown tool", "calls name unknown tools"),
+    "truncated": ("attempt was cut off", "attempts were cut off"),
+    "undecodable": ("attempt could not be read", "attempts could not be read"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One format a text may be in.
+
+    protocol: its id; 'auto' for calls that stand in no format's delimiters. score: from 0 to 1, the
+    mean of its attempts, 1 where each is a whole call that needed no repair. It ranks formats for
+    one text and is no probability. spans: the attempts, in code points of the text. why: the
+    evidence in one sentence.
+    """
+
+    protocol: str
+    score: float
+    spans: tuple[Span, ...]
+    why: str
+
+    def __str__(self) -> str:
+        """Return the guess in one line: protocol, score and reason."""
+        return f"{self.protocol} {self.score:.2f}: {self.why}"
+
+
+def detect(raw: Any, tools: Any = None) -> tuple[Candidate, ...]:
+    """The formats that find an attempt at a call in a text, the likeliest first; empty where none
+    does.
+
+    raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the tools'
+    names, so pass the tools where they are known. Raises what `parse` raises.
+
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
+    >>> for candidate in detect(text):
+    ...     print(candidate)
+    hermes 0.95: 1 call was read, with 1 repair.
+    qwen3_coder_xml 0.85: 1 call was read, with 1 repair; 1 not in the format's own form.
+    """
+    specs = tool_specs(tools)
+    loose = parse(raw, "auto", specs)  # also finds the text in a response object
+    candidates: list[tuple[Candidate, int]] = []
+    for protocol in protocols().values():
+        result = parse(loose.raw, protocol, specs, _OWN)
+        candidates += _candidate(result, protocol.id, 1.0, "")
+    if not candidates:
+        candidates = _candidate(loose, "auto", _OUTSIDE, " outside every format's delimiters")
+    # Ties go to the format that accounts for more of the text, then to the order of `protocols()`.
+    candidates.sort(key=lambda c: (-c[0].score, -c[1]))
+    return tuple(candidate for candidate, _ in candidates)
+
+
+def _candidate(
+    result: ParseResult, protocol: str, best: float, place: str
+) -> list[tuple[Candidate, int]]:
+    """The candidate that one format's reading makes, with the characters its attempts cover.
+
+    Empty where the format finds no attempt. best: the score of attempts without fault. place: words
+    for the evidence, behind "1 call was read".
+    """
+    # An attempt is a segment: calls of one body stand or fall together.
+    attempts: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        attempts.setdefault(call.segment_index, []).append(call)
+    if not attempts:
+        return []
+    scores = [min(map(_worth, calls)) for calls in attempts.values()]
+    score = round(best * sum(scores) / len(scores), 4)
+    spans = tuple(result.segments[i].span for i in attempts)
+    calls = [call for group in attempts.values() for call in group]
+    return [(Candidate(protocol, score, spans, _why(calls, place)), sum(map(len, spans)))]
+
+
+def _worth(call: ToolCall) -> float:
+    """The evidence that one call is, from 0 to 1.
+
+    1 for a whole call that needed no repair; each repair, and another form than the format's own,
+    takes something off.
+    """
+    if call.status == "truncated":
+        return _CUT_OFF
+    if call.status == "ok":
+        worth = _READ if call.valid else _BROKEN_SCHEMA
+    elif call.status == "unknown_tool":
+        worth = _UNKNOWN_TOOL
+    else:
+        return _UNREADABLE
+
+    penalty = _PER_REPAIR * len(call.edits)
+    return max(worth - _OTHER_FORM * _in_other_form(call) - penalty, _UNREADABLE)
+
+
+def _in_other_form(call: ToolCall) -> bool:
+    """The body was read in another way than its format's own: a step of reading at the root says
+    so.
+
+    So a format that reads another's bodies does not outrank it.
+    """
+    return any(s.stage == "read" and not s.path for s in call.steps)
+
+
+def _why(calls: list[ToolCall], place: str) -> str:
+    """`2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`"""
+    facts = _counts(calls, place)
+    edits = sum(len(c.edits) for c in calls)
+    if edits:
+        facts.append(f"with {edits} repair" + ("" if edits == 1 else "s"))
+    sentence = ", ".join(facts)
+    broken = sum(c.status == "ok" and not c.valid for c in calls)
+    if broken:
+        sentence += f"; {broken} not as the schema says"
+    other = sum(map(_in_other_form, calls))
+    if other:
+        sentence += f"; {other} not in the format's own form"
+    return sentence + "."
+
+
+def _counts(calls: list[ToolCall], place: str) -> list[str]:
+    """The number of calls of each status, in words.
+
+    One phrase each, in the order of `_WORDS`; place: words behind the calls that were read.
+    """
+    # A draft is a call under way; at the end of a text it could not be read.
+    by_status: Counter[str] = Counter(
+        "undecodable" if c.status == "draft" else c.status for c in calls
+    )
+    counts: list[str] = []
+
+    for status, (one, many) in _WORDS.items():
+        n = by_status[status]
+        if not n:
+            continue
+        words = f"1 {one}" if n == 1 else f"{n} {many}"
+        counts.append(words + place if status == "ok" else words)
+
+    return counts

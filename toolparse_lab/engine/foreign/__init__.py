@@ -1,0 +1,1 @@
+"""Protocol objects of other people, and what their parsers say as a ParseResult of ours."""

@@ -1,0 +1,147 @@
+"""The record of one text so far: segments, calls, problems, and events not yet handed out."""
+
+# How it works
+# ------------
+# State: `segments` partition raw from 0 to `text_start`; from there on text is open, or a body.
+# `calls` are in the order of their segments. `events` are those since the last flush.
+#
+# Invariant: text_start is the end of the last segment. Text becomes a segment only when something
+# else begins, so that two texts never stand side by side. The spans of all events, with each
+# Retract honoured, cover raw exactly once up to what was settled; a TextDelta is never retracted.
+#
+# Cost: an event and its span are two objects, and more of the time than their use suggests: a
+# silent log (`parse` reads no events) makes none.
+
+from __future__ import annotations
+
+from ..types import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Markup,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Segment,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+
+
+class Log:
+    """The segments, calls, problems and events of one text. silent: it makes no events."""
+
+    __slots__ = ("calls", "events", "problems", "segments", "silent", "text_start")
+
+    def __init__(self, silent: bool) -> None:
+        """Begin empty; `silent` where nobody asks for the events."""
+        self.silent = silent
+        self.segments: list[Segment] = []
+        self.calls: list[ToolCall] = []
+        self.problems: list[Problem] = []
+        self.events: list[Event] = []
+        self.text_start = 0  # where the segments end, and open text begins
+
+    def flush(self) -> tuple[Event, ...]:
+        """The events since the last flush."""
+        events = tuple(self.events)
+        self.events.clear()
+        return events
+
+    # events alone
+
+    def delta(
+        self, kind: type[TextDelta | ReasoningDelta | CallDelta], start: int, end: int
+    ) -> None:
+        """Report characters of text, reasoning or a call's body; their segment comes later."""
+        if not self.silent:
+            self.events.append(kind(Span(start, end)))
+
+    def call_start(self, start: int, end: int) -> None:
+        """Report a call's opener."""
+        if not self.silent:
+            self.events.append(CallStart(Span(start, end)))
+
+    def retract(self, start: int) -> None:
+        """Take back the events from `start` on: they were for a body that ends earlier.
+
+        The deltas of a body only: text is final.
+        """
+        if not self.silent:
+            self.events.append(Retract(start))
+
+    # segments
+
+    def add(self, segment: Segment) -> None:
+        """Add the next segment: it begins where the last one ends.
+
+        The caller ends the text before it first, so that no character is left out.
+        """
+        self.segments.append(segment)
+        self.text_start = segment.span.end
+
+    def end_text(self, at: int) -> None:
+        """Make the open text up to `at` a segment, if there is any.
+
+        To be called where something else begins, and at the end of the text.
+        """
+        if at > self.text_start:
+            self.segments.append(Segment("text", Span(self.text_start, at)))
+            self.text_start = at
+
+    def markup(self, start: int, end: int) -> None:
+        """Add characters that are neither text nor call; nothing for an empty range."""
+        if end > start:
+            span = Span(start, end)
+            if not self.silent:
+                self.events.append(Markup(span))
+            self.add(Segment("markup", span))
+
+    def reasoning(self, start: int, end: int, closed: bool) -> None:
+        """Add reasoning whose deltas were reported before; nothing for an empty range."""
+        if end > start:
+            span = Span(start, end)
+            self.add(Segment("reasoning", span, span, closed))
+
+    def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
+        """Add a call's segment and the calls of its body. closer: where its closer begins."""
+        self.segments.append(segment)
+        self.text_start = segment.span.end
+        self.calls.extend(calls)
+        if not self.silent:
+            self.events.append(CallEnd(Span(closer, segment.span.end), calls))
+
+    def recovered(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
+        """Add text that was held back and turned out to be calls.
+
+        No delta came before it: text that is held back makes no events.
+        """
+        self.add(segment)
+        self.calls.extend(calls)
+        if not self.silent:
+            self.events.append(Recovered(segment.span, calls))
+
+    # the parts of a body that is a whole message
+
+    def message_call(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
+        """Add a call inside a message: the message has the delimiters, the call none."""
+        span = segment.span
+        if not self.silent:
+            self.events.append(CallStart(Span(span.start, span.start)))
+            self.events.append(CallDelta(span))
+        self.call(segment, span.end, calls)
+
+    def message_text(self, span: Span) -> None:
+        """Add a text inside a JSON string of a message."""
+        self.add(Segment("text", span, escaped=True))
+        if not self.silent:
+            self.events.append(TextDelta(span, escaped=True))
+
+    def message_reasoning(self, span: Span) -> None:
+        """Add reasoning inside a JSON string of a message."""
+        self.add(Segment("reasoning", span, span, escaped=True))
+        if not self.silent:
+            self.events.append(ReasoningDelta(span, escaped=True))

@@ -1,0 +1,201 @@
+"""`parse` and `stream`: the two doors to the engine. Everything they take is checked here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..errors import UnreadableInput
+from ..protocols.base import Protocol
+from ..protocols.registry import protocol_of
+from ..toolspec import ToolSpec, tool_specs
+from ..types import ParseOptions, ParseResult
+from .setting import Setting
+from .stream_parser import StreamParser
+
+if TYPE_CHECKING:
+    from ..capture import Captured
+    from .foreign.parser import ForeignParser
+
+    NewParser: TypeAlias = Callable[..., StreamParser | ForeignParser]
+    """makes a parser for one text; takes `silent`"""
+
+
+def parse(
+    raw: Any,
+    protocol: Any = "auto",
+    tools: Any = None,
+    options: ParseOptions | Mapping[str, Any] | None = None,
+) -> ParseResult:
+    """Reads one answer. Never raises on account of what it says.
+
+    raw: the text as the model wrote it; or a response of a client, as an object or a dict, a list
+    of stream chunks, or the text of an event stream or of a response's JSON, of which the first
+    answer is read (see `Captured`): its text, or, with calls that the provider read itself, their
+    canonical JSON, which 'auto' leaves to the protocol `openai_json`.
+
+    protocol: an id of `protocols()`, 'auto', a Protocol, a protocol object of your own with the
+    methods of an AI SDK's (see `foreign`), or a function that makes one.
+
+    tools: the tools that the model knows of, in any shape `ToolSpec.of` takes.
+
+    options: ParseOptions or a mapping.
+
+    Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for what is wrong with the
+    call itself, such as an object that holds no answer.
+
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+    >>> parse(text, "hermes").calls[0].arguments
+    {'a': 1}
+    """
+    if not isinstance(raw, str) or _may_be_response(raw):
+        raw, protocol = _read_response(raw, protocol)
+    return parse_text(raw, protocol, tools, options)
+
+
+def parse_text(
+    raw: str,
+    protocol: Any,
+    tools: Any = None,
+    options: ParseOptions | Mapping[str, Any] | None = None,
+) -> ParseResult:
+    """`parse` of a text that is known to be the model's own.
+
+    Unlike `parse` it never takes the text for a response, even if it looks like one.
+    """
+    return Reader(protocol, tools, options).parse(raw)
+
+
+def stream(
+    protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
+) -> StreamParser | ForeignParser:
+    """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools,
+    options: as for `parse`.
+
+    Raises as `parse` does, and never on account of the text.
+    """
+    return Reader(protocol, tools, options).stream()
+
+
+class Reader:
+    """`parse_text` and `stream` for any number of texts.
+
+    All that does not depend on the text is looked at once, when the reader is made.
+    """
+
+    __slots__ = ("_parser",)
+
+    def __init__(
+        self,
+        protocol: Any,
+        tools: Any = None,
+        options: ParseOptions | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Raises as `parse` does."""
+        specs = tool_specs(tools)
+        self._parser: NewParser = _parser_of(protocol, specs, options)
+
+    def parse(self, raw: str) -> ParseResult:
+        """The result of a text that is known to be the model's own, whatever it looks like: a model
+        may write a stream.
+
+        Raises UnreadableInput for what is no str.
+        """
+        if not isinstance(raw, str):
+            raise UnreadableInput(
+                "raw is the text of one answer", got=type(raw).__name__, expected="str"
+            )
+        parser = self._parser(silent=True)
+        parser.feed(raw)
+        return parser.close()
+
+    def stream(self) -> StreamParser | ForeignParser:
+        """A push parser for one text."""
+        return self._parser()
+
+
+def _parser_of(
+    protocol: Any, tools: tuple[ToolSpec, ...], options: ParseOptions | Mapping[str, Any] | None
+) -> NewParser:
+    """The maker of a parser for each text: ours, or a foreign one for somebody else's object.
+
+    Raises UnknownProtocol and BadOptions.
+    """
+    if isinstance(protocol, str) and protocol == "auto":
+        from ..protocols.auto import AUTO  # start-up time: not every program reads every format
+
+        protocol = AUTO
+    elif not isinstance(protocol, (str, Protocol)):
+        from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
+
+        adapted = adapt(protocol)
+        if isinstance(adapted, ForeignProtocol):
+            from .foreign.parser import ForeignParser  # start-up time, as above
+
+            return partial(ForeignParser, adapted, tools, ParseOptions.of(options))
+        protocol = adapted or protocol
+
+    setting = Setting(protocol_of(protocol), tools, ParseOptions.of(options))
+    return partial(StreamParser, setting)
+
+
+# Responses of clients, from which the text has to be taken first.
+
+_BLANK = "\ufeff \t\r\n"
+_EVENT_LINES = ("data:", "event:", "id:", "retry:", ":")
+_MEMBERS = ('"choices"', '"output"')
+
+
+def _may_be_response(text: str) -> bool:
+    """A first look at a text, which costs little; `capture` looks closer.
+
+    True for the beginning of an event stream, or a JSON object with a response's members.
+    """
+    begin = text.lstrip(_BLANK)
+    if begin.startswith(_EVENT_LINES):
+        return True
+    return begin.startswith("{") and any(member in begin for member in _MEMBERS)
+
+
+def _read_response(response: Any, protocol: Any) -> tuple[str, Any]:
+    """The text to parse of a response, and the protocol to parse it by.
+
+    A text that holds no answer is itself one. Raises UnreadableInput for bytes, and for an object
+    that holds no answer or an error.
+    """
+    if isinstance(response, (bytes, bytearray, memoryview)):
+        raise UnreadableInput(
+            "raw is a text or a response",
+            got=type(response).__name__,
+            hint="decode the bytes first",
+        )
+
+    try:
+        answer = _captured(response)
+    except UnreadableInput:
+        if isinstance(response, str):
+            return response, protocol
+        raise
+
+    if protocol == "auto":
+        return answer.raw, "openai_json" if answer.native else protocol
+    native = isinstance(protocol, str) and protocol_of(protocol).id == "openai_json"
+    if native and answer.fidelity != "replayed":
+        # Asked for the provider's own calls, an answer without any is one that makes none.
+        answer = answer.as_native()
+    return answer.raw, protocol
+
+
+def _captured(response: Any) -> Captured:
+    """The answer in a response; raises UnreadableInput where there is none."""
+    from ..capture import capture  # start-up time: most texts are no response
+
+    answer = capture(response)
+    if answer.error is None or answer.content or answer.tool_calls or answer.refusal:
+        return answer
+    raise UnreadableInput(
+        "this response is an error and holds no answer",
+        got=answer.error,
+        expected="an answer of a model",
+    )

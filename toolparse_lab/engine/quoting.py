@@ -1,0 +1,152 @@
+"""Quoted code in an answer's text: an opener inside it is an example, not a call.
+
+Follows Markdown as far as models write it: code fences at the beginning of a line, inline code
+within one. State of one text under way; the text scanner reports words, line breaks and runs of
+backticks as it reads them.
+"""
+
+# How it works
+# ------------
+# State: a position is in a fence (`fence`), in inline code (`ticks`), both lengths of the run of
+# backticks that opened it, or in plain text. Inline code ends with its line, a fence does not.
+# A fence with nothing visible before it may be all of the answer, and hold a call; `_lone` follows
+# it: from the fence's own line (_FENCE_LINE) to the lines inside (_INSIDE), until a word is there.
+#
+# Invariant: only what is settled is reported here, so that the state never has to go back, except
+# for a call that was none (`no_call`).
+#
+# Cost: a report is a few assignments. Looking for the end of inline code is done once for all
+# openers in it, since `_quote` remembers the answer.
+
+from __future__ import annotations
+
+import re
+
+LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
+_LINE_OR_TICKS = re.compile(rf"\n|`{{1,{LONG_RUN}}}")
+_NOT, _FENCE_LINE, _INSIDE = range(3)
+
+
+class Quoting:
+    """The position in a text: in a fence, in inline code, at the beginning of a line."""
+
+    __slots__ = ("_fence_line", "_lone", "_quote", "blank", "fence", "spoken", "ticks")
+
+    def __init__(self) -> None:
+        """Begin at the first line of a text, outside any code."""
+        self.spoken = False  # something visible came, be it text or a call
+        self.blank = True  # only white space on this line
+        self.fence = 0  # length of the run of backticks that opened a code fence
+        self.ticks = 0  # length of the run that may have opened inline code on this line
+        self._fence_line = False  # still on the line that opened the fence
+        self._lone = _NOT  # progress in a code fence with nothing visible before it
+        # Between the two offsets nothing ends the inline code; the third says whether it is closed
+        # behind them.
+        self._quote = (0, 0, False)
+
+    @property
+    def lone_fence(self) -> bool:
+        """In a fence with nothing visible before it, nor in it so far."""
+        return self._lone == _INSIDE
+
+    def word(self) -> None:
+        """Note that something that is no white space was read as text.
+
+        A lone fence with a word in it is an example, not the answer.
+        """
+        self.blank = False
+        self.spoken = True
+        if self._lone == _INSIDE:
+            self._lone = _NOT
+
+    def line(self) -> None:
+        """Note that a line break was read.
+
+        Inline code never goes on over a line break here, unlike in Markdown: an unmatched backtick
+        must not hide the calls of all later lines.
+        """
+        self.blank = True
+        self.ticks = 0
+        self._fence_line = False
+        if self._lone == _FENCE_LINE:
+            self._lone = _INSIDE
+
+    def call(self) -> None:
+        """Note that a call was read."""
+        self.blank = False
+        self.spoken = True
+
+    def no_call(self) -> None:
+        """Note that what looked like a call was text.
+
+        So its fence, if it was in one, is an example.
+        """
+        self.spoken = True
+        self._lone = _NOT
+
+    def backticks(self, run: int) -> None:
+        """Note that a run of `run` backticks was read.
+
+        A run of at least three at the beginning of a line opens a fence, and one at least as long
+        closes it; within a line, runs of the same length open and close inline code.
+        """
+        if self.fence:
+            # Backticks on the fence's own line: it was inline code. Else a run that is long enough
+            # closes the fence, at the beginning of a line.
+            if self._fence_line or (self.blank and run >= max(3, self.fence)):
+                self.fence = 0
+                self._lone = _NOT
+        elif run >= 3 and self.blank:
+            self.fence = run
+            self._fence_line = True
+            self._lone = _NOT if self.spoken else _FENCE_LINE
+        elif not self.ticks:
+            self.ticks = run
+        elif self.ticks == run:
+            self.ticks = 0
+
+        self.word()
+
+    def closes(self, tail: str, at: int, base: int, final: bool) -> bool | None:
+        """Return True where the inline code around `tail[at]` is closed on its line; None = not
+        known yet.
+
+        `base` is the offset in raw of `tail[0]`.
+
+        Asked at an opener. Where the code is not closed, the backtick before was a lone one, and
+        the opener counts.
+        """
+        here = base + at
+        begin, end, closed = self._quote
+        if begin <= here < end:
+            return closed
+        quote_end = self._quote_end(tail, at, final)
+        if quote_end is None:
+            return None
+        end, closed = quote_end
+        self._quote = (here, base + end, closed)
+        return closed
+
+    def _quote_end(self, tail: str, at: int, final: bool) -> tuple[int, bool] | None:
+        """The end in `tail` of the line or its inline code, and True where it is the code's.
+
+        None where the tail ends before it, or in a run of backticks that may go on.
+        """
+        for match in _LINE_OR_TICKS.finditer(tail, at):
+            run = match[0]
+            if run == "\n":
+                return match.start(), False
+            if match.end() == len(tail) and not final and len(run) < LONG_RUN:
+                return None
+            if len(run) == self.ticks:
+                return match.start(), True
+
+        return (len(tail), False) if final else None
+
+
+def run_length(text: str, at: int) -> int:
+    """The number of backticks at `at`."""
+    end = at
+    while end < len(text) and text[end] == "`":
+        end += 1
+    return end - at

@@ -1,0 +1,326 @@
+"""From one closed body to its calls: decode, then coerce, then validate; and where each argument
+came from."""
+
+# How it works
+# ------------
+# A body goes through a row of stages, each of which adds what it changed (steps) or found wrong
+# (problems): decode (the codec's work), closer, tool, canonical text, fit, origins.
+#
+# State: none between bodies. A resolver is the protocol, tools and options; all else is passed on.
+#
+# Invariant: spans leave here as offsets in raw. What a codec says counts from the beginning of its
+# body, and each stage adds body.start exactly once. `source_json` with the coercion steps applied
+# in order gives `arguments_json`.
+#
+# Cost: most calls are good ones, and `fits` says so in one look; then nothing is coerced, validated
+# or traced. Origins are traced only when somebody asks for one, or where a step or problem needs
+# its span.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
+from ..rjson.damage import Refusal
+from ..schema.coerce import coerce
+from ..schema.validate import find_problems, fits, validate
+from ..toolspec import ToolSpec
+from ..types import (
+    CallStatus,
+    Edit,
+    OriginTable,
+    ParseOptions,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
+from ..values import Value, write_canonical
+from .provenance import find_spans, find_step_spans, trace_origins
+
+# How a body was closed, where its own closer did not do it -> what to say of that.
+_CLOSER_NOTES = {
+    "rescued": ("call.rescued-closer", "the closer stood inside what reads as an open string"),
+    "wrong": (
+        "call.wrong-closer",
+        "the body is whole, but another format's closer stands behind it",
+    ),
+    "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
+}
+_TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
+
+
+@dataclass(slots=True)  # made for every call, and a frozen one takes twice the time
+class Body:
+    """A finished body and its place. `start` and `opener` are offsets in raw."""
+
+    text: str
+    start: int
+    opener: int
+    closed: bool
+    kind: str  # how it was closed, see scan.Close
+    protocol: str = ""  # the format that opened it, where several are read at once
+    name: str = ""  # the tool, where the opener names it
+    name_span: Span | None = None
+
+
+class Resolver:
+    """Turns bodies into calls under one protocol, one set of tools and one set of options."""
+
+    __slots__ = ("options", "protocol", "tools")
+
+    def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
+        """Take the protocol whose bodies come, the tools on offer by name, and the options."""
+        self.protocol = protocol
+        self.tools = tools
+        self.options = options
+
+    def reading(self, opening: Opening, closed: bool) -> Reading:
+        """The facts that a codec may use in reading the body behind `opening`."""
+        options = self.options
+        return Reading(opening, closed, options.repair, options.max_depth, self.tools)
+
+    def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
+        """The codec's reading of a body; a refusal is returned, since it becomes a call as well.
+
+        Never raises: a fault of a codec is a refusal that says so.
+        """
+        try:
+            return self.protocol.codec.read(body.text, reading)
+        except Refusal as refusal:
+            return refusal
+        except Exception as e:
+            # Model text must never raise; a fault of ours becomes a problem that says so.
+            return Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
+
+    def calls(
+        self,
+        decoded: tuple[Decoded, ...] | Refusal,
+        body: Body,
+        segment: Segment,
+        segment_index: int,
+        index: int,
+    ) -> tuple[ToolCall, ...]:
+        """The calls of one body, numbered from `index`; a body that was refused is one call without
+        arguments.
+
+        decoded: the codec's calls, or its refusal. body: where they stand. segment, segment_index:
+        the segment they belong to, and its place among the segments.
+        """
+        if isinstance(decoded, Refusal):
+            return (self._refused(decoded, body, segment, segment_index, index),)
+        if len(decoded) == 1:
+            return (self._call(decoded[0], body, segment, segment_index, index),)
+        if not decoded:
+            empty = Refusal("decode.empty", "there is no call in this body", 0)
+            return (self._refused(empty, body, segment, segment_index, index),)
+        return tuple(
+            self._call(d, body, segment, segment_index, index + i) for i, d in enumerate(decoded)
+        )
+
+    # calls without arguments
+
+    def _refused(
+        self, refusal: Refusal, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> ToolCall:
+        """The call of a body that no codec could read.
+
+        Where the text ends inside the body it is truncated, else undecodable. The name is the
+        opener's, or one that the refusal could still make out.
+        """
+        problems: list[Problem] = []
+        if not body.closed:
+            message = "the text ends inside this call"
+            problems.append(Problem("scan", "call.truncated", "error", message, "", segment.span))
+        end = body.start + len(body.text)
+        at = min(body.start + refusal.position, end)
+        span = Span(at, min(at + 1, end))  # one character, none at the end of the body
+        problems.append(Problem("decode", refusal.code, "error", refusal.message, "", span))
+        name, name_span = body.name, body.name_span
+        if not name and refusal.name_at is not None:
+            name, name_span = refusal.name, Span(*refusal.name_at).shift(body.start)
+        return ToolCall(
+            index=index,
+            segment_index=segment_index,
+            name=name,
+            name_span=name_span,
+            wire_id=None,
+            protocol=body.protocol or self.protocol.id,
+            status="undecodable" if body.closed else "truncated",
+            confidence=1.0,
+            source_json="",
+            arguments_json="",
+            problems=tuple(problems),
+            segment=segment,
+        )
+
+    def _unreadable(
+        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> ToolCall:
+        """A call without arguments among those of a body that its codec could read.
+
+        Its problems come from the codec, which alone knows why.
+        """
+        return ToolCall(
+            index=index,
+            segment_index=segment_index,
+            name=d.name,
+            name_span=_shift(d.name_span, body.start),
+            wire_id=d.wire_id,
+            protocol=body.protocol or self.protocol.id,
+            status="truncated" if d.truncated else "undecodable",
+            confidence=1.0,
+            source_json="",
+            arguments_json="",
+            edits=_shift_edits(d.edits, body.start),
+            problems=_shift_problems(d.problems, body.start),
+            segment=segment,
+        )
+
+    # a call that was read, stage by stage
+
+    def _call(
+        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> ToolCall:
+        """One call that the codec read, through all stages."""
+        if not d.readable:
+            return self._unreadable(d, body, segment, segment_index, index)
+        # Arguments are passed by position, and stages with nothing to do are not called: this runs
+        # for every call, and a Python call costs as much as the whole look at a good one's closer.
+        start = body.start
+        problems = [*_shift_problems(d.problems, start)] if d.problems else []
+        if body.kind != "closer" or not body.closed:
+            problems.extend(_closer_notes(body, segment))
+
+        tool = self.tools.get(d.name)
+        status: CallStatus = "ok"
+        if tool is None and self.tools:
+            status = "unknown_tool"
+            problems.append(self._unknown_tool(d, start))
+
+        arguments_json = source_json = write_canonical(d.arguments)
+        steps = _shift_steps(d.steps, start) if d.steps else ()
+        coerced: tuple[Step, ...] = ()
+        # One look is enough for arguments that plainly are what the schema says, which most are.
+        if tool is not None and not fits(d.arguments, tool.schema_json, self.options.coerce):
+            coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
+            steps += coerced
+            if self.options.validate:
+                problems.extend(self._validate(d, tool, body, coerced, value))
+
+        name_span = d.name_span
+        if name_span is not None:
+            name_span = Span(name_span.start + start, name_span.end + start)
+        return ToolCall(
+            index,
+            segment_index,
+            d.name,
+            name_span,
+            d.wire_id,
+            body.protocol or self.protocol.id,
+            status,
+            1.0,
+            source_json,
+            arguments_json,
+            _shift_edits(d.edits, start) if d.edits else (),
+            steps,
+            tuple(problems),
+            segment,
+            OriginTable(lambda: trace_origins(d, coerced, start, body.text)[0]),
+        )
+
+    def _unknown_tool(self, d: Decoded, start: int) -> Problem:
+        """The problem of a call whose name is no tool's.
+
+        start: the body's offset in raw.
+        """
+        names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
+        message = f"{d.name!r} is none of the tools: {names}"
+        span = _shift(d.name_span, start)
+        return Problem("read", "call.unknown-tool", "error", message, "", span)
+
+    def _coerce(
+        self, d: Decoded, tool: ToolSpec, body: Body, source_json: str, problems: list[Problem]
+    ) -> tuple[tuple[Step, ...], Value, str]:
+        """Fit arguments to the schema: the steps, with spans in raw, the new value, and its text.
+
+        No step, and the arguments as they were, where the policy changes nothing. A result that
+        JSON cannot carry is dropped, and a problem added that says so.
+        """
+        policy = self.options.coerce
+        if policy == "none":
+            return (), d.arguments, source_json
+        result = coerce(d.arguments, tool.schema_json, policy, one_item=d.untyped)
+        if not result.steps:
+            return (), d.arguments, source_json
+        try:
+            arguments_json = write_canonical(result.value)
+        except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
+            message = (
+                "coercion gave a number that is not finite, so the arguments stay as they were"
+            )
+            problems.append(Problem("coerce", "coerce.not-finite", "error", message))
+            return (), d.arguments, source_json
+
+        spans = find_step_spans(d, result.steps, body.start, body.text)
+        for step, span in zip(result.steps, spans, strict=True):
+            object.__setattr__(step, "span", span)  # nobody else has seen these steps yet
+        return result.steps, result.value, arguments_json
+
+    def _validate(
+        self, d: Decoded, tool: ToolSpec, body: Body, coerced: tuple[Step, ...], value: Value
+    ) -> list[Problem]:
+        """The schema's complaints about a value that did not plainly fit, with their spans.
+
+        value: the arguments after coercion. coerced: the steps that led there, through which the
+        paths of complaints are traced back to raw.
+        """
+        # What did not fit under these policies was not changed by them, and does not fit now; so
+        # the look whether it fits, with which `validate` begins, is left out.
+        misfit = not coerced and self.options.coerce in ("none", "safe")
+        problems = (find_problems if misfit else validate)(value, tool.schema_json)
+        if not problems:
+            return []
+        spans = find_spans(d, coerced, body.start, body.text, [p.path for p in problems])
+        return [
+            Problem(p.stage, p.code, p.severity, p.message, p.path, span)
+            for p, span in zip(problems, spans, strict=True)
+        ]
+
+
+def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
+    """The warning about how a body was closed; none where its own closer did it."""
+    kind = body.kind
+    # A body may be whole at the end of the text, where its closer is missing as well.
+    if kind not in _CLOSER_NOTES:
+        if body.closed:
+            return []
+        kind = "implicit"
+    code, message = _CLOSER_NOTES[kind]
+    return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _shift(span: Span | None, by: int) -> Span | None:
+    """A span moved by an offset, where there is one."""
+    return None if span is None else span.shift(by)
+
+
+def _shift_edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
+    """The edits with their spans moved by an offset."""
+    return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
+
+
+def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:
+    """The problems with their spans moved by an offset."""
+    return tuple(
+        Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
+        for p in problems
+    )
+
+
+def _shift_steps(steps: tuple[Step, ...], by: int) -> tuple[Step, ...]:
+    """The steps with their spans moved by an offset."""
+    return tuple(
+        Step(s.stage, s.rule, s.path, _shift(s.span, by), s.before, s.after) for s in steps
+    )

@@ -1,0 +1,157 @@
+"""The push parser. `feed` returns events, `close` returns the result; `parse` is one feed and one
+close.
+
+The engine knows no format: it asks the protocol's envelope what opens where, hands the body's
+unsettled tail to a scanner, and the finished body to the resolver. Text is final; only calls and
+reasoning may be retracted.
+"""
+
+# How it works
+# ------------
+# A parser has four parts, each with one reason to change, and only runs the loop between them:
+#
+#     Feed           takes chunks in, and holds the tail that is not settled yet
+#     TextScanner    settles text up to the next opener
+#     BodyReader     reads what an opener began: a call, reasoning, markup
+#     Log            keeps segments, calls, problems and events
+#
+# The scanners know the feed and the log, and the body reader knows the text scanner; nothing knows
+# the parser.
+#
+# State: either a body is open or text is. The loop gives the tail to the one that is, until it
+# waits for more text.
+#
+# Invariant: what is settled is a function of the text alone. Every decision that could depend on
+# characters that have not come yet waits for them, or for the end; so a text gives the same result
+# in any chunking.
+#
+# Cost: linear in the text, whatever the chunking. Each character is shown to a scanner once, apart
+# from a bounded end of the tail; a long tail is looked at only when it has grown (see `feed`), and
+# going back has a budget (see `body`).
+
+from __future__ import annotations
+
+from ..errors import ParserClosed
+from ..protocols.base import Opening
+from ..types import Event, ParseResult, Span
+from .body import BodyReader
+from .feed import Feed
+from .log import Log
+from .setting import Setting
+from .text import TextScanner
+
+__all__ = ["Setting", "StreamParser"]
+
+
+class StreamParser:
+    """One text under one protocol. Feed it chunks of any size, then close it.
+
+    silent: it makes no events.
+    """
+
+    __slots__ = (
+        "_bodies",
+        "_closed",
+        "_feed",
+        "_log",
+        "_result",
+        "_setting",
+        "_text",
+        "options",
+        "protocol",
+        "tools",
+    )
+
+    def __init__(self, setting: Setting, *, silent: bool = False) -> None:
+        """Begin a text under `setting`, which many parsers may share."""
+        self._setting = setting
+        self.protocol = setting.protocol
+        self.tools = setting.tools
+        self.options = setting.options
+        self._feed = feed = Feed()
+        self._log = log = Log(silent)
+        self._text = text = TextScanner(setting, feed, log)
+        self._bodies = BodyReader(setting, feed, log, text, _read_alone)
+        self._closed = False
+        self._result: ParseResult | None = None
+
+    def feed(self, chunk: str) -> tuple[Event, ...]:
+        """The events that `chunk` settles. Raises ParserClosed after close; never on account of the
+        text."""
+        if self._closed:
+            raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
+        feed = self._feed
+        more = feed.add(chunk)
+
+        while more:
+            self._run(False)
+            # Most chunks go into the tail whole: no call to learn that nothing is left.
+            more = feed.chunk != "" and feed.next_block()
+
+        log = self._log
+        return log.flush() if log.events else ()
+
+    def close(self) -> ParseResult:
+        """The result. What was held back becomes text, an open call is truncated.
+
+        A second call returns the same result.
+        """
+        if self._result is not None:
+            return self._result
+        self._closed = True
+        feed, log = self._feed, self._log
+        feed.end()
+        self._run(True)
+        log.end_text(feed.base)
+        self._result = ParseResult(
+            raw=feed.raw(),
+            protocol=self.protocol.id,
+            options=self.options,
+            segments=tuple(log.segments),
+            calls=tuple(log.calls),
+            problems=tuple(log.problems),
+            tools=self._setting.specs,
+        )
+        return self._result
+
+    def last_events(self) -> tuple[Event, ...]:
+        """The events that closing settled; empty before `close` and when read a second time.
+
+        A stream is what `feed` returned, and then this.
+        """
+        return self._log.flush()
+
+    def text_of(self, span: Span) -> str:
+        """The characters of a span of what was fed, whatever the number of chunks before it.
+
+        The spans of events and of the result's segments are such spans. Raw itself is joined only
+        at the end.
+        """
+        return self._feed.text_of(span)
+
+    def _run(self, final: bool) -> None:
+        """Settle as much of the tail as can be. final: no more text will come.
+
+        Returns when the open body, or the text, waits for more.
+        """
+        feed, bodies = self._feed, self._bodies
+        while True:
+            body = bodies.open
+            if body is not None:
+                if not bodies.scan(body, final):
+                    return
+                continue
+            if not feed.tail:
+                return
+            step = self._text.scan(final)
+            if isinstance(step, Opening):
+                bodies.begin(step)
+            elif not step:
+                return
+
+
+def _read_alone(setting: Setting, text: str) -> ParseResult:
+    """The result of a text of its own, for a body that wants to know what its end would say."""
+    parser = StreamParser(setting, silent=True)
+    parser.feed(text)
+    return parser.close()

@@ -1,0 +1,344 @@
+"""Many cases: an immutable sequence that is filtered, sampled and shown, and packed for storage."""
+
+# How it works. The cases are a tuple beside an index by id; methods that choose return new Cases
+# over the same objects. Which cases a sample takes of a stratum depends on the seed and on that
+# stratum alone, so that most of it stays the same when a file grows elsewhere.
+
+from __future__ import annotations
+
+import html
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from ...errors import BadCase, BadOptions
+from ...toolspec import ToolSpec
+from .case import Case, read_case
+
+# What `Cases.filter` and `Cases.sample` look up in the case itself, not in its metadata.
+_ATTRIBUTES = frozenset({"id", "input", "tools", "target", "category"})
+_TITLES = ("category", "cases", "want calls", "must abstain", "ungraded", "tools")
+_CELL = "border-top:1px solid rgba(128,128,128,.35);padding:.25em .75em;text-align:left"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Rows of a source that became no cases: what they are, how many, and why."""
+
+    name: str
+    count: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Return one line: what was skipped, how many rows, and why."""
+        return f"{self.name} {self.count}: {self.reason}"
+
+
+class Cases(Sequence[Case]):
+    """An immutable sequence of cases with different ids; slices, samples and filters are Cases
+    again.
+
+    `skipped` says which rows of the source an importer had no way to express as cases.
+    """
+
+    __slots__ = ("_by_id", "_cases", "skipped", "source")
+
+    def __init__(
+        self, cases: Iterable[Case] = (), source: str = "", skipped: Iterable[Skipped] = ()
+    ) -> None:
+        """Keep the cases in their order, and index them by id.
+
+        source: what they are from, shown in errors and reprs.
+        skipped: rows of the source that became no cases.
+
+        Raises BadCase for what is no Case, and for an id that two cases have.
+        """
+        self._cases = tuple(cases)
+        self.source = source
+        self.skipped = tuple(skipped)
+        self._by_id: dict[str, Case] = {}
+        for case in self._cases:
+            if not isinstance(case, Case):
+                raise BadCase("not a Case", source=source, got=case, hint="use load_cases for rows")
+            if case.id in self._by_id:
+                raise BadCase("two cases have the same id", source=source, got=case.id)
+            self._by_id[case.id] = case
+
+    def __len__(self) -> int:
+        """Return the number of cases."""
+        return len(self._cases)
+
+    def __iter__(self) -> Iterator[Case]:
+        """Yield the cases in the order of their source."""
+        return iter(self._cases)
+
+    def __contains__(self, x: object) -> bool:
+        """Return True for a case that is here, or for the id of one."""
+        return x in self._by_id if isinstance(x, str) else x in self._cases
+
+    @overload
+    def __getitem__(self, at: int | str) -> Case: ...
+    @overload
+    def __getitem__(self, at: slice) -> Cases: ...
+    def __getitem__(self, at: int | str | slice) -> Case | Cases:
+        """Return a case by position or id, or Cases by slice.
+
+        Raises BadCase for an id, and IndexError for a position, that is not there.
+        """
+        if isinstance(at, slice):
+            return Cases(self._cases[at], self.source)
+        if isinstance(at, str):
+            try:
+                return self._by_id[at]
+            except KeyError:
+                raise BadCase("no case of this id", source=self.source, got=at) from None
+        return self._cases[at]
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for Cases with equal cases in the same order; where they are from does not
+        count.
+        """
+        return isinstance(other, Cases) and self._cases == other._cases
+
+    def __hash__(self) -> int:
+        """Return a hash that equal Cases share."""
+        return hash(self._cases)
+
+    def __add__(self, other: Cases) -> Cases:
+        """Return these cases and then the others.
+
+        Raises BadCase where an id is in both.
+        """
+        return Cases((*self._cases, *other._cases), self.source or other.source)
+
+    def categories(self) -> dict[str, int]:
+        """Return the number of cases in each category, by name."""
+        return dict(sorted(Counter(c.category for c in self._cases).items()))
+
+    def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
+        """Return the cases for which `where` is true and whose members equal the keywords.
+
+        where: a function of a case; None for no condition of this kind.
+        equal: a name of the case's own (`id`, `input`, `tools`, `target`, `category`) or of its
+            metadata, and the value that it is to have; a list of values stands for any of them.
+
+        >>> cases = Cases([Case("a", "x", metadata={"category": "one"}), Case("b", "y")])
+        >>> [c.id for c in cases.filter(category="one")]
+        ['a']
+        """
+        cases = list(self._cases)
+        if where is not None:
+            cases = [case for case in cases if where(case)]
+
+        for name, value in equal.items():
+            allowed = _alternatives(value)
+            cases = [case for case in cases if _attribute(case, name) in allowed]
+        return Cases(cases, self.source)
+
+    def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
+        """Return `n` cases, the same for the same seed, in the order of the file.
+
+        They are shared out over the values of `by` in proportion to the number of cases, and each
+        value gets at least one while there are enough.
+
+        n: how many; above the number of cases all of them.
+        by: a name as in `filter`; None or '' to draw from all cases alike.
+
+        Raises BadOptions for an `n` that is no whole number of 0 or more.
+        """
+        _check_size(n)
+        if n >= len(self._cases):
+            return self
+
+        strata = self._strata(by)
+        sizes = {name: len(strata[name]) for name in sorted(strata)}
+        picked: list[int] = []
+        for name, size in _shares(sizes, n).items():
+            # A generator of its own for each stratum, so that new cases elsewhere do not change
+            # this pick.
+            generator = random.Random(f"{seed}:{name}")  # noqa: S311
+            picked += generator.sample(strata[name], size)
+        return Cases((self._cases[i] for i in sorted(picked)), self.source)
+
+    def _strata(self, by: str | None) -> dict[str, list[int]]:
+        """Return the indexes of the cases by the value of `by`, in one stratum without it."""
+        strata: dict[str, list[int]] = {}
+        for i, case in enumerate(self._cases):
+            name = str(_attribute(case, by)) if by else ""
+            strata.setdefault(name, []).append(i)
+        return strata
+
+    def __repr__(self) -> str:
+        """Return the counts in one line: cases, graded ones, categories, skipped rows."""
+        graded = [case for case in self._cases if case.target is not None]
+        parts = [f"{len(self)} cases, {len(graded)} graded"]
+
+        kinds = [f"{name or 'no category'} {n}" for name, n in self.categories().items()]
+        if kinds:
+            parts.append(", ".join(kinds))
+
+        n_skipped = sum(rows.count for rows in self.skipped)
+        if n_skipped:
+            parts.append(f"{n_skipped} rows skipped, see .skipped")
+        return f"Cases({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the categories with their numbers of cases, for notebooks."""
+        titles = "".join(f'<th style="{_CELL};border-top:0">{title}</th>' for title in _TITLES)
+        rows = [_html_row(name, cases) for name, cases in self._table_parts()]
+        where = f" from {html.escape(Path(self.source).name)}" if self.source else ""
+        return (
+            '<div style="overflow-x:auto"><table '
+            'style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+            f'<caption style="text-align:left;padding:.25em .75em">{len(self)} '
+            f"cases{where}</caption>"
+            f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"{self._skipped_html()}</div>"
+        )
+
+    def _table_parts(self) -> list[tuple[str, Sequence[Case]]]:
+        """Return (name, cases) of each row of the table: the categories, then all."""
+        parts: list[tuple[str, Sequence[Case]]] = []
+        for name in self.categories():
+            cases = [case for case in self._cases if case.category == name]
+            parts.append((name or "no category", cases))
+        return [*parts, ("all", self)]
+
+    def _skipped_html(self) -> str:
+        """Return the list of what was skipped, '' where nothing was."""
+        if not self.skipped:
+            return ""
+        lines = "".join(f"<li>{html.escape(str(rows))}</li>" for rows in self.skipped)
+        return f"<p>Skipped:</p><ul>{lines}</ul>"
+
+
+def _check_size(n: object) -> None:
+    """Raise BadOptions for the size of a sample that is no whole number of 0 or more."""
+    # True is an int to Python, but no size.
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
+
+
+def _html_row(name: str, cases: Sequence[Case]) -> str:
+    """Return the table row of some cases under a name."""
+    cells = "".join(f'<td style="{_CELL};text-align:right">{n}</td>' for n in _tallies(cases))
+    return f'<tr><td style="{_CELL}">{html.escape(name)}</td>{cells}</tr>'
+
+
+def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
+    """Return the numbers of a row, in the order of `_TITLES` behind the category.
+
+    Tools are counted by name, so that a tool that many cases share counts once.
+    """
+    graded = [case for case in cases if case.target is not None]
+    want_calls = [case for case in graded if case.target]
+    tools = {tool.name for case in cases for tool in case.tools}
+    return (
+        len(cases),
+        len(want_calls),
+        len(graded) - len(want_calls),
+        len(cases) - len(graded),
+        len(tools),
+    )
+
+
+def _attribute(case: Case, name: str) -> Any:
+    """Return a member of the case itself, or else of its metadata; None where there is none.
+
+    name: one of `_ATTRIBUTES`, or a key of the metadata.
+    """
+    if name in _ATTRIBUTES:
+        return getattr(case, name)
+    return case.metadata.get(name)
+
+
+def _alternatives(value: Any) -> Any:
+    """Return the values that one keyword of `Cases.filter` allows.
+
+    >>> _alternatives("simple"), _alternatives(["simple", "multiple"])
+    (('simple',), ['simple', 'multiple'])
+    """
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return value
+    return (value,)
+
+
+def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
+    """Share `n` out in proportion to `sizes` by largest remainder, each at least 1 while `n` allows
+    it.
+
+    Rounding down comes first. What is then missing, or too much where small strata got their one,
+    goes one by one to or from the stratum that is furthest from its exact share.
+
+    sizes: name -> number of cases, which no share is above.
+    n: at most the sum of the sizes.
+
+    >>> _shares({"large": 8, "small": 1}, 3)
+    {'large': 2, 'small': 1}
+    """
+    total = sum(sizes.values())
+    # Where there are more strata than cases to pick, some get none.
+    floor = 1 if n >= len(sizes) else 0
+    shares = {}
+    for name, size in sizes.items():
+        rounded_down = n * size // total
+        shares[name] = min(size, max(floor, rounded_down))
+
+    def missing(name: str) -> tuple[float, str]:
+        """Return how far a share is below the exact one; the name settles ties."""
+        return n * sizes[name] / total - shares[name], name
+
+    def surplus(name: str) -> tuple[float, str]:
+        """Return how far a share is above the exact one; the name settles ties."""
+        return shares[name] - n * sizes[name] / total, name
+
+    # Only one of the two loops has anything to do: the shares are too few or too many in all.
+    while sum(shares.values()) < n:
+        growing = [name for name in shares if shares[name] < sizes[name]]
+        shares[max(growing, key=missing)] += 1
+    while sum(shares.values()) > n:
+        shrinking = [name for name in shares if shares[name] > floor]
+        shares[max(shrinking, key=surplus)] -= 1
+    return shares
+
+
+def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
+    """Return rows of JSON in which tools stand once.
+
+    A later case with the same tools names the first one that has them in ``tools_of``.
+    `unpack_cases` is the way back.
+    """
+    first_ids: dict[tuple[ToolSpec, ...], str] = {}
+    rows = []
+    for case in cases:
+        row = case.to_dict()
+        # Most cases of a data set share a few lists of tools, which are most of its size.
+        if case.tools:
+            first_id = first_ids.setdefault(case.tools, case.id)
+            if first_id != case.id:
+                row["tools_of"] = first_id
+                del row["tools"]
+        rows.append(row)
+    return rows
+
+
+def unpack_cases(rows: Iterable[Mapping[str, Any]], source: str = "") -> Cases:
+    """Return the cases that `pack_cases` packed.
+
+    rows: in the order in which they were packed; rows in which all tools stand are read as well.
+
+    Raises BadCase for a row that is no case.
+    """
+    cases: dict[str, Case] = {}
+    for packed in rows:
+        row = dict(packed)
+        if "tools_of" in row:
+            first_id = row.pop("tools_of")
+            row["tools"] = cases[first_id].tools
+
+        case = read_case(row, source=source)
+        cases[case.id] = case
+    return Cases(cases.values(), source)

@@ -1,0 +1,450 @@
+"""What a trials frame says, cell by cell: rates with intervals, outcomes, failures, codes and
+coercions as frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....errors import BadOptions, near
+from ....rules import CODES, RULES
+from ...scoring.outcomes import MISSING, OUTCOMES
+from . import stats
+
+LEVELS = ("strict", "repaired", "safe", "naive")
+# The first of these that was read stands for coerced success.
+COERCED_POLICIES = ("middleware", "seed-layer2", "lossy")
+# What a frame must have; a frame from elsewhere may lack the others.
+REQUIRED = (
+    "trial_id", "case_id", "trial", "model", "prompt_protocol", "policy", "target", "raw",
+    "outcome", "sub_code", "detail", "missing_reason", "score_success", "score_strict",
+    "score_repaired", "score_safe", "score_naive", "score_fabricated", "n_calls", "n_ok", "n_valid",
+    "n_edits", "n_coercions", "codes_json", "rules_json", "cost", "latency", "completion_tokens",
+)  # fmt: skip
+UNRECORDED = "not recorded"
+
+
+def check_trials(trials: pd.DataFrame) -> None:
+    """Raise BadOptions where a trials frame has not the columns that reports read."""
+    if not isinstance(trials, pd.DataFrame):
+        raise BadOptions(
+            "a report is made from a trials frame",
+            got=type(trials).__name__,
+            expected="a DataFrame",
+        )
+    if lacking := [c for c in REQUIRED if c not in trials]:
+        raise BadOptions(
+            f"the trials frame lacks columns: {', '.join(lacking)}",
+            got=", ".join(map(str, trials)) or "no columns",
+            expected="the columns of trials_frame()",
+            hint="make it with run.trials_df() or evals.frames.recorded.trials_frame",
+        )
+
+
+def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
+    """`by` as a tuple of columns of the frame; raises BadOptions for a name it lacks."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if not names:
+        raise BadOptions(
+            "a report has at least one column to go by",
+            got="none",
+            expected="model, prompt_protocol, …",
+        )
+    if lacking := [n for n in names if n not in trials]:
+        raise BadOptions(
+            "no such column to go by",
+            got=", ".join(map(str, lacking)),
+            expected=", ".join(map(str, trials)),
+            hint=near(lacking[0], trials),
+        )
+    return names
+
+
+def check_once(trials: pd.DataFrame, by: Sequence[str] = ()) -> None:
+    """Raise BadOptions where one trial stands twice, within the columns of `by`: it would count
+    twice."""
+    # One answer read under two policies, or as two protocols, is two rows and no repetition.
+    names = [c for c in dict.fromkeys((*by, "policy", "parse_protocol", "trial_id")) if c in trials]
+    rows = trials.loc[trials["trial_id"].notna(), names]
+    again = rows[rows.duplicated()]
+    if len(again):
+        raise BadOptions(
+            f"{len(again)} of {len(trials)} rows are trials that the frame holds already, and "
+            "would be counted twice",
+            got=str(again["trial_id"].iloc[0]),
+            expected="each trial_id once",
+            hint="drop_duplicates('trial_id'), or go by= a column that tells the rows apart",
+        )
+
+
+def groups(
+    trials: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+    """(values of `by` as text, rows) for every combination that occurs, in order of first
+    appearance."""
+    if trials.empty:
+        return
+    # As text, so that a value that is not known is a cell of its own and not left out.
+    keys = trials[list(by)].astype("string").fillna("")
+    # A list of one name would give scalars in some versions of pandas and tuples in others.
+    names: Any = list(by) if len(by) > 1 else by[0]
+    for values, index in keys.groupby(names, sort=False, observed=True).groups.items():
+        yield (values if isinstance(values, tuple) else (values,)), trials.loc[index]
+
+
+def policies_of(trials: pd.DataFrame) -> list[str]:
+    """The policies under which trials of the frame were read, in alphabetical order."""
+    return sorted(set(trials["policy"].dropna().astype(str)))
+
+
+def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
+    """The rows of one policy; of each, where the policy is among the columns to go by."""
+    if "policy" in by:
+        return trials
+    return trials[trials["policy"] == policy]
+
+
+def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
+    """(successes, cases) of the trials that could be judged."""
+    part = part[part["score_success"].notna()]
+    return part["score_success"].astype(bool).tolist(), part["case_id"].tolist()
+
+
+def cells_frame(
+    trials: pd.DataFrame, by: Sequence[str], policy: str, level: float = 0.95
+) -> pd.DataFrame:
+    """One row a cell, see `Report.frame` for the columns."""
+    wide = coerced_policy(trials, policy)
+    coerced = _coerced_rates(trials, by, wide) if wide != policy else None
+    # Copying every column of the trials for each cell would cost more than all else.
+    needed = [c for c in dict.fromkeys((*by, *_COUNTED)) if c in trials]
+    rows = []
+    for values, part in groups(read_under(trials, by, policy)[needed], by):
+        row: dict[str, Any] = dict(zip(by, values, strict=True))
+        row |= _cell(part, level)
+        row["coerced"] = row["success"]
+        if coerced is not None:
+            row["coerced"] = coerced.get(_but_policy(by, values), stats.NAN)
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=[*by, *CELL_COLUMNS])
+    return frame.astype(dict.fromkeys(COUNTS, "int64")) if rows else frame
+
+
+def _coerced_rates(
+    trials: pd.DataFrame, by: Sequence[str], policy: str
+) -> dict[tuple[str, ...], float]:
+    """The success of each cell under this policy, by the cell's values but the policy."""
+    columns = list(dict.fromkeys((*by, "score_success")))
+    part = trials.loc[trials["policy"] == policy, columns]
+    return {
+        _but_policy(by, values): _rate(_flags(rows, "score_success"))
+        for values, rows in groups(part, by)
+    }
+
+
+def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
+    """The values of a cell without that of the policy, which two readings of it differ in."""
+    return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
+
+
+COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "n_answer", "k")
+MEANINGS: Mapping[str, str] = {
+    "n_cases": "Cases with a trial that could be judged.",
+    "n": "Trials that could be judged: what every rate of success is a share of.",
+    "missing": "Trials that are not recorded, or that the provider failed. They are no failures.",
+    "ungraded": "Trials of cases without a target.",
+    "success": "Share of n that succeeded under the report's policy.",
+    "ci_low": "Lower end of its interval, clustered by case.",
+    "ci_high": "Upper end of its interval.",
+    "strict": "Share of n that is right as written: no edit, no reading step, no coercion.",
+    "repaired": "Share of n that is right with repairs, without coercion.",
+    "safe": "Share of n that is right with repairs and lossless coercion.",
+    "coerced": "Share of n that is right under the loosest policy that was read.",
+    "naive": "Share of n that a regex for a JSON object and json.loads would have got right.",
+    "answered": "Trials with an answer, graded or not.",
+    "fabricated": "Share of the answered with a call that holds what the text does not say.",
+    "called": "Answered trials with a call.",
+    "coercion_rate": "Share of the called in which something was coerced.",
+    "repair_rate": "Share of the called in which something was repaired.",
+    "worst": "Success if every missing trial had failed.",
+    "best": "Success if every missing trial had succeeded.",
+    "noise": "How often two trials of one case disagree.",
+    "distinct": "Mean share of different answers among the trials of a case.",
+    "k": "Trials of a case, the most frequent number; 1 where a cell pools arms.",
+    "pass_at_k": "Chance that at least one of k trials succeeds; not known where all trials are "
+    "copies.",
+    "pass_all_k": "Chance that all k trials succeed.",
+    "n_answer": "Conversations for which a last text is wanted.",
+    "answer": "Share of them that ended with it.",
+    "latency_p50": "Seconds from request to end, median.",
+    "latency_p95": "Seconds from request to end, exceeded by one in twenty.",
+    "tokens_mean": "Tokens of an answer, mean.",
+    "cost": "US dollars of all trials, all turns of a conversation together.",
+    "cost_per_success": "US dollars for each success.",
+    "reason": "Why trials are missing or ungraded, with counts.",
+}
+"""Column of a report's frame -> what it holds, in order."""
+CELL_COLUMNS = tuple(MEANINGS)
+# What `_cell` and its helpers look at.
+_COUNTED = (
+    "case_id", "trial", "target", "raw", "outcome", "missing_reason", "score_success",
+    "score_strict", "score_repaired", "score_safe", "score_naive", "score_fabricated",
+    "score_answer", "n_calls", "n_edits", "n_coercions", "cost", "latency", "completion_tokens",
+    "n_turns", "conversation_cost",
+)  # fmt: skip
+
+
+def coerced_policy(trials: pd.DataFrame, policy: str) -> str:
+    """The policy that stands for coerced success: the first looser one that the frame holds, else
+    the headline's."""
+    policies = set(trials["policy"].dropna().unique())
+    return next((p for p in COERCED_POLICIES if p in policies), policy)
+
+
+def _flags(part: pd.DataFrame, column: str) -> pd.Series[Any]:
+    """A column of True, False and NA; one that the frame lacks is empty."""
+    if column not in part:
+        return pd.Series([], dtype="boolean")
+    return part[column].astype("boolean")
+
+
+def _rate(flags: pd.Series[Any]) -> float:
+    return _mean(flags.dropna())
+
+
+def _mean(values: pd.Series[Any]) -> float:
+    return float(values.mean()) if len(values) else stats.NAN
+
+
+def _quantile(values: pd.Series[Any], q: float) -> float:
+    return float(np.quantile(values, q)) if len(values) else stats.NAN
+
+
+def _share(part: pd.DataFrame, column: str) -> float:
+    """The share of answers with calls for which a count is above zero."""
+    counts = part.loc[part["n_calls"].fillna(0) > 0, column].fillna(0)
+    return _mean(counts > 0)
+
+
+def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
+    """The figures of the trials of one cell; what was not recorded is NaN."""
+    success = _flags(part, "score_success")
+    judged = part[success.notna()]
+    flags = success.dropna().to_numpy(bool)
+    cases = pd.factorize(judged["case_id"])[0]
+    # A trial without a target that was not even asked has no outcome, and is ungraded as well.
+    is_ungraded = (part["outcome"] == "ungraded") | (part["target"].isna() & success.isna())
+    ungraded = int(is_ungraded.sum())
+    missing = len(part) - len(judged) - ungraded
+    hits = int(flags.sum())
+    interval = stats.clustered_interval(flags, cases, level)
+    worst, best = stats.bounds(hits, len(judged), missing)
+    answered = part[part["outcome"].notna() & ~part["outcome"].isin(list(MISSING))]
+    endings = _flags(part, "score_answer").dropna()
+    reasons = part.loc[success.isna(), "missing_reason"].dropna().astype(str)
+    return {
+        "n_cases": len(set(cases)),
+        "n": len(judged),
+        "missing": missing,
+        "ungraded": ungraded,
+        "success": interval.rate,
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        **{name: _rate(_flags(judged, f"score_{name}")) for name in LEVELS},
+        "answered": len(answered),
+        "fabricated": _mean(answered["score_fabricated"].fillna(False)),
+        "called": int((answered["n_calls"].fillna(0) > 0).sum()),
+        "coercion_rate": _share(answered, "n_coercions"),
+        "repair_rate": _share(answered, "n_edits"),
+        "worst": worst,
+        "best": best,
+        **_repeats(judged, answered, flags, cases),
+        "n_answer": len(endings),
+        "answer": _rate(endings),
+        **_spent(part, hits),
+        "reason": "; ".join(f"{n} {text}" for text, n in reasons.value_counts().items()),
+    }
+
+
+def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
+    """The seconds, tokens and US dollars of a cell, of which so many trials succeeded."""
+    latency, tokens = (part[c].dropna().astype(float) for c in ("latency", "completion_tokens"))
+    costs = _costs(part).dropna().astype(float)
+    cost = float(costs.sum()) if len(costs) else stats.NAN
+    return {
+        "latency_p50": _quantile(latency, 0.5),
+        "latency_p95": _quantile(latency, 0.95),
+        "tokens_mean": _mean(tokens),
+        "cost": cost,
+        "cost_per_success": cost / hits if hits else stats.NAN,
+    }
+
+
+def _costs(part: pd.DataFrame) -> pd.Series[Any]:
+    """The cost of each trial, all turns of a conversation together."""
+    if "conversation_cost" not in part:
+        return part["cost"]
+    return part["cost"].where(part["n_turns"].isna(), part["conversation_cost"])
+
+
+def _repeats(
+    judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, cases: Any
+) -> dict[str, Any]:
+    """The figures of repeated trials of a cell's cases.
+
+    They are not known where a cell pools arms, whose answers are no repetitions. `flags` and
+    `cases` are the successes and cases of `judged`.
+    """
+    figures = {
+        "noise": stats.NAN,
+        "distinct": stats.NAN,
+        "k": 1,
+        "pass_at_k": stats.NAN,
+        "pass_all_k": stats.NAN,
+    }
+    trials = judged["trial"].to_numpy("int64", na_value=-1)
+    if judged.empty or pd.DataFrame({"case": cases, "trial": trials}).duplicated().any():
+        return figures
+    texts, text_cases = (pd.factorize(answered[c])[0] for c in ("raw", "case_id"))
+    # The number of trials that most cases have; a case that lost some has fewer.
+    k = int(np.bincount(np.bincount(cases)).argmax())
+    figures["noise"] = stats.noise_floor(flags, cases)
+    figures["distinct"] = stats.distinct_share(texts, text_cases)
+    figures["k"] = k
+    # Copies of one answer are one trial, however often it was asked for.
+    if k > 1 and not stats.are_copies(texts, text_cases):
+        figures["pass_at_k"] = stats.pass_at_k(flags, cases, k)
+        figures["pass_all_k"] = stats.pass_all_k(flags, cases, k)
+    return figures
+
+
+def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
+    """One row a cell and outcome that occurs: n and share of the cell's trials, in the order of
+    precedence."""
+    columns = list(dict.fromkeys((*by, "outcome")))
+    rows = []
+    for values, part in groups(read_under(trials, by, policy)[columns], by):
+        keys = dict(zip(by, values, strict=True))
+        counts = part["outcome"].astype("string").fillna(UNRECORDED).value_counts()
+        for outcome in (*OUTCOMES, UNRECORDED):
+            if outcome in counts:
+                n = int(counts[outcome])
+                rows.append({**keys, "outcome": outcome, "n": n, "share": n / len(part)})
+    return pd.DataFrame(rows, columns=[*by, "outcome", "n", "share"])
+
+
+def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Outcomes that are no success, ranked, with a detail and example trial ids."""
+    columns = ["outcome", "sub_code", "detail", "trial_id"]
+    part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna(), columns]
+    rows: list[dict[str, Any]] = []
+    for (outcome, sub_code), cases in groups(part, ["outcome", "sub_code"]):
+        # Neither a success nor a trial without a target is a failure.
+        if OUTCOMES[outcome].group in ("success", "none"):
+            continue
+        rows.append(
+            {
+                "outcome": outcome,
+                "sub_code": sub_code,
+                "n": len(cases),
+                "share": len(cases) / len(part),
+                "example": str(cases["detail"].iloc[0]),
+                "trial_ids": _first_ids(cases, examples),
+            }
+        )
+    rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
+    return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
+
+
+def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
+    """Key of the JSON counts -> the rows that have it, and the sum of their counts."""
+    # Many rows have the same few texts, and each is read once.
+    codes, texts = pd.factorize(part[column])
+    counts = [json.loads(text) for text in texts]
+    sizes = np.bincount(codes[codes >= 0], minlength=len(counts))
+    texts_with: dict[str, list[int]] = {}
+    totals: dict[str, int] = {}
+    for i, counts_of_text in enumerate(counts):
+        for key, n in counts_of_text.items():
+            texts_with.setdefault(key, []).append(i)
+            totals[key] = totals.get(key, 0) + n * int(sizes[i])
+    return {key: (part[np.isin(codes, at)], totals[key]) for key, at in texts_with.items()}
+
+
+def _first_ids(part: pd.DataFrame, n: int) -> str:
+    return ", ".join(part["trial_id"].astype(str).head(n))
+
+
+def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Problem codes ranked by the number of trials that have them, with the sentence and example
+    trial ids."""
+    part = trials.loc[
+        trials["policy"] == policy, ["codes_json", "n_calls", "score_success", "trial_id"]
+    ]
+    parsed = int(part["n_calls"].notna().sum())
+    rows: list[dict[str, Any]] = []
+    for code, (cases, _) in _exploded(part, "codes_json").items():
+        rows.append(
+            {
+                "code": code,
+                "n": len(cases),
+                "share": len(cases) / parsed,
+                "success": _rate(_flags(cases, "score_success")),
+                "meaning": CODES[code].sentence if code in CODES else "",
+                "trial_ids": _first_ids(cases, examples),
+            }
+        )
+    rows.sort(key=lambda r: (-r["n"], r["code"]))
+    return pd.DataFrame(rows, columns=["code", "n", "share", "success", "meaning", "trial_ids"])
+
+
+def coercions_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Coercion rules, one row each: how often each was applied and what came of it.
+
+    `rescued`: wrong without coercion, right with it. `false_rescues`: made valid by it, yet not
+    what was wanted; `false_rescue_rate` is their share of the trials that it made valid. `harmed`:
+    right without it, wrong with it.
+    """
+    columns = ["rules_json", "score_success", "score_repaired", "n_calls", "n_valid", "trial_id"]
+    part = trials.loc[trials["policy"] == policy, columns]
+    rows: list[dict[str, Any]] = []
+    for rule, (cases, applied) in _exploded(part, "rules_json").items():
+        if not rule.startswith("coerce."):
+            continue
+        graded = cases[cases["score_success"].notna()]
+        before, after = graded["score_repaired"].astype(bool), graded["score_success"].astype(bool)
+        # Made valid: every call keeps its schema, whether or not it is what was wanted.
+        valid = (graded["n_calls"] > 0) & (graded["n_valid"] == graded["n_calls"])
+        rescued, wrong = int((~before & after).sum()), int((~before & ~after & valid).sum())
+        rows.append(
+            {
+                "rule": rule,
+                "lossless": RULES[rule].lossless if rule in RULES else None,
+                "applied": applied,
+                "trials": len(cases),
+                "rescued": rescued,
+                "false_rescues": wrong,
+                "false_rescue_rate": wrong / (rescued + wrong) if rescued + wrong else stats.NAN,
+                "harmed": int((before & ~after).sum()),
+                "meaning": RULES[rule].sentence if rule in RULES else "",
+                "trial_ids": _first_ids(cases, examples),
+            }
+        )
+    rows.sort(key=lambda r: (-r["trials"], r["rule"]))
+    names = (
+        "rule",
+        "lossless",
+        "applied",
+        "trials",
+        "rescued",
+        "false_rescues",
+        "false_rescue_rate",
+        "harmed",
+        "meaning",
+        "trial_ids",
+    )
+    return pd.DataFrame(rows, columns=list(names))

@@ -1,0 +1,367 @@
+"""Reports: a trials frame summed up by any columns, with intervals, and written where people
+read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from .... import hooks
+from ....errors import BadOptions, near
+from . import stats
+from .breakdowns import conversations_frame, ladder_frame, leave_one_out_frame
+from .cells import (
+    cells_frame,
+    check_by,
+    check_once,
+    check_trials,
+    codes_frame,
+    coerced_policy,
+    coercions_frame,
+    failures_frame,
+    groups,
+    judged_of,
+    policies_of,
+    read_under,
+    waterfall_frame,
+)
+from .comparison import ArmComparison, Opener, column_of, compare_arms
+from .gates import GateResult, check_gates
+from .matrix import Matrix, matrix
+from .notes import method_notes, warning_notes
+from .sensitivity import sensitivity_frame
+
+if TYPE_CHECKING:
+    from ...scoring.trial import Trial
+
+MAX_REMATCHED = 20_000
+"""Above so many trials a report does not compare every answer anew under looser matching; ask for
+it by itself."""
+
+
+class Report:
+    """Success and its reasons, by any columns of a trials frame.
+
+    `frame` has one row a cell: the `by` columns, then n_cases, n (trials judged), missing (not
+    recorded, or the provider failed), ungraded, success with ci_low and ci_high (clustered by
+    case), strict, repaired, safe, coerced and naive (shares of n), answered (trials with an answer)
+    and fabricated (share of them), called (answers with calls) with coercion_rate and repair_rate
+    (shares of them), worst and best (every missing trial failed, or succeeded), noise, distinct, k,
+    pass_at_k and pass_all_k (of repeated trials), n_answer and answer (conversations that ended
+    with the wanted text), latency_p50 and _p95 (seconds), tokens_mean, cost and cost_per_success
+    (US dollars), and the reason of what is missing. With a `baseline`, paired (cases judged in
+    both), difference, diff_low, diff_high, p and p_holm follow. What is not recorded is NaN.
+
+    `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
+    gives the trials of the headline policy, where there is more to them than the frame; `opener`
+    the trial of an id. Raises BadOptions for a frame without the columns of a trials frame, for a
+    column, policy or baseline that it does not hold, and where a cell holds one trial twice. With
+    "policy" among `by` each policy of the frame has rows of its own.
+    """
+
+    def __init__(
+        self,
+        trials: pd.DataFrame,
+        by: str | Sequence[str] | None = None,
+        *,
+        policy: str = "safe",
+        baseline: str | None = None,
+        level: float = 0.95,
+        title: str = "Tool calls: what the models wrote and what could be read",
+        stops: Iterable[str] = (),
+        models: Mapping[str, str] | None = None,
+        source: Callable[[], Iterable[Trial]] | None = None,
+        opener: Opener | None = None,
+    ) -> None:
+        check_trials(trials)
+        self.trials = trials.reset_index(drop=True)
+        self.by = check_by(self.trials, by) if by is not None else _default_by(self.trials)
+        policies = policies_of(self.trials)
+        self.policy = self._headline_policy(policy, policies)
+        self.left_out_policies = self._left_out_policies(policies)
+        self.policy_said = f"policy {self.policy}"
+        if "policy" in self.by and len(policies) > 1:
+            self.policy_said = f"policies {', '.join(policies)}, each in rows of its own"
+        self.level = level
+        self.title = title
+        self.stops = tuple(stops)
+        self.models = dict(models or {})
+        self.opener = opener
+        self._source = source
+        self.headline = read_under(self.trials, self.by, self.policy)
+        check_once(self.headline, self.by)
+        self.baseline = baseline
+        self.baseline_column = self._column_of_baseline()
+
+    def _headline_policy(self, policy: str, policies: Sequence[str]) -> str:
+        """The policy of the headline; raises BadOptions for one that the frame does not hold."""
+        if not policies or policy in policies:
+            return policy
+        if "policy" in self.by:  # each has rows of its own, so none needs to be chosen
+            return policies[0]
+        raise BadOptions(
+            "no trial was read under this policy", got=policy, expected=", ".join(policies)
+        )
+
+    def _left_out_policies(self, policies: Sequence[str]) -> list[str]:
+        """The policies of the frame that no figure is about."""
+        if "policy" in self.by:
+            return []
+        # The columns safe and coerced stand for these two.
+        in_figures = (self.policy, "safe", self.coerced_policy)
+        return [p for p in policies if p not in in_figures]
+
+    def _column_of_baseline(self) -> str | None:
+        """The column of `by` that holds the baseline, None without one; raises BadOptions where no
+        column does."""
+        if self.baseline is None:
+            return None
+        values: dict[str, None] = {}  # in order of appearance
+        for column in self.by:
+            texts = self.headline[column].dropna().astype(str).unique()
+            if self.baseline in texts:
+                return column
+            values |= dict.fromkeys(texts)
+        raise BadOptions(
+            f"no column of the report ({', '.join(self.by)}) holds this baseline",
+            got=self.baseline,
+            expected=", ".join(values),
+            hint=near(self.baseline, values),
+        )
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row a cell; see the class for the columns."""
+        cells = cells_frame(self.trials, self.by, self.policy, self.level)
+        return cells if self.baseline is None else self._against_baseline(cells)
+
+    @cached_property
+    def waterfall(self) -> pd.DataFrame:
+        """One row a cell and outcome: n and share."""
+        return waterfall_frame(self.trials, self.by, self.policy)
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """Outcomes that are no success, ranked, with example trial ids."""
+        return failures_frame(self.trials, self.policy)
+
+    @cached_property
+    def codes(self) -> pd.DataFrame:
+        """Problem codes, ranked, with example trial ids."""
+        return codes_frame(self.trials, self.policy)
+
+    @cached_property
+    def coercions(self) -> pd.DataFrame:
+        """Coercion rules: applied, rescued, false rescues, harmed. Read under the loosest policy at
+        hand."""
+        return coercions_frame(self.trials, self.coerced_policy)
+
+    @cached_property
+    def ladder(self) -> pd.DataFrame:
+        """One row a cell and level of help: success and what the level gained; see
+        `breakdowns.ladder_frame`."""
+        return ladder_frame(self.frame, self.by, self.coerced_policy)
+
+    @cached_property
+    def conversations(self) -> pd.DataFrame:
+        """One row a cell with conversations of several turns; see
+        `breakdowns.conversations_frame`."""
+        return conversations_frame(self.trials, self.by, self.policy)
+
+    @cached_property
+    def sensitivity(self) -> pd.DataFrame:
+        """Success under looser matching; see `sensitivity.sensitivity_frame`. Empty without the
+        trials themselves."""
+        trials: Iterable[Trial] = ()
+        if self._source is not None and len(self.headline) <= MAX_REMATCHED:
+            trials = self._source()
+        return sensitivity_frame(trials, self.by, level=self.level)
+
+    @property
+    def left_out_columns(self) -> tuple[str, str] | None:
+        """The column that `left_out` ranks and the one it leaves values out of; None where there is
+        nothing to rank or to leave out."""
+        judged = self.headline[self.headline["score_success"].notna()]
+        # A column with one value cannot be ranked, and leaving that value out leaves nothing.
+        names = [c for c in {*self.by, "model", "category"} if c in judged]
+        several = {c for c in names if judged[c].nunique() > 1}
+        ranked = ("arm", "prompt_protocol", "parse_protocol", "model")
+        of = next((c for c in ranked if c in self.by and c in several), None)
+        over = next((c for c in ("model", "category") if c in several and c != of), None)
+        return (of, over) if of and over else None
+
+    @cached_property
+    def left_out(self) -> pd.DataFrame:
+        """The ranks of arms (or models) with each model (or category) left out; see
+        `breakdowns.leave_one_out_frame`."""
+        columns = self.left_out_columns
+        if columns is None:
+            raise BadOptions(
+                "nothing can be left out",
+                got=", ".join(self.by),
+                expected="two arms or models, and two models or categories beside them",
+            )
+        return self.leave_one_out(*columns)
+
+    def leave_one_out(self, of: str, over: str) -> pd.DataFrame:
+        """`left_out` for any two columns of the trials frame."""
+        return leave_one_out_frame(self.trials, of, over, self.policy)
+
+    @cached_property
+    def coerced_policy(self) -> str:
+        """The policy that the coerced column stands for."""
+        return coerced_policy(self.trials, self.policy)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences that a reader has to know before any number."""
+        return warning_notes(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings, then the sentences on how the numbers were made and what they cannot
+        show."""
+        return (*self.warnings, *method_notes(self))
+
+    def cell_name(self, row: Mapping[Any, Any]) -> str:
+        """The name of a cell: its values of `by`."""
+        return " · ".join(str(row[c]) or "–" for c in self.by)
+
+    def matrix(self, rows: str | None = None, columns: str | None = None) -> Matrix:
+        """Success by two columns, see `matrix`."""
+        # The cells are counted already where the report goes by just these two.
+        both = (rows or "prompt_protocol", columns or "model")
+        if sorted(both) == sorted(self.by):
+            return Matrix(*both, self.policy, self.frame)
+        return matrix(self.trials, rows=rows, columns=columns, policy=self.policy, level=self.level)
+
+    def compare(
+        self, a: str, b: str, *, on: str | None = None, within: str | Sequence[str] | None = None
+    ) -> ArmComparison:
+        """Two arms paired on cases, within the other columns of the report or those of `within`.
+
+        Raises BadOptions for an arm or a column that the frame does not hold.
+        """
+        on = column_of(self.trials, a, b, on)
+        others = within
+        if others is None:
+            others = [c for c in self.by if c != on and not self._follows(c, on)]
+        openers = (self.opener, self.opener) if self.opener else None
+        return compare_arms(
+            self.trials,
+            a,
+            b,
+            on=on,
+            within=others or None,
+            policy=self.policy,
+            level=self.level,
+            openers=openers,
+        )
+
+    def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:
+        """The cases of which the majority differs between two arms: one row a case, with a trial of
+        each side."""
+        return self.compare(a, b, on=on).flips
+
+    def gate(
+        self,
+        success: float | None = None,
+        coercion_rate: float | None = None,
+        **thresholds: float | None,
+    ) -> GateResult:
+        """Hold every cell to thresholds: success and its kin are least values, all other columns
+        greatest ones.
+
+        A figure that is not known does not pass, and neither does a report without trials. Any
+        column of `frame` that holds numbers can be a threshold. Raises BadOptions for a column the
+        report has not, for a threshold that is no number, and where there is none.
+        """
+        return check_gates(self, {"success": success, "coercion_rate": coercion_rate, **thresholds})
+
+    def text(self, width: int | None = None) -> str:
+        """An aligned plain table with intervals, for a terminal."""
+        return str(hooks.call("figure_text", self, width=width))
+
+    def html(self, *, page: bool = False, gate: GateResult | None = None) -> str:
+        """HTML without any outside reference: a fragment for a notebook, or a whole page."""
+        return str(hooks.call("figure_html", self, page=page, gate=gate))
+
+    def markdown(self) -> str:
+        """GitHub-flavoured Markdown, without a gate."""
+        return str(hooks.call("figure_markdown", self))
+
+    def save(self, path: str | Path, *, gate: GateResult | None = None) -> Path:
+        """Write the report; the suffix says how: .html, .md, .csv, .parquet (the frame), .tex or
+        .xml (JUnit).
+
+        The checks of a gate stand at the top of a page and of Markdown, and are a suite of JUnit's.
+        Raises BadOptions for another suffix, and StoreError where the file cannot be written.
+        """
+        return Path(hooks.call("save_figure", self, path, gate=gate))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.text(), "text/html": self.html()}
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _follows(self, column: str, on: str) -> bool:
+        """True for a column that changes only with `on`, so that it cannot be held fixed while `on`
+        is compared."""
+        pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
+        return len(pairs) > 1 and not pairs[column].duplicated().any()
+
+    def _against_baseline(self, cells: pd.DataFrame) -> pd.DataFrame:
+        """The cells with their differences from the baseline's cell, paired on cases."""
+        part = self.headline[list(dict.fromkeys((*self.by, "score_success", "case_id")))]
+        judged = {values: judged_of(rows) for values, rows in groups(part, self.by)}
+        rows = [self._difference(cell, judged) for cell in cells.to_dict("records")]
+        columns = ["paired", "difference", "diff_low", "diff_high", "p"]
+        extra = pd.DataFrame(rows, columns=columns, index=cells.index)
+        extra["paired"] = extra["paired"].astype("Int64")
+        extra["p_holm"] = stats.holm(extra["p"].tolist())
+        return pd.concat([cells, extra], axis=1)
+
+    def _difference(self, cell: Mapping[Any, Any], judged: Mapping[Any, Any]) -> list[Any]:
+        """(paired, difference, low, high, p) of one cell; nothing for the baseline itself, and
+        where the baseline has no such cell."""
+        own = tuple(str(cell[c]) for c in self.by)
+        base = tuple(
+            str(self.baseline) if column == self.baseline_column else value
+            for column, value in zip(self.by, own, strict=True)
+        )
+        if own == base or base not in judged:
+            return [None] + [stats.NAN] * 4
+        (b, b_cases), (a, a_cases) = judged[own], judged[base]
+        gap = stats.bootstrap_difference(a, a_cases, b, b_cases, self.level)
+        test = stats.paired_mcnemar(a, a_cases, b, b_cases)
+        return [len(set(a_cases) & set(b_cases)), gap.rate, gap.low, gap.high, test.p]
+
+
+def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
+    """model and prompt_protocol, and arm and parse_protocol where these tell cells further
+    apart."""
+    by = ["model", "prompt_protocol"]
+    # One cell must not pool what a plan set apart.
+    for column in ("arm", "parse_protocol"):
+        if column in trials:
+            keys = trials[[*by, column]].astype("string").fillna("").drop_duplicates()
+            if keys.duplicated(by).any():
+                by.append(column)
+    return tuple(by)
+
+
+def render_report(report: Report) -> str:
+    """The report as an HTML fragment."""
+    return report.html()
+
+
+def report_of_frame(
+    frame: pd.DataFrame, by: str | Sequence[str] | None, *, policy: str, **options: Any
+) -> Report:
+    """Return the report that `df.toolparse.report` asks for; arguments as for `Report`."""
+    return Report(frame, by, policy=policy, **options)

@@ -1,0 +1,1 @@
+"""The same numbers as HTML, Markdown, terminal text and files."""

@@ -1,0 +1,151 @@
+"""Comparisons of two arms as HTML: the figures, and the flipped cases, each of which unfolds into
+both parse views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ....render.templating import Markup, render
+from ..figures.comparison import COMPARISON_COLUMNS
+from .html_parts import TEMPLATES, Table, TrialView, fragment, page, trial_view, view_of
+from .svg import difference_svg
+from .text import comparison_rows
+
+if TYPE_CHECKING:
+    from ...scoring.trial import Trial
+    from ..figures.comparison import ArmComparison, Flip
+
+MAX_FLIPS = 100
+"""How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
+_TESTS = (
+    "p rates: the sign-flip test on the cases' rates. p majority: McNemar's exact test on the "
+    "majority of each case's trials. Both by Holm over the rows. Intervals resample cases with "
+    "all their trials."
+)
+
+
+def render_comparison(comparison: ArmComparison) -> str:
+    """Return a comparison for a notebook's output."""
+    return fragment(_body(comparison, "h3", MAX_FLIPS // 10))
+
+
+def render_comparison_page(comparison: ArmComparison) -> str:
+    """Return a comparison as a whole document."""
+    title = f"{comparison.b} against {comparison.a}"
+    return page(title, fragment(_body(comparison, "h1", MAX_FLIPS)))
+
+
+def render_flip(flip: Flip) -> str:
+    """Return both sides of one flipped case."""
+    body = render(
+        f"{TEMPLATES}/flip.html",
+        case_id=flip.case_id,
+        direction=flip.direction,
+        question=flip.a.case.input_text,
+        sides=[_side("a", flip.a), _side("b", flip.b)],
+    )
+    return fragment(body)
+
+
+def _side(name: str, trial: Trial) -> dict[str, object]:
+    """Return one side of a flip: its arm, its score, and how the answer was read."""
+    return {
+        "name": name,
+        "arm": trial.arm,
+        "score": trial.score or trial.missing_reason,
+        "view": view_of(trial.result) if trial.result else Markup(),
+    }
+
+
+def _body(c: ArmComparison, heading: str, max_flips: int) -> str:
+    """Return the body of a comparison under a title of this element; at most `max_flips` flips
+    unfold."""
+    n = len(c.flips)
+    return render(
+        f"{TEMPLATES}/comparison.html",
+        heading=heading,
+        title=f"{c.b} against {c.a}",
+        on=c.on.replace("_", " "),
+        policy=c.policy,
+        better=c.b,
+        figures=_figures(c),
+        flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
+        # Two parse views for each: a page of all flips of a long run would not open.
+        flips=[_flip_view(c, flip) for flip in c.flips.head(max_flips).to_dict("records")],
+        more_flips=n - max_flips,
+        unpaired=_unpaired(c),
+        notes=[*c.notes, _TESTS],
+    )
+
+
+def _strata(c: ArmComparison) -> list[str]:
+    """Return the columns that the comparison's strata go by."""
+    return [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
+
+
+def _figures(c: ArmComparison) -> Table:
+    """Return the table of figures, with a drawing behind each difference."""
+    names, texts, n_strata = comparison_rows(c)
+    head = [(name.replace("_", " "), "l k") for name in names[:n_strata]]
+    head += [(name, "") for name in names[n_strata:]]
+    difference = n_strata + 3  # behind the cases and both rates
+    head[difference] = (names[difference], "rate")
+    head.insert(difference + 1, ("−100 … +100 points", "iv"))
+    rows = []
+    for cells, figures in zip(texts, c.frame.to_dict("records"), strict=True):
+        drawing = difference_svg(figures, c.level)
+        rows.append([*cells[: difference + 1], drawing, *cells[difference + 1 :]])
+    return Table(head, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _FlipView:
+    """A flipped case: its line, and (arm, trial) of each side."""
+
+    summary: str
+    sides: list[tuple[str, TrialView | None]]
+
+
+def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
+    """Return a row of the flips as it is shown, with a trial of each side."""
+    summary = f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
+    stratum = [str(flip[name]) for name in _strata(c) if str(flip[name])]
+    if stratum:
+        summary += f" ({' · '.join(stratum)})"
+    # A comparison that somebody put together has no rows behind its flips.
+    rows_a, rows_b = c.flip_rows or (None, None)
+    sides = [
+        (c.a, _trial_of(rows_a, flip["trial_id_a"])),
+        (c.b, _trial_of(rows_b, flip["trial_id_b"])),
+    ]
+    return _FlipView(summary, sides)
+
+
+def _trial_of(rows: pd.DataFrame | None, trial_id: Any) -> TrialView | None:
+    """Return the trial of an id; None where the comparison has not its row."""
+    if rows is None or trial_id not in rows.index:
+        return None
+    return trial_view(rows.loc[trial_id].to_dict())
+
+
+@dataclass(frozen=True, slots=True)
+class _Unpaired:
+    """The cases that only one side has: their number, the first of them, how many are left out."""
+
+    count: int
+    table: Table
+    more: int
+
+
+def _unpaired(c: ArmComparison) -> _Unpaired | None:
+    """Return the cases that only one side has, None where there are none."""
+    if c.unpaired.empty:
+        return None
+    head = [(str(name).replace("_", " "), "l") for name in c.unpaired]
+    first = c.unpaired.head(MAX_FLIPS).itertuples(index=False, name=None)
+    count = len(c.unpaired)
+    return _Unpaired(count, Table(head, first), count - MAX_FLIPS)

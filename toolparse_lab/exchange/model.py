@@ -1,0 +1,192 @@
+"""`Model`: a litellm model string and everything that its endpoint needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from ..errors import BadOptions
+from .redaction import is_secret_name, redact_named, redact_url, url_secrets
+
+RAW_COMPLETION = "text-completion-"
+"""How model strings begin whose endpoint takes a prompt instead of messages."""
+
+# A shorter secret would be replaced in the middle of ordinary words.
+_MIN_SECRET = 4
+# Fields whose default says nothing about the endpoint, and is therefore left out of records.
+_SETTINGS = ("timeout", "max_connections", "max_retries", "swaps")
+_AUTH_SCHEMES = ("bearer ", "basic ")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A litellm model string and everything its endpoint needs.
+
+    `params` are default sampling parameters, overridden by a request's own; `price` is (input,
+    output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list; `timeout` is
+    in seconds; `max_connections` is how many calls it gets at once, found out by its rate limits
+    and latency unless given; `max_retries` counts the tries after the first; `swaps` is for a
+    server that holds one model at a time: the models of one `api_base` are then asked one after the
+    other. Credentials are best left to the provider's own chain (environment, profile, role);
+    `api_key` is never stored. Raises BadOptions for values that cannot work.
+    """
+
+    name: str
+    api_base: str | None = None
+    extra_body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] | None = None
+    params: Mapping[str, Any] | None = None
+    timeout: float = 120.0
+    max_connections: int | Literal["adaptive"] = "adaptive"
+    max_retries: int = 2
+    swaps: bool = False
+    price: tuple[float, float] | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise BadOptions(
+                "A model needs a name.", got=self.name, expected="a litellm model string"
+            )
+
+        # What cannot work is refused here and not by the first call, hours into a run.
+        _check_range("timeout", self.timeout, 0, open_end=True)
+        if self.max_connections != "adaptive":
+            _check_range("max_connections", self.max_connections, 1, also='"adaptive"')
+        _check_range("max_retries", self.max_retries, 0)
+
+        if self.price is not None:
+            object.__setattr__(self, "price", _price_pair(self.price))
+
+    def __repr__(self) -> str:
+        """A model as it could be typed again, without credentials and without defaults."""
+        parts = [repr(self.name)]
+        parts += [f"{k}={v!r}" for k, v in self.to_dict().items() if k != "name"]
+        return f"Model({', '.join(parts)})"
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's identity: `api_base` without credentials, "" for the provider's own
+        address.
+
+        It is part of a request's key, so two spellings of one address give one identity.
+        """
+        return redact_url(self.api_base) if self.api_base else ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Credentials this model carries in memory, for removing them from messages.
+
+        They come from the key, the address, and the members of headers, body and parameters that
+        have a credential's name.
+
+        Secrets shorter than four characters are left out: removing them would tear ordinary words
+        apart.
+        """
+        secrets = [self.api_key or ""]
+        if self.api_base:
+            secrets += url_secrets(self.api_base)
+        for members in (self.headers, self.extra_body, self.params):
+            secrets += _secret_members(members)
+
+        # A header's secret is also removed without its scheme, as servers echo it.
+        secrets += [s.split(" ", 1)[1] for s in secrets if s.lower().startswith(_AUTH_SCHEMES)]
+        return tuple(s for s in dict.fromkeys(secrets) if len(s) >= _MIN_SECRET)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON without credentials; members that have their default value are left out.
+
+        An endpoint that is the provider's own has no `api_base` in it.
+        """
+        out: dict[str, Any] = {"name": self.name}
+        if self.api_base:
+            out["api_base"] = self.endpoint
+        for name in ("extra_body", "headers", "params"):
+            value = getattr(self, name)
+            if value:
+                out[name] = redact_named(value)
+
+        defaults = {f.name: f.default for f in fields(self)}
+        for name in _SETTINGS:
+            value = getattr(self, name)
+            if value != defaults[name]:
+                out[name] = value
+        if self.price is not None:
+            out["price"] = list(self.price)
+        return out
+
+    @classmethod
+    def from_dict(cls, obj: Mapping[str, Any]) -> Model:
+        """The model without its credentials, from what `to_dict` returned.
+
+        Raises BadOptions for members it does not know, and for values that cannot work.
+        """
+        names = {f.name for f in fields(cls)}
+        extra = sorted(set(obj) - names)
+        # A record of a newer version may hold settings that would silently be lost.
+        if extra:
+            raise BadOptions(
+                "A model has members that are not known.", got=extra, expected=sorted(names)
+            )
+        values = dict(obj)
+        if values.get("price") is not None:
+            values["price"] = tuple(values["price"])
+        return cls(**values)
+
+
+def _price_pair(price: Any) -> tuple[float, float]:
+    """A price as two numbers, US dollars per million input and output tokens.
+
+    Raises BadOptions for anything else than a pair of numbers of at least 0.
+
+    A list of two, as JSON has it, is a pair too.
+    """
+    try:
+        input_price, output_price = price
+        good = input_price >= 0 and output_price >= 0
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise BadOptions(
+            "A price is two numbers, US dollars per million input and output tokens.",
+            got=price,
+            expected="(0.15, 0.60), or (0, 0) for free",
+        )
+    return float(input_price), float(output_price)
+
+
+def _check_range(
+    name: str, value: Any, low: float, *, open_end: bool = False, also: str = ""
+) -> None:
+    """Raise BadOptions unless `value` is a number from `low` on.
+
+    `open_end` leaves out `low` itself; `also` is another value to name as allowed.
+
+    True and False are no numbers here, although Python counts with them.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and not value < low and not (open_end and value == low):
+        return
+    expected = f"a number {'above' if open_end else 'of at least'} {low}"
+    if also:
+        expected += f", or {also}"
+    raise BadOptions(f"`{name}` is out of range.", got=value, expected=expected)
+
+
+def _secret_members(value: Any) -> list[str]:
+    """The texts in a JSON-like value that stand under a credential's name, at any depth.
+
+    Names alone decide; a member that is no text cannot be a credential, but may hold one.
+    """
+    secrets: list[str] = []
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            if isinstance(member, str) and is_secret_name(str(name)):
+                secrets.append(member)
+            else:
+                secrets += _secret_members(member)
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            secrets += _secret_members(member)
+    return secrets

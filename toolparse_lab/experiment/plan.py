@@ -1,0 +1,380 @@
+"""An experiment before anything is sent, as requests.
+
+A plan is cases × models × prompt protocols × factors × trials.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+from ..errors import BadPlan
+from ..evals.cases.case import Case
+from ..evals.cases.collection import Cases, pack_cases
+from ..evals.cases.loading import load_cases
+from ..exchange.questions import Held, Questions
+from ..exchange.types import RAW_COMPLETION, Model, PlanItem, Request
+from ..flow import Conversation, Flow, Record, Runnable
+from ..runner.pool import estimate_tokens
+from ..runner.routes import token_cost
+from .arms import FACTORS, Arm, arms_of, check_names, check_params
+from .case_flow import Functions, Prompts, check_runnable, flow_for
+from .models import model_map
+from .protocol_record import protocol_records
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A planned experiment; show it before you run it.
+
+    `items[i]` is asked by `requests[items[i].key]`, its first question; `flow(items[i])` is its
+    whole conversation.
+    """
+
+    cases: Cases
+    models: Mapping[str, Model]
+    arms: tuple[Arm, ...]
+    trials: int
+    items: tuple[PlanItem, ...]
+    requests: Questions
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    stream: bool = False
+    runnable: Functions = field(default_factory=dict)
+    estimate: Estimate | None = None
+    prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
+
+    @property
+    def calls(self) -> int:
+        """The number of different first questions.
+
+        A run with an empty store sends as many where each arm has one turn.
+        """
+        return len(self.requests)
+
+    @property
+    def most_calls(self) -> int:
+        """The calls of a run with an empty store if every conversation takes all its turns."""
+        return self.calls + sum(int(item.arm["max_turns"]) - 1 for item in self.items)
+
+    def arm(self, item: PlanItem) -> Arm:
+        """Return the arm that an item belongs to."""
+        return next(arm for arm in self.arms if arm.name == item.arm["arm"])
+
+    def flow(
+        self, item: PlanItem, *, replay: bool = False, record: Record | None = None
+    ) -> Flow[Conversation]:
+        """Return the conversation of an item from its beginning, to be driven.
+
+        Its first request is the item's. replay: run no function, take the recorded results.
+        record: is called with each function that was run.
+        """
+        case, model = self.cases[item.case_id], self.models[item.model]
+        return self._flow(
+            case, item.model, model, self.arm(item), item.trial, replay=replay, record=record
+        )
+
+    def _flow(
+        self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
+    ) -> Flow[Conversation]:
+        """Return the conversation of one cell of the plan, which need not be an item yet."""
+        # Trials differ by their seed, so that a provider does not answer all of them alike.
+        params = {**self.params, "seed": self.seed + trial}
+        return flow_for(
+            case,
+            alias,
+            model,
+            arm,
+            params,
+            trial,
+            stream=self.stream,
+            runnable=self.runnable,
+            prompts=self.prompts,
+            **options,
+        )
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """(input, output) tokens: the input estimated, the output at most."""
+        estimate = self._estimate()
+        return estimate.input_tokens, estimate.output_tokens
+
+    @property
+    def cost(self) -> float | None:
+        """At most this many US dollars; None where a model has no known price."""
+        return self._estimate().cost
+
+    def _estimate(self) -> Estimate:
+        """Return the estimate, made anew for a plan from a store, which records none."""
+        return self.estimate or Estimate.of(self.requests.values())
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The factors that have more than one level."""
+        return tuple(factor for factor in FACTORS if len(self._levels_of(factor)) > 1)
+
+    def _levels_of(self, factor: str) -> set[str]:
+        """Return the different levels of one factor, as text: some cannot be hashed."""
+        levels = [arm.levels.get(factor) for arm in self.arms]
+        return {str(level) for level in levels if level is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as it is recorded with a run; `stored_plan` reads it again."""
+        record: dict[str, Any] = {
+            "models": {alias: model.to_dict() for alias, model in self.models.items()},
+            "arms": [
+                {"name": arm.name, "prompt_protocol": arm.prompt_protocol, **arm.levels}
+                for arm in self.arms
+            ],
+            "trials": self.trials,
+            "params": dict(self.params),
+            "seed": self.seed,
+            "stream": self.stream,
+        }
+        # Functions cannot be recorded; their names show what has to be handed in again.
+        if self.runnable:
+            record["runnable"] = sorted(self.runnable)
+        if protocols := protocol_records(self.arms):
+            record["protocols"] = protocols
+        record["cases"] = pack_cases(self.cases)
+        return record
+
+    def __str__(self) -> str:
+        return "\n".join([self._size(), *self._details()])
+
+    def _size(self) -> str:
+        """Return the first line of the plan: its dimensions and the calls they make."""
+        dimensions = [
+            _count(len(self.cases), "case"),
+            _count(len(self.models), "model"),
+            _count(len(self.arms), "arm"),
+            _count(self.trials, "trial"),
+        ]
+        return f"{' × '.join(dimensions)} = {_count(self.calls, 'call')}"
+
+    def _details(self) -> list[str]:
+        """Return the other lines of the plan, each a label with a colon and its value."""
+        input_tokens, output_tokens = self.tokens
+        cost = self.cost
+        price = "unknown, give Model(price=...)" if cost is None else f"at most ${cost:.2f}"
+
+        lines = [
+            f"models: {', '.join(self.models)}",
+            f"arms:   {', '.join(arm.name for arm in self.arms)}",
+        ]
+        if self.most_calls > self.calls:
+            lines.append(
+                f"turns:  up to {self.most_calls:,} calls in all; "
+                "tokens and cost are those of the first turns"
+            )
+        lines.append(f"tokens: about {input_tokens:,} in, at most {output_tokens:,} out")
+        lines.append(f"cost:   {price}")
+        return lines
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": _html(self._size(), self._details())}
+
+
+@dataclass(slots=True)
+class Estimate:
+    """The tokens and the price of requests.
+
+    input_tokens: estimated. output_tokens: at most. cost: at most, in US dollars; None where a
+    price is not known.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> Estimate:
+        """Return the estimate of all these requests together."""
+        estimate = cls()
+        for request in requests:
+            estimate.add(request)
+        return estimate
+
+    def add(self, request: Request) -> None:
+        """Add one request; one without a price makes the cost of all unknown."""
+        input_tokens, output_tokens = estimate_tokens(request)
+        cost = token_cost(request.model, input_tokens, output_tokens)
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
+        self.cost = None if self.cost is None or cost is None else self.cost + cost
+
+
+class PlannedRequests(Questions):
+    """The first question of each conversation of a plan, by key.
+
+    A question is made anew each time, so that a plan of 100,000 holds none of them.
+    """
+
+    def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
+        self._plan = plan
+        self._first = first  # key -> the first item that asks this question
+
+    def __getitem__(self, key: str) -> Request:
+        return next(self._plan.flow(self._first[key]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._first
+
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return alias and model of a question, without making the question."""
+        alias = self._first[key].model
+        return alias, self._plan.models[alias]
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _html(headline: str, lines: Iterable[str]) -> str:
+    """Return a plan as a headline and a table with a row for each labelled line."""
+    cell = '<td style="text-align:left">'
+    rows = []
+    for line in lines:
+        label, value = line.split(":", 1)
+        rows.append(f"<tr>{cell}{escape(label)}</td>{cell}{escape(value)}</td></tr>")
+    return f"<div><b>{escape(headline)}</b><table>{''.join(rows)}</table></div>"
+
+
+def make_plan(
+    cases: Any,
+    models: Mapping[str, Model] | Model | str,
+    protocols: Any,
+    *,
+    trials: int = 1,
+    seed: int = 0,
+    stream: bool = False,
+    runnable: Runnable | None = None,
+    **settings: Any,
+) -> Plan:
+    """Return every request of an experiment, in an order that is balanced wherever it stops.
+
+    cases: Cases or what `load_cases` takes. models: {alias: Model}. settings: the factors of
+    `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
+    `arms.PARAMETERS`, and those that a model's `params` name) as they are sent; what only an
+    endpoint knows goes into `extra_body`. A seed is sent as `seed + trial`. runnable: tools as
+    functions by name, for arms whose max_turns is above 1; their results are recorded with the
+    answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
+    """
+    # In the order of the arguments, so that of several mistakes the first is reported.
+    chosen = _loaded_cases(cases)
+    _check_trials(trials)
+    by_alias = model_map(models)
+    arms, params = _arms_and_params(by_alias, protocols, settings)
+    functions = check_runnable(runnable)
+
+    # A plan without items makes the conversations whose first requests become the items.
+    bare = Plan(chosen, by_alias, arms, trials, (), Held(()), params, seed, stream, functions)
+    return _with_items(bare)
+
+
+def _loaded_cases(cases: Any) -> Cases:
+    """Return the cases of a plan; raises BadPlan for none."""
+    loaded = cases if isinstance(cases, Cases) else load_cases(cases)
+    if len(loaded) == 0:
+        raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
+    return loaded
+
+
+def _check_trials(trials: Any) -> None:
+    """Raise BadPlan for what is no number of trials."""
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
+
+
+def _arms_and_params(
+    models: Mapping[str, Model], protocols: Any, settings: Mapping[str, Any]
+) -> tuple[tuple[Arm, ...], dict[str, Any]]:
+    """Return the arms that settings make and the parameters among them; raises BadPlan."""
+    own = [model.params or {} for model in models.values()]
+    check_names(settings, (name for params in own for name in params))
+    arms = arms_of(protocols, settings)
+    params = {name: value for name, value in settings.items() if name not in FACTORS}
+    for values in (params, *own):
+        check_params(values)
+    return arms, params
+
+
+def _with_items(bare: Plan) -> Plan:
+    """Return a plan with all its items and their estimate.
+
+    The cells of one case, its models × arms, are shuffled: whatever slows down or fails in the
+    course of a run then meets all arms alike, and a run that stops early leaves them balanced.
+    """
+    items: list[PlanItem] = []
+    first: dict[str, PlanItem] = {}
+    estimate = Estimate()
+    columns = {arm.name: _columns(arm) for arm in bare.arms}
+    order = random.Random(bare.seed)  # noqa: S311 - an order, not a secret
+
+    for trial, case in itertools.product(range(bare.trials), bare.cases):
+        cells = list(itertools.product(bare.models.items(), bare.arms))
+        order.shuffle(cells)
+        for (alias, model), arm in cells:
+            request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+            item = PlanItem(case.id, alias, request.key, trial, columns[arm.name])
+            items.append(item)
+            # Arms may share a question; it is asked and paid for once.
+            if item.key not in first:
+                first[item.key] = item
+                estimate.add(request)
+
+    requests = PlannedRequests(bare, first)
+    return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
+
+
+def plan_one(
+    case: Case,
+    alias: str,
+    model: Model,
+    arm: Arm,
+    params: Mapping[str, Any],
+    *,
+    trial: int = 0,
+    seed: int = 0,
+    stream: bool = False,
+    runnable: Functions | None = None,
+) -> Plan:
+    """Return the plan that asks one case once, as number `trial` of one arm. Raises BadPlan."""
+    check_params(params)
+    bare = Plan(
+        Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {}
+    )
+    request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+    item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
+    return replace(bare, items=(item,), requests=Held([request]))
+
+
+def _askable(request: Request) -> Request:
+    """Return the request; raises BadPlan for one that a raw-completion endpoint would garble."""
+    raw_completion = request.model.name.startswith(RAW_COMPLETION)
+    if raw_completion and (len(request.messages) > 1 or request.tools):
+        raise BadPlan(
+            "a raw-completion endpoint takes one prompt: litellm sends each message as a prompt "
+            "of its own",
+            got=f"{len(request.messages)} messages{' and tools' if request.tools else ''}",
+            expected="cases without tools, whose input is the whole prompt",
+            hint="write the prompt with the model's chat template; see docs/capture.md",
+        )
+    return request
+
+
+def _columns(arm: Arm) -> dict[str, Any]:
+    """Return the columns that an arm has in frames."""
+    return {"arm": arm.name, "prompt_protocol": arm.prompt_protocol, **arm.levels}

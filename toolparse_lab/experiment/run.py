@@ -1,0 +1,371 @@
+"""A recorded run and the views on it.
+
+Nothing parsed is stored: every view parses the recording when it is called, so that it may use
+another protocol or policy than the one of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..engine.any_protocol import any_protocol
+from ..errors import BadOptions, NoTrial
+from ..evals.scoring.trial import Trial
+from ..flow import OPEN
+from ..runner.pool import Summary
+from ..store.store import Store
+from ..types import Policy
+from .plan import Plan
+from .run_reader import RunReader, in_batches, with_code
+
+if TYPE_CHECKING:
+    from ..evals.cases.matchers import Matchers
+    from ..evals.frames.recorded import Frame
+    from ..evals.reports.figures.comparison import ArmComparison
+    from ..evals.reports.figures.matrix import Matrix
+    from ..evals.reports.figures.report import Report
+
+HEADLINE: Policy = "safe"
+COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
+"""The policies of a report: the headline, and the coercion that is shown beside it."""
+_ROWS_AS_TEXT = 20
+_ROWS_AS_HTML = 50
+_BATCH = 2000  # trials that are turned into a frame at once
+
+
+class Trials(Sequence[Trial]):
+    """A list of trials that shows itself as a table and takes an index or a trial id."""
+
+    def __init__(self, trials: Iterable[Trial]) -> None:
+        self._trials = tuple(trials)
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Trials(self._trials[index])
+        if isinstance(index, str):
+            for trial in self._trials:
+                if trial.trial_id == index:
+                    return trial
+            raise KeyError(index)
+        try:
+            return self._trials[index]
+        except IndexError:
+            size = f"{len(self)} trials" if self._trials else "none: no trial fits"
+            raise NoTrial("there is no such trial", got=index, expected=size) from None
+
+    def as_pytest(self, path: str | Path) -> Path:
+        """Write every trial with a parsed answer as a test of one pytest file; return its path.
+
+        See `Trial.as_pytest`. Raises BadOptions where no trial has one.
+        """
+        from ..evals.scoring.pinning import write_tests  # needed by few, for this one verb
+
+        return write_tests([trial for trial in self if trial.result is not None] or self, path)
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} trials"]
+        for i, trial in enumerate(self._trials[:_ROWS_AS_TEXT]):
+            place = f"{trial.case_id} · {trial.model} · {trial.arm}"
+            lines.append(f"[{i}] {place}: {trial.outcome} – {trial.detail}")
+        if len(self) > _ROWS_AS_TEXT:
+            lines.append(f"… and {len(self) - _ROWS_AS_TEXT} more")
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": _trials_html(self._trials)}
+
+
+def _trials_html(trials: Sequence[Trial]) -> str:
+    """Return a table with one row a trial, cut off behind the first ones."""
+    cell = 'style="text-align:left;vertical-align:top"'
+    rows = ""
+    for i, trial in enumerate(trials[:_ROWS_AS_HTML]):
+        values = (i, trial.case_id, trial.model, trial.arm, trial.outcome, trial.detail)
+        cells = "".join(f"<td {cell}>{escape(str(value))}</td>" for value in values)
+        rows += f"<tr>{cells}</tr>"
+
+    titles = ("", "case", "model", "arm", "outcome", "detail")
+    head = "".join(f"<th {cell}>{title}</th>" for title in titles)
+    more = len(trials) - _ROWS_AS_HTML
+    return (
+        f"<b>{len(trials)} trials</b><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table>{f'<p>… and {more} more</p>' if more > 0 else ''}"
+    )
+
+
+class Run:
+    """A run as `Lab.run` returns it, and every view on its trials.
+
+    It may still be running: every view shows the answers that are recorded by now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        plan: Plan,
+        summary: Summary | None = None,
+        asker: Callable[..., Trial] | None = None,
+    ) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.plan = plan
+        self.summary = summary
+        self._reader = RunReader(store, run_id, plan, asker)
+
+    def __repr__(self) -> str:
+        summary = f": {self.summary}" if self.summary else ""
+        skipped = "".join(f"; {row}" for row in self.plan.cases.skipped)
+        return f"Run {self.run_id}{summary}{skipped}"
+
+    def trials(
+        self,
+        *,
+        protocol: Any = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Any,
+    ) -> Trials:
+        """Return every planned trial, read by one protocol under each policy.
+
+        A trial that is not recorded yet is there too, without a result. Conversations are what they
+        were when they were asked, whatever reads their first turn here. protocol: an id or a
+        protocol object, by default the one that the prompt asked for. only: the trials of a
+        case_id, model, arm, prompt_protocol, trial or category, one value or several; the others
+        are not read. where: a further condition on a trial. The last trials that were read are
+        kept; a run too large for memory is gone through by `batches`. Raises BadOptions for a value
+        that no trial has.
+        """
+        return Trials(self._trials(protocol, policies, where, only))
+
+    def trial(self, trial_id: str) -> Trial:
+        """Return the trial of an id that a frame or a report of this run shows.
+
+        Raises BadOptions for an id that no trial of the run has.
+        """
+        # Whoever asks has just seen the id, so that the trial is likely to be in memory.
+        candidates = chain(self._reader.last_read(), self._trials(None, COLUMN_POLICIES, None, {}))
+        for trial in candidates:
+            if trial.trial_id == trial_id:
+                return trial
+        raise BadOptions(
+            "this run has no such trial",
+            got=trial_id,
+            hint="ids stand in run.frame()['trial_id']",
+        )
+
+    def _trials(
+        self,
+        protocol: Any,
+        policies: Sequence[Policy],
+        where: Callable[[Trial], bool] | None,
+        only: Mapping[str, Any],
+    ) -> Iterator[Trial]:
+        """Yield the trials that `trials` returns, one after the other."""
+        items = self._reader.items(only)
+        reader = None if protocol is None else any_protocol(protocol)
+        for policy in policies:
+            for trial in self._reader.trials(items, reader, policy):
+                if where is None or where(trial):
+                    yield trial
+
+    @property
+    def missing(self) -> int:
+        """The number of trials without an answer by now.
+
+        They are not asked yet, or have failed, or their conversation is not over.
+        """
+        if any(arm.conversing for arm in self.plan.arms):
+            return sum(map(_is_unanswered, self.trials()))
+        record = self.store.run(self.run_id)
+        return record.items - record.done
+
+    # frames
+
+    def batches(
+        self,
+        size: int = 2000,
+        *,
+        protocol: Any = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Any,
+    ) -> Iterator[Frame]:
+        """Return the trials frame in frames of `size` rows, for runs that do not fit in memory.
+
+        All other arguments are those of `trials`. Raises BadOptions for a size that is no number.
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
+        return self._reader.frames(self._trials(protocol, policies, where, only), size)
+
+    def answers(self, size: int = 2000, **only: Any) -> Iterator[Frame]:
+        """Return the recorded answers, which are not parsed, in frames of `size` rows.
+
+        `Lab.reparse` reads them. only: as for `trials`.
+        """
+        return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
+
+    def frame(self, **reading: Any) -> Frame:
+        """Return the trials frame: one row a completion × parse protocol × policy.
+
+        reading: as for `trials`.
+        """
+        from ..evals.frames.recorded import join_frames, trials_frame  # pandas is slow to import
+
+        return join_frames(list(self.batches(**reading)) or [trials_frame([])], "trials")
+
+    trials_df = frame
+
+    def calls_df(self, **reading: Any) -> Frame:
+        """Return one row a call that was found; reading: as for `trials`."""
+        from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
+
+        frames = [calls_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
+        return join_frames(frames or [calls_frame([])], "calls")
+
+    def events_df(self, **reading: Any) -> Frame:
+        """Return one row a repair, step, problem or retry; reading: as for `trials`."""
+        from ..evals.frames.recorded import events_frame, join_frames  # pandas is slow to import
+
+        # An answer read under several policies was retried only once.
+        completions: set[str] = set()
+        batches = in_batches(self._chosen(reading), _BATCH)
+        frames = [events_frame(batch, completions) for batch in batches]
+        return join_frames(frames or [events_frame([])], "events")
+
+    def chunks_df(self, case_id: str | Sequence[str]) -> Frame:
+        """Return one row a chunk of the answers to one case or several.
+
+        Arrival times are in seconds. Raises BadOptions for a case that the run has not.
+        """
+        from ..evals.frames.recorded import chunks_frame  # pandas is slow to import
+
+        return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
+
+    def _chosen(self, reading: Mapping[str, Any]) -> Iterator[Trial]:
+        """Yield the trials that `trials(**reading)` returns."""
+        only = dict(reading)
+        protocol = only.pop("protocol", None)
+        policies = only.pop("policies", (HEADLINE,))
+        where = only.pop("where", None)
+        return self._trials(protocol, policies, where, only)
+
+    # reports
+
+    def report(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        baseline: str | None = None,
+        policy: Policy = HEADLINE,
+        matchers: Matchers | None = None,
+        **options: Any,
+    ) -> Report:
+        """Return success and its reasons by any columns; see `evals.reports.report.Report`.
+
+        by: columns, by default those of `columns_by`. matchers: the comparison of values with those
+        of the targets, where equality is too strict. options: other arguments of `Report`.
+        """
+        from ..evals.frames.recorded import trials_frame  # pandas is slow to import
+        from ..evals.reports.figures.report import Report  # as above
+
+        def trials(*policies: Policy) -> Iterable[Trial]:
+            trials = self.trials(policies=policies)
+            return trials if matchers is None else [trial.rescored(matchers) for trial in trials]
+
+        def open_trial(trial_id: str) -> Trial:
+            trial = self.trial(trial_id)
+            return trial if matchers is None else trial.rescored(matchers)
+
+        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        # Without matchers the frame is made in batches, and no more than one is in memory.
+        frame = (
+            self.frame(policies=policies) if matchers is None else trials_frame(trials(*policies))
+        )
+        return Report(
+            frame,
+            columns_by(self.plan) if by is None else by,
+            policy=policy,
+            baseline=baseline,
+            stops=self._stops(),
+            models={alias: model.name for alias, model in self.plan.models.items()},
+            source=lambda: trials(policy),
+            opener=open_trial,
+            **options,
+        )
+
+    def matrix(
+        self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
+    ) -> Matrix:
+        """Return success with intervals, arm (or any column) × model (or any column)."""
+        from ..evals.reports.figures.matrix import matrix  # pandas is slow to import
+
+        frame = self.frame(policies=(policy,))
+        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
+        return matrix(frame, rows=rows or default, columns=columns, policy=policy)
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        within: str | Sequence[str] | None = None,
+        policy: Policy = HEADLINE,
+    ) -> ArmComparison:
+        """Return the comparison of two arms, models or protocols, paired on cases."""
+        return self.report(policy=policy).compare(a, b, within=within)
+
+    def failures(
+        self,
+        *,
+        model: str | None = None,
+        arm: str | None = None,
+        protocol: Any = None,
+        code: str | None = None,
+        policy: Policy = HEADLINE,
+    ) -> Trials:
+        """Return the trials to look at: no success, or ungraded with an error of the parser.
+
+        code: an outcome, a sub-code or a problem code. Raises BadOptions for a model, arm or
+        protocol that no trial has, and for a code that does not exist.
+        """
+        protocol_id = getattr(protocol, "id", protocol)
+        choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
+        only = {name: value for name, value in choices.items() if value is not None}
+        failed = self.trials(policies=(policy,), where=lambda trial: trial.failed, **only)
+        return failed if code is None else Trials(with_code(failed, code))
+
+    def _stops(self) -> list[str]:
+        """Return the sentence about a run that stopped early, if this one did."""
+        if self.summary is None or self.summary.stopped is None:
+            return []
+        done = self.summary.planned - self.summary.missing
+        return [
+            f"The run stopped early ({self.summary.stopped}): {done} of {self.summary.planned} "
+            "answers are recorded."
+        ]
+
+
+def columns_by(plan: Plan) -> tuple[str, ...] | None:
+    """Return the columns of a plan's report by default; None leaves them to the report."""
+    return ("model", "arm") if _has_factors(plan) else None  # an arm's name holds its protocol
+
+
+def _has_factors(plan: Plan) -> bool:
+    """Return whether arms differ by more than their protocols."""
+    return len(plan.arms) > len({arm.prompt_protocol for arm in plan.arms})
+
+
+def _is_unanswered(trial: Trial) -> bool:
+    """Return whether a trial has no answer, or a conversation that is not over."""
+    if trial.completion is None or not trial.completion.ok:
+        return True
+    return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

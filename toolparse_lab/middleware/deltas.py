@@ -1,0 +1,284 @@
+"""Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
+
+How it works: nothing that went out is taken back, so three things wait. White space waits for a
+word or for the end, because between two calls it is no content (`_Runs`). Reasoning waits from the
+first opener of a call on, because reasoning that was never closed may turn out to hold calls
+(`_Thoughts`). A call waits until it is whole, so it is one delta. Text is final when the parser
+gives it out. Each character is looked at once, and once more where an opener may begin at the end
+of a piece of reasoning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from ..protocols.base import Protocol
+from ..protocols.scan import partial_start
+from ..toolspec import ToolSpec
+from ..types import (
+    CallEnd,
+    Event,
+    Markup,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+from ..values import unescape
+from .answer import Answer, UnknownTools, tool_call, usable_calls
+from .call_ids import CallIds
+
+Delta: TypeAlias = dict[str, Any]
+
+
+def deltas_of(answer: Answer) -> tuple[Delta, ...]:
+    """The deltas of a whole answer that goes out at once.
+
+    answer: finished. Reasoning comes before the content, and the calls come last.
+    """
+    message = answer.message
+    deltas: list[Delta] = [
+        {key: message[key]} for key in ("reasoning_content", "content") if message.get(key)
+    ]
+    deltas += [{"tool_calls": [{"index": i, **call}]} for i, call in enumerate(answer.tool_calls)]
+    return tuple(deltas)
+
+
+class Deltas:
+    """Deltas of one answer; the module says what waits in it.
+
+    protocol: ours, or somebody else's, whose openers are not known. text_of: the text of a span.
+    one_call: only the first call goes out.
+    """
+
+    def __init__(
+        self,
+        protocol: Any,
+        tools: Iterable[ToolSpec],
+        text_of: Callable[[Span], str],
+        ids: CallIds,
+        unknown_tools: UnknownTools,
+        *,
+        one_call: bool = False,
+    ) -> None:
+        self._text_of = text_of
+        self._ids = ids
+        self._unknown_tools = unknown_tools
+        self._runs = _Runs()
+        heads: tuple[str, ...] = ()
+        if isinstance(protocol, Protocol):
+            heads = protocol.envelope.heads({tool.name: tool for tool in tools})
+
+        self._thoughts = _Thoughts(heads)
+        self._n_calls = 0
+        self._most = 1 if one_call else math.inf
+
+    def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
+        """The deltas of some events, neighbours of one kind joined.
+
+        events: of the parser, in order and each only once.
+        """
+        deltas: list[Delta] = []
+        for event in events:
+            if isinstance(event, ReasoningDelta):
+                self._runs.cut()
+                _add(deltas, "reasoning_content", self._reasoning(event))
+            elif isinstance(event, Retract):
+                self._thoughts.cut_at(event.start)
+            else:
+                # Something else follows the reasoning, so it held no call.
+                _add(deltas, "reasoning_content", self._thoughts.end())
+                self._add_event(deltas, event)
+
+        return tuple(deltas)
+
+    def end(self) -> tuple[Delta, ...]:
+        """The deltas of what waited until the end.
+
+        Call it once, after the last events of the parser.
+        """
+        deltas: list[Delta] = []
+        _add(deltas, "reasoning_content", self._thoughts.end())
+        _add(deltas, "content", self._runs.end())
+        return tuple(deltas)
+
+    def _reasoning(self, event: ReasoningDelta) -> str:
+        """The reasoning that an event lets out.
+
+        It may be less than the event's text, and may begin with text that waited before.
+        """
+        text = self._text_of(event.span)
+        if event.escaped:
+            # A JSON string of reasoning is whole when it comes, so no call can begin in it.
+            return self._thoughts.end() + unescape(text)
+        return self._thoughts.add(event.span.start, text)
+
+    def _add_event(self, deltas: list[Delta], event: Event) -> None:
+        """Add the deltas of an event that is neither reasoning nor a retraction.
+
+        deltas: those of this round, which are added to.
+        event: text, markup, or the end of a body with its calls; other events say nothing to a
+        caller.
+        """
+        if isinstance(event, TextDelta):
+            text = self._text_of(event.span)
+            _add(deltas, "content", self._runs.add(unescape(text) if event.escaped else text))
+        elif isinstance(event, Markup):
+            self._runs.cut()
+        elif isinstance(event, (CallEnd, Recovered)) and event.calls:
+            self._add_calls(deltas, event.calls)
+
+    def _add_calls(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
+        """Add the calls of one body, or its text where none of them can be made.
+
+        deltas: those of this round, which are added to.
+        calls: of one body, at least one.
+        """
+        usable = usable_calls(calls, self._unknown_tools)
+        if not usable:
+            _add(deltas, "content", self._runs.add(self._text_of(calls[0].segment.span)))
+            return
+
+        self._runs.cut()
+        for call in usable:
+            if self._n_calls < self._most:
+                body = {"index": self._n_calls, **tool_call(call, self._ids)}
+                deltas.append({"tool_calls": [body]})
+                self._n_calls += 1
+
+
+def _add(deltas: list[Delta], key: str, text: str) -> None:
+    """Add a text under a key, to the last delta where that has the same key.
+
+    deltas: those of this round, which are added to.
+    key: 'content' or 'reasoning_content'.
+    text: '' adds nothing.
+    """
+    if not text:
+        return
+
+    if deltas and key in deltas[-1]:
+        deltas[-1][key] += text
+    else:
+        deltas.append({key: text})
+
+
+class _Runs:
+    """Runs of content, in which white space waits for a word that makes it content.
+
+    State: a run is open once it holds a word; `_alone` until the first word, reasoning, markup or
+    call, so that an answer of white space alone can go out at the end.
+    """
+
+    def __init__(self) -> None:
+        self._blanks: list[str] = []
+        self._open = False
+        self._alone = True
+
+    def add(self, text: str) -> str:
+        """The text that may go out now.
+
+        text: the next piece of content, which may be white space alone.
+        """
+        if self._open:
+            return text
+
+        self._blanks.append(text)
+        if not text or text.isspace():
+            return ""
+
+        self._open, self._alone = True, False
+        return self._drain()
+
+    def cut(self) -> None:
+        """End the run; white space that waits in it is no content.
+
+        It is called for all that separates two runs: reasoning, markup and calls.
+        """
+        self._open = self._alone = False
+        self._blanks.clear()
+
+    def end(self) -> str:
+        """The text that goes out at the end of the answer.
+
+        White space goes out only where it is the whole answer.
+        """
+        return self._drain() if self._alone else ""
+
+    def _drain(self) -> str:
+        """Take out all white space that waits."""
+        text = "".join(self._blanks)
+        self._blanks.clear()
+        return text
+
+
+class _Thoughts:
+    """Reasoning on its way out, which waits from the first opener of a call on.
+
+    State: `_waiting` is the text that waits, `_start` its offset in the raw text, `_opened` whether
+    it begins with a whole opener; then nothing goes out before `end` or `cut_at`.
+    """
+
+    def __init__(self, heads: tuple[str, ...]) -> None:
+        self._heads = heads
+        self._waiting: list[str] = []
+        self._start = 0
+        self._opened = False
+
+    def add(self, start: int, text: str) -> str:
+        """The text that may go out now; start: the offset of `text`.
+
+        start: counted in the raw text, as the offsets of retractions are.
+        text: the next piece of reasoning.
+        """
+        if not self._waiting:
+            self._start = start
+
+        self._waiting.append(text)
+        if self._opened:
+            return ""
+
+        text = "".join(self._waiting)
+        at = _first_of(self._heads, text)
+        self._opened = at >= 0
+        if at < 0:
+            # The end of the text may be the beginning of an opener.
+            at = partial_start(text, self._heads) if self._heads else len(text)
+
+        self._waiting = [text[at:]] if at < len(text) else []
+        self._start += at
+        return text[:at]
+
+    def cut_at(self, offset: int) -> None:
+        """Drop what waits from `offset` on: a call was read there after all.
+
+        offset: counted in the raw text. Text before it still goes out at the end.
+        """
+        if self._waiting:
+            self._waiting = ["".join(self._waiting)[: max(0, offset - self._start)]]
+
+    def end(self) -> str:
+        """The text that waited; nothing waits any more.
+
+        It is called at the end, and before anything that is not reasoning.
+        """
+        text = "".join(self._waiting)
+        self._waiting.clear()
+        self._opened = False
+        return text
+
+
+def _first_of(heads: tuple[str, ...], text: str) -> int:
+    """Return the offset of the first opener in a text, -1 where there is none.
+
+    heads: the openers; of two at one place it does not matter which is found.
+
+    >>> _first_of(("<b>", "<a>"), "x <a> <b>"), _first_of((), "x")
+    (2, -1)
+    """
+    offsets = [text.find(head) for head in heads]
+    return min((offset for offset in offsets if offset >= 0), default=-1)

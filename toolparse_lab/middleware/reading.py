@@ -1,0 +1,68 @@
+"""The reading of answers: whole texts, pieces and forced choices, and telling what failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..engine.content_parts import OnError
+from ..engine.foreign.protocol import ForeignProtocol
+from ..protocols.base import Protocol
+from ..types import ParseResult
+from .answer import UnknownTools, usable_calls
+from .compat import Ways
+from .failures import tell_failures, tell_left_out
+from .forced import parse_forced, parse_like_seed
+from .turn import Readers, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReading:
+    """The part of a middleware that reads answers; its fields are those of the middleware."""
+
+    protocol: Protocol | ForeignProtocol
+    ways: Ways
+    on_error: OnError | None
+    unknown_tools: UnknownTools
+
+    def readers(self, turn: Turn) -> Readers:
+        """The readers of a turn's answer, from the preparation of its request where that fits.
+
+        turn: one request. Its preparation is only used where it was made with the same tools,
+        protocol and ways, because a turn may be made or changed by hand.
+        """
+        prepared = turn._prepared
+        if (
+            prepared is None
+            or prepared.offer.tools is not turn.tools
+            or prepared.protocol is not self.protocol
+            or prepared.ways is not self.ways
+        ):
+            # A turn made by hand, or by another middleware.
+            return Readers.of(self.protocol, turn.tools, self.ways)
+
+        if prepared.readers is None:
+            prepared.readers = Readers.of(self.protocol, turn.tools, self.ways)
+
+        return prepared.readers
+
+    def parse_forced(self, turn: Turn, text: str) -> ParseResult:
+        """The parse of an answer that must be one call.
+
+        turn: one request, with the tools that may be called. text: the whole answer.
+        """
+        if self.ways.seed_choice:
+            return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
+        return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+
+    def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
+        """Tell `on_error` what could not be read, and which further calls are left out.
+
+        result: the parse, finished. streamed: the answer came in pieces.
+        """
+        if self.on_error is None:
+            return
+
+        tell_failures(result, self.on_error, self.unknown_tools, self.protocol, streamed=streamed)
+        if turn.one_call:
+            further = usable_calls(result.calls, self.unknown_tools)[1:]
+            tell_left_out(further, result.raw, self.on_error)

@@ -1,0 +1,134 @@
+"""`AnswerStream`: an answer that comes in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+
+from ..errors import ParserClosed
+from ..types import ParseResult
+from .answer import Answer, answer_of, passed_through
+from .call_ids import CallIds
+from .debug import debug_level, log_answer, log_out, log_raw
+from .deltas import Delta, Deltas, deltas_of
+from .reading import AnswerReading
+from .turn import Turn
+
+
+class AnswerStream:
+    """An answer that comes in pieces: feed it texts of any size, then close it.
+
+    The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
+    is taken back. An answer that must be a call says nothing before its end.
+    """
+
+    def __init__(
+        self,
+        reading: AnswerReading,
+        turn: Turn,
+        debug_summary: MutableMapping[str, str] | None = None,
+    ) -> None:
+        self._reading = reading
+        self._turn = turn
+        self._summary = debug_summary
+        self._level = debug_level() if turn.active else "off"
+        self._texts: list[str] = []
+        self._ids = CallIds()
+        self._end: tuple[tuple[Delta, ...], Answer] | None = None
+        self._parser = None
+        # A forced answer is read as a whole, so it has no parser and its texts are collected.
+        if turn.active and not turn.forced:
+            self._parser = reading.readers(turn).pieces.stream()
+            self._deltas = Deltas(
+                reading.protocol,
+                turn.tools,
+                self._parser.text_of,
+                self._ids,
+                reading.unknown_tools,
+                one_call=turn.one_call,
+            )
+
+    def feed(self, text: str) -> tuple[Delta, ...]:
+        """The deltas that a piece of text settles. Raises ParserClosed after `close`.
+
+        text: of any size, '' included. The deltas are in OpenAI's shape.
+        """
+        if self._end is not None:
+            raise ParserClosed("this answer is closed", hint="make a new one with wrap_stream")
+
+        # Level 'parse' logs the whole answer at its end.
+        if self._level == "stream" and text:
+            log_raw(text)
+
+        if self._parser is not None:
+            deltas = self._deltas.of(self._parser.feed(text))
+        else:
+            self._texts.append(text)
+            deltas = ({"content": text},) if text and not self._turn.active else ()
+
+        self._log(deltas)
+        return deltas
+
+    def close(
+        self, finish_reason: str | None = None, *, called: bool = False
+    ) -> tuple[tuple[Delta, ...], Answer]:
+        """The last deltas, and the whole; a second call returns the same.
+
+        finish_reason: what the provider said, None where it said nothing. called: the provider made
+        calls itself beside the text, so that a text that says nothing is no failure.
+        """
+        if self._end is None:
+            deltas, answer = self._finish(finish_reason, called)
+            self._log(deltas)
+            log_answer(answer, self._level, self._summary if self._turn.active else None)
+            self._end = deltas, answer
+
+        return self._end
+
+    def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
+        """The last deltas and the answer, by the way this answer is read.
+
+        finish_reason, called: as for `close`.
+
+        An answer without tools is the texts themselves; one with a parser is what the parser says;
+        a forced one is read as a whole.
+        """
+        if not self._turn.active:
+            return (), passed_through("".join(self._texts), finish_reason)
+        if self._parser is not None:
+            result = self._parser.close()
+            deltas = self._deltas.of(self._parser.last_events())
+            deltas += self._deltas.end()
+            return deltas, self._answer(result, finish_reason)
+
+        text = "".join(self._texts)
+        # The forced call was made beside the text.
+        if called and not text.strip():
+            return (), passed_through(text or None, finish_reason)
+
+        result = self._reading.parse_forced(self._turn, text)
+        answer = self._answer(result, finish_reason)
+        return deltas_of(answer), answer
+
+    def _answer(self, result: ParseResult, finish_reason: str | None) -> Answer:
+        """The answer of a finished parse, its failures told.
+
+        result: of the parser or of the forced reading. finish_reason: as for `close`.
+        """
+        reading, turn = self._reading, self._turn
+        reading.tell_failures(result, turn, streamed=True)
+        return answer_of(
+            result,
+            finish_reason,
+            self._ids,
+            unknown_tools=reading.unknown_tools,
+            one_call=turn.one_call,
+        )
+
+    def _log(self, deltas: Iterable[Delta]) -> None:
+        """Log deltas at level 'stream'.
+
+        deltas: those that one piece of text settled.
+        """
+        if self._level == "stream":
+            for delta in deltas:
+                log_out(delta)

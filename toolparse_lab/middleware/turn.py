@@ -1,0 +1,82 @@
+"""One request and what is prepared for its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..engine.foreign.protocol import ForeignProtocol
+from ..engine.parse import Reader
+from ..protocols.base import Protocol
+from ..toolspec import ToolSpec
+from .choice import Kind, Offer
+from .compat import Ways
+from .history import Writer
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request and what its answer may be.
+
+    params: what to send. tools: what the model was told of, with the schemas to read arguments by.
+    choice and tool_name: what was asked for. active: answers are parsed; False where there are no
+    tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
+    text holds only the first is made, because the request says `parallel_tool_calls=False`.
+    """
+
+    params: dict[str, Any]
+    tools: tuple[ToolSpec, ...] = ()
+    choice: Kind = "auto"
+    tool_name: str | None = None
+    active: bool = False
+    forced: bool = False
+    one_call: bool = False
+    _prepared: Prepared | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def allowed(self) -> tuple[ToolSpec, ...]:
+        """The tools that may be called.
+
+        Without a name in the tool choice these are all of them.
+        """
+        return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Readers of answers that come whole, and of those that come in pieces."""
+
+    whole: Reader
+    pieces: Reader
+
+    @classmethod
+    def of(
+        cls, protocol: Protocol | ForeignProtocol, tools: tuple[ToolSpec, ...], ways: Ways
+    ) -> Readers:
+        """The readers of one set of tools; one reader for both where the options are the same.
+
+        protocol: ours or somebody else's.
+        tools: with the schemas to read arguments by.
+        ways: the options for whole answers and for streams.
+        """
+        whole = Reader(protocol, tools, ways.batch)
+        if ways.stream == ways.batch:
+            return cls(whole, whole)
+        return cls(whole, Reader(protocol, tools, ways.stream))
+
+
+@dataclass(slots=True)
+class Prepared:
+    """The outcome of one set of tools and one tool choice, shared by all requests with them.
+
+    writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
+    the system message. readers: made when the first answer is read; a request that only asks what
+    to send pays for none.
+    """
+
+    offer: Offer
+    writer: Writer
+    protocol: Protocol | ForeignProtocol
+    ways: Ways
+    prompt: str | None = None
+    readers: Readers | None = None

@@ -1,0 +1,1 @@
+"""Family: JSON between delimiters, behind a name, or as a whole message."""

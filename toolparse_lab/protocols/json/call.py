@@ -1,0 +1,499 @@
+"""Body family: JSON objects that name a tool and hold its arguments, one or several to a body."""
+
+# How it works
+#
+# Nearly every body is one object with the format's own two keys, and its value often comes along
+# from the scanner that read it: `_plain` answers then, with one look at the keys. Everything else
+# goes through stages, each of which may add a step: the wrapper that OpenAI has around a function,
+# the name under another key (or as the key), the arguments under another key (or beside the name,
+# or missing), and arguments that are JSON text in a string.
+#
+# A stage never guesses. Where two readings are possible, a `Refusal` with the code
+# "decode.ambiguous" says so; a call without a name is a `Decoded` with a problem, since other calls
+# of its body can be read.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...rjson.damage import Refusal
+from ...rjson.repair import read_damaged
+from ...rjson.strict import read_if_strict, too_deep
+from ...toolspec import ToolSpec
+from ...types import Edit, Problem, Step
+from ...values import Value, escape_token, write_canonical
+from ..base import Codec, Decoded, Places, Reading
+from .source import ONE_CALL, BodySource, name_first, unescape_offsets, units_of
+
+NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
+_ID_KEYS = ("id", "tool_call_id", "call_id")
+# A name that stands first and whole: what follows it may be damaged as it likes.
+_NAME_PLAIN = re.compile(
+    rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
+)
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One call on its way from a JSON value to a `Decoded`.
+
+    value: the object that holds name and arguments, at path `at` of value number `index`.
+    """
+
+    value: dict[str, Value]
+    index: int
+    at: str
+    source: BodySource
+    reading: Reading
+    edits: tuple[Edit, ...]
+    steps: list[Step]
+
+    def step(self, rule: str, before: Value, after: Value) -> None:
+        """Add a step of the stage "read", which concerns the call as a whole."""
+        self.steps.append(Step("read", rule, "", None, before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCall(Codec):
+    """Codec: `{"name": …, "arguments": {…}}` between an opener and a closer.
+
+    name_key and arguments_key are the format's own; the others are read as aliases, each a step.
+    """
+
+    opener: str
+    closer: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        """Return if the body is strict JSON, and so is every text that holds arguments.
+
+        The engine asks this where a closer stood in a string, to choose between two places to close
+        at.
+        """
+        values = read_if_strict(body, reading.max_depth)
+        if values is None:
+            return False
+        for text in _argument_texts(values):
+            if read_if_strict(text, reading.max_depth) is None:
+                return False
+        return True
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body; raises Refusal if it cannot be read without inventing.
+
+        A value that came along with the close is used if it is that of this very body. A plain call
+        needs no `BodySource`, which is made for all others.
+        """
+        if reading.strict_value is not None and _is_known(body, reading):
+            plain = self._plain(reading.strict_value[1], body)
+            if plain is not None:
+                return (plain,)
+
+        try:
+            values, edits = read_body_values(body, reading)
+        except Refusal as refusal:
+            # The name may be whole although the rest is not: it goes into the problem.
+            _note_name(refusal, body)
+            raise
+
+        # Strict JSON whose closer was found without reading it, as in a stream.
+        if not edits and len(values) == 1:
+            plain = self._plain(values[0], body)
+            if plain is not None:
+                return (plain,)
+
+        return self._calls(values, BodySource(body, tuple(edits), units_of(values)), reading)
+
+    def _calls(
+        self, values: list[Value], source: BodySource, reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls of all values of a body; a list holds one call an item.
+
+        Raises Refusal for a value that can be no call: the body is then something else, and reading
+        the rest of it as calls would be a guess.
+        """
+        calls: list[Decoded] = []
+        for i, value in enumerate(values):
+            # A second value is a second call: models write several to a body, one a line.
+            if isinstance(value, dict):
+                calls.append(self._call(value, source, i, "", reading))
+            elif not isinstance(value, list):
+                text = write_canonical(value)[:40]
+                raise Refusal("call.not-an-object", f"the body is no object but {text}", 0)
+            else:
+                calls += self._calls_of_list(value, source, i, reading)
+
+        return tuple(calls)
+
+    def _calls_of_list(
+        self, items: list[Value], source: BodySource, index: int, reading: Reading
+    ) -> list[Decoded]:
+        """Return one call for each item of a list, which is value number `index` of the body.
+
+        Raises Refusal for an empty list, and for items that can be no calls.
+        """
+        if not items or not all(isinstance(item, dict) for item in items):
+            raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
+
+        calls: list[Decoded] = []
+        for k, item in enumerate(items):
+            calls.append(self._call(item, source, index, f"/{k}", reading))
+        return calls
+
+    def _plain(self, value: Value, body: str) -> Decoded | None:
+        """Return the call as the format has it: name and arguments and nothing else.
+
+        None for all others. Types are compared and not asked with isinstance, since the reader
+        makes no subclasses, and this is on the way of every sound call.
+        """
+        if type(value) is not dict or len(value) != 2:
+            return None
+
+        name, args = value.get(self.name_key), value.get(self.arguments_key)
+        if type(name) is not str or not name or type(args) is not dict:
+            return None
+
+        # The pattern finds the name in nearly every body; else the body is read for its places.
+        span = name_first(body, name) if self.name_key == "name" else None
+        if span is None:
+            span = BodySource(body, (), ONE_CALL).span_of(0, f"/{escape_token(self.name_key)}")
+
+        def places() -> Places:
+            base = f"/{escape_token(self.arguments_key)}"
+            return BodySource(body, (), ONE_CALL).places_of(0, base, "")()
+
+        return Decoded(name, args, span, places=places, unescape=unescape_offsets)
+
+    # The stages of a call that is not plain
+
+    def _call(
+        self, value: dict[str, Value], source: BodySource, index: int, at: str, reading: Reading
+    ) -> Decoded:
+        """Return the call that an object says, at path `at` of value number `index`.
+
+        Raises Refusal where it could mean several things.
+        """
+        # The id is in the outer object, also where name and arguments are wrapped.
+        wire_id = _wire_id(value)
+        unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
+        self._unwrap(unit)
+        key = self._name_key(unit.value)
+        # `{"get_tide": {…}}`: only a known tool makes such a key a name.
+        if key is None:
+            only = _only_known_key(unit)
+            if only is not None:
+                return _name_is_key(unit, only)
+
+        name = unit.value[key] if key is not None else ""
+        if key is None or not name:
+            problem = Problem("read", "call.no-name", "error", "the body names no tool", "")
+            return Decoded("", None, problems=(problem,), readable=False, edits=unit.edits)
+        if key != self.name_key:
+            unit.step("read.alias-name", key, self.name_key)
+
+        # `base` is where the arguments stand, for their places.
+        args_key = self._arguments_key(unit.value, key)
+        args, base = self._arguments(unit, key, args_key, name)
+
+        # A text keeps its own place: the arguments stand inside it.
+        nested = args if isinstance(args, str) else ""
+        args = _as_object(unit, args, base)
+
+        call = Decoded(
+            name,
+            args,
+            name_span=source.name_span(index, unit.at, key, name),
+            wire_id=wire_id,
+            steps=tuple(unit.steps),
+            edits=unit.edits,
+        )
+        if isinstance(args, dict):
+            # Beside the name stand members that are no arguments.
+            members = args if args_key is None else None
+            call.places = source.places_of(index, base, nested, members)
+            call.unescape = unescape_offsets
+        else:
+            message = "the arguments are no JSON object"
+            call.arguments = None
+            call.readable = False
+            call.problems = (Problem("read", "call.not-an-object", "error", message, ""),)
+
+        return call
+
+    def _arguments(
+        self, unit: _Unit, key: str, args_key: str | None, name: str
+    ) -> tuple[Value, str]:
+        """Return the arguments as they stand in the object, and their path.
+
+        key, args_key: of the name and the arguments; None where no key holds them. Raises Refusal
+        where it is open if what stands beside the name are arguments.
+        """
+        if args_key is None:
+            return _no_arguments(unit, key, name), unit.at
+
+        # Another key than the format's own is an alias, which is noted.
+        if args_key != self.arguments_key:
+            unit.step("read.alias-arguments", args_key, self.arguments_key)
+        return unit.value[args_key], f"{unit.at}/{escape_token(args_key)}"
+
+    def _unwrap(self, unit: _Unit) -> None:
+        """Go into `{"function": {…}}`, which OpenAI has around name and arguments.
+
+        unit: the call under way, whose value and path move to the inner object.
+        """
+        inner = unit.value.get("function")
+        if isinstance(inner, dict) and self.name_key not in unit.value:
+            unit.step("read.function-wrapper", unit.value, inner)
+            unit.value = inner
+            unit.at += "/function"
+
+    def _name_key(self, value: dict[str, Value]) -> str | None:
+        """Return the key whose text is the tool's name, None if there is none.
+
+        The format's own comes before the aliases, and these in the order of how sure they are.
+        """
+        for key in (self.name_key, *NAME_KEYS):
+            if isinstance(value.get(key), str):
+                return key
+        return None
+
+    def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
+        """Return the key that holds the arguments, None if there is none.
+
+        The format's own comes before the aliases. An alias that was taken for the name (`tool`,
+        `function`) cannot be the arguments as well.
+        """
+        if self.arguments_key in value:
+            return self.arguments_key
+        for key in ARGUMENT_KEYS:
+            if key in value and key != name_key:
+                return key
+        return None
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call with the format's own keys, between its delimiters.
+
+        arguments_json: strict JSON, which is copied as it is. tool: is not needed.
+
+        >>> JsonCall("<c>", "</c>").write("f", "{}", None)
+        '<c>{"name":"f","arguments":{}}</c>'
+        """
+        name_member = f"{write_canonical(self.name_key)}:{write_canonical(name)}"
+        arguments_member = f"{write_canonical(self.arguments_key)}:{arguments_json}"
+        return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
+
+
+def _note_name(refusal: Refusal, body: str) -> None:
+    """Tell a refusal the tool's name, where the body begins with it as the format has it."""
+    named = _NAME_PLAIN.match(body)
+    if named:
+        refusal.name, refusal.name_at = named[1], named.span(1)
+
+
+def _is_known(body: str, reading: Reading) -> bool:
+    """Return if the scanner has read this very body, and it is not too deep.
+
+    The text is compared by identity: the engine hands on the object that the value was read from,
+    and a body that was cut or joined again is another one.
+    """
+    if reading.strict_value is None:
+        return False
+    text, value = reading.strict_value
+    if text is not body:
+        return False
+
+    limit = reading.max_depth
+    # A text cannot nest deeper than it is long.
+    return len(body) <= limit or not too_deep(body, [value], limit)
+
+
+def _argument_texts(values: list[Value]) -> list[str]:
+    """Return the texts under the keys of arguments that seem to be JSON objects.
+
+    values: the top-level values of a body, each a call or a list of calls. Only what begins with a
+    brace is taken: another text is no double encoding, however it reads.
+    """
+    texts: list[str] = []
+    for value in values:
+        for call in value if isinstance(value, list) else [value]:
+            if isinstance(call, dict):
+                texts += _texts_of_call(call)
+
+    return texts
+
+
+def _texts_of_call(call: dict[str, Value]) -> list[str]:
+    """Return the texts under the keys of one call's arguments that begin as an object does."""
+    texts = [call.get(key) for key in ARGUMENT_KEYS]
+    return [text for text in texts if isinstance(text, str) and text.strip()[:1] == "{"]
+
+
+def _wire_id(value: dict[str, Value]) -> str | None:
+    """Return the id that the model wrote beside the name, or None.
+
+    It stands in the outer object even where name and arguments are wrapped.
+    """
+    for key in _ID_KEYS:
+        wire_id = value.get(key)
+        if isinstance(wire_id, str):
+            return wire_id
+    return None
+
+
+def _only_known_key(unit: _Unit) -> str | None:
+    """Return the key of `{"tool": {…}}` if it is the only one and a tool is called so.
+
+    Without that tool the object may be anything, such as arguments without a name.
+    """
+    if len(unit.value) != 1:
+        return None
+    ((key, arguments),) = unit.value.items()
+    return key if isinstance(arguments, dict) and key in unit.reading.tools else None
+
+
+def _name_is_key(unit: _Unit, name: str) -> Decoded:
+    """Return the call `{"tool": {…}}`: a known tool's name as the only key.
+
+    Its step goes from the whole object to the arguments, and is the only one.
+    """
+    base = f"{unit.at}/{escape_token(name)}"
+    arguments = unit.value[name]
+    source = unit.source
+    return Decoded(
+        name,
+        arguments,
+        name_span=source.key_span(unit.index, base, name),
+        steps=(Step("read", "read.name-is-key", "", None, unit.value, arguments),),
+        edits=unit.edits,
+        places=source.places_of(unit.index, base, ""),
+        unescape=unescape_offsets,
+    )
+
+
+def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
+    """Return the arguments where no key holds them.
+
+    They may lie beside the name, if the tool declares every one of them. Raises Refusal otherwise:
+    a member that nobody knows may be an argument or not.
+    """
+    # "type": "function" is OpenAI's, and says nothing.
+    others = {key, "type", *_ID_KEYS}
+    rest = {member: value for member, value in unit.value.items() if member not in others}
+    if not rest:
+        unit.step("read.empty-arguments", None, {})
+        return {}
+
+    properties = _properties(unit.reading, name)
+    if any(member not in properties for member in rest):
+        members = ", ".join(list(rest)[:5])
+        raise Refusal("decode.ambiguous", f"no arguments, but other keys: {members}", 0)
+
+    unit.step("read.flat-arguments", unit.value, rest)
+    return rest
+
+
+def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
+    """Return the parameters that a tool declares; none for a tool that nobody knows."""
+    tool = reading.tools.get(name)
+    schema = tool.schema if tool else None
+    return schema.get("properties", {}) if isinstance(schema, dict) else {}
+
+
+def _as_object(unit: _Unit, args: Value, base: str) -> Value:
+    """Return the arguments with JSON text in a string read, and null as no arguments.
+
+    base: their path. What is neither is returned as it is.
+    """
+    if isinstance(args, str):
+        return _double_encoded(unit, args, base)
+    if args is None:
+        unit.step("read.empty-arguments", None, {})
+        return {}
+    return args
+
+
+def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
+    """Return the object that a text of JSON says, or the text if it says none.
+
+    The edits that the text took join those of the call, as edits of the string it stands in. Raises
+    Refusal where they have no place there.
+    """
+    if not text.strip():
+        unit.step("read.empty-arguments", text, {})
+        return {}
+    try:
+        values, edits = _read_nested(text, unit.reading)
+    except Refusal:
+        return text
+
+    # A text that is some other JSON (a number, a list) is reported as what it is.
+    if len(values) != 1 or not isinstance(values[0], dict):
+        return text
+    if edits:
+        _place_edits(unit, base, text, edits)
+    unit.step("read.double-encoded", text, values[0])
+    return values[0]
+
+
+def _place_edits(unit: _Unit, base: str, text: str, edits: list[Edit]) -> None:
+    """Add the edits of a text to those of the call, as edits of the string at path `base`.
+
+    Raises Refusal where the string took edits itself, so that the places are not known.
+    """
+    placed = unit.source.nested_edits(unit.index, base, text, edits)
+    if placed is None:
+        message = "the arguments are damaged JSON inside a damaged string"
+        raise Refusal("decode.ambiguous", message, 0)
+    unit.edits = in_order(*unit.edits, *placed)
+
+
+def in_order(*edits: Edit) -> tuple[Edit, ...]:
+    """Return the edits by their places, as a `Decoded` has them.
+
+    >>> from toolparse_lab.types import Span
+    >>> first, second = Edit(Span(1, 2), "", "a"), Edit(Span(5, 5), "x", "b")
+    >>> in_order(second, first) == (first, second)
+    True
+    """
+    return tuple(sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)))
+
+
+def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    """Return the JSON values of a body and the edits they took; raises Refusal.
+
+    reading: tells if the body was closed, if it may be repaired, and how deep it may nest.
+    """
+    if not body or body.isspace():
+        raise Refusal("decode.empty", "there is nothing between opener and closer", 0)
+    if reading.repair:
+        # Without its closer a body may be cut off, so that nothing is added at its end.
+        closed = reading.closed
+        return read_damaged(
+            body, closed=closed, numbers_end=closed, prose=closed, max_depth=reading.max_depth
+        )
+
+    values = read_if_strict(body, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
+    return values, []
+
+
+def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    """Return the JSON values of a text inside a string, and its edits; raises Refusal.
+
+    The string is closed, so the text is whole; but prose around it would be content.
+    """
+    if reading.repair:
+        return read_damaged(
+            text, closed=True, numbers_end=False, prose=False, max_depth=reading.max_depth
+        )
+
+    values = read_if_strict(text, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "no strict JSON", 0)
+    return values, []

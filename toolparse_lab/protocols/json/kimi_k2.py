@@ -1,0 +1,104 @@
+"""`kimi_k2`: a section of calls, whose ids hold the tool's name: `functions.NAME:INDEX`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...types import Span
+from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools
+from ..results import TextResult
+from ..scan import Scanner
+from .named import NamedJson
+from .scan import JsonBody
+
+_SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
+_BEGIN = "<|tool_call_begin|>"
+_ARGUMENTS = "<|tool_call_argument_begin|>"
+_END = "<|tool_call_end|>"
+_ID = re.compile(r"(?:functions?\.)?(?P<name>[^\s:<>]+?)(?::(?P<index>\d+))?\Z")
+# Other separators, as models write them that have seen other ids.
+_DAMAGED_ID = re.compile(r"functions?[._]?(?P<name>.+?)[_:]?\d*\Z")
+_MAX_ID = 512
+
+
+@dataclass(frozen=True, slots=True)
+class KimiSection(Envelope):
+    """Envelope: a section's tokens are markup; in it each call has its own."""
+
+    closers: tuple[str, ...] = (_END,)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the section's tokens and the one that begins a call."""
+        return (*_SECTION, _BEGIN)
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the markup of a section, or a call with the name that its id holds.
+
+        Offsets count from `pos`, where a token of the section or of a call stands. White space
+        around the id is no part of it.
+        """
+        for token in _SECTION:
+            if text.startswith(token, pos):
+                return Opening(len(token), "markup")
+
+        start = pos + len(_BEGIN)
+        end = text.find(_ARGUMENTS, start, start + _MAX_ID)
+        if end < 0:
+            # An id longer than any is text: waiting would cost too much at each of many openers.
+            return None if final or len(text) - start > _MAX_ID else NEED_MORE
+
+        # Spans are those of the name itself, without the white space around the id.
+        padded = text[start:end]
+        wire_id = padded.strip()
+        name, offset = _name_of(wire_id, tools)
+        name_start = start + len(padded) - len(padded.lstrip()) + offset - pos
+        span = Span(name_start, name_start + len(name))
+        return Opening(end + len(_ARGUMENTS) - pos, name=name, name_span=span, wire_id=wire_id)
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner of the arguments; the next call or the section's end closes too."""
+        return JsonBody(self.closers, (_BEGIN, _SECTION[1]))
+
+
+def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
+    """Return the tool's name in a call id, and its offset there.
+
+    Damaged ids give it up only if a known name stands in them. One that nobody knows is taken as
+    the id has it, so that the call can be reported by it; without tools nothing is known, and any
+    name is good.
+
+    >>> _name_of("functions.f:0", {})
+    ('f', 10)
+    """
+    match = _ID.match(wire_id)
+    if match and (not tools or match["name"] in tools):
+        return match["name"], match.start("name")
+
+    damaged = _DAMAGED_ID.match(wire_id)
+    if damaged and damaged["name"] in tools:
+        return damaged["name"], damaged.start("name")
+    return (match["name"], match.start("name")) if match else (wire_id, 0)
+
+
+def _frame(name: str, arguments_json: str) -> str:
+    """Return a section with one call."""
+    call = f"{_BEGIN}functions.{name}:0{_ARGUMENTS}{arguments_json}{_END}"
+    return f"{_SECTION[0]}{call}{_SECTION[1]}"
+
+
+def _result(name: str, call_id: str, content: str) -> str:
+    """Return a result under the id of its call, or under one that this format would have."""
+    wire_id = call_id if call_id.startswith("functions.") else f"functions.{name}:0"
+    return f"## Return of {wire_id}\n{content}"
+
+
+KIMI_K2 = Protocol(
+    id="kimi_k2",
+    title="a section of calls with ids",
+    envelope=KimiSection(),
+    codec=NamedJson(_frame),
+    tags=frozenset(("delimited", "section")),
+    results=TextResult(_result, ("## Return of", _ARGUMENTS, "<|im_")),
+    signs=Signs(openers=(r"<\|tool_calls?_(?:section_)?(?:begin|start)\|>",)),
+)

@@ -1,0 +1,60 @@
+"""Body family: the opener names the tool, the body is nothing but its arguments as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...rjson.damage import Refusal
+from ...rjson.strict import read_if_strict
+from ...toolspec import ToolSpec
+from ...types import Span
+from ..base import Codec, Decoded, Reading
+from .call import read_body_values
+from .source import ONE_CALL, BodySource, unescape_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJson(Codec):
+    """Codec for `opener(name)` + JSON arguments.
+
+    frame: writes the whole call, from the name and the arguments as JSON text.
+    """
+
+    frame: Callable[[str, str], str]
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        """Return if the body is strict JSON."""
+        return read_if_strict(body, reading.max_depth) is not None
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the one call of a body; raises Refusal if it is no single JSON object.
+
+        reading: the opening holds the name, and the id where the format has one.
+        """
+        opening = reading.opening
+        values, edits = read_body_values(body, reading)
+        if len(values) != 1 or not isinstance(values[0], dict):
+            raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
+        source = BodySource(body, tuple(edits), ONE_CALL)
+
+        # The name stands in the opener, so its offsets in the body are negative.
+        name_span = Span(0, 0)
+        if opening.name_span:
+            name_span = opening.name_span.shift(-opening.end)
+        call = Decoded(
+            opening.name,
+            values[0],
+            name_span=name_span,
+            wire_id=opening.wire_id,
+            edits=tuple(edits),
+            places=source.places_of(0, "", ""),
+            unescape=unescape_offsets,
+        )
+        return (call,)
+
+    # The name is the opener's business, so nothing but the frame can write it.
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call in its frame."""
+        return self.frame(name, arguments_json)

@@ -1,0 +1,1 @@
+"""Family: a tag for the function and one tag a parameter around raw text."""

@@ -1,0 +1,621 @@
+"""Reads one function of a body: its tags, its values, and what is missing or differently spelt."""
+
+# How it works
+#
+# State: the marks of one function (the tags that `ParameterScan` found to count), and `_pos`, the
+# offset up to which the body is accounted for. Every character of the function ends up in one of
+# four: a tag, a value, white space between tags, or an edit that removes it. Whatever is in none of
+# them is a `Refusal`, so nothing of a call is lost in silence.
+#
+# Invariant: the edits bring the body to the format's own spelling, and the edited body read
+# strictly gives the same values (the codec checks that for every repaired body).
+#
+# Cost: linear in the function, one pass over its marks.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TypeAlias
+
+from ...rjson.damage import Refusal
+from ...rjson.positions import EditMap, apply_edits, find_places
+from ...rjson.repair import read_damaged
+from ...rjson.strict import read_if_strict
+from ...rxml.reader import ElementReader, unescape, unescape_offsets
+from ...schema.view import View, view_of
+from ...types import Edit, Problem, Span, Step
+from ...values import Value, escape_token
+from ..base import Decoded, Reading
+from ..json.call import in_order
+from ..json.source import unescape_offsets as json_offsets
+from .form import Mark, TagForm
+from .scan import ParameterScan
+from .strict import trimmed
+
+_Text: TypeAlias = tuple[str, int, int]
+"""A value: its text, and where it stands in the body."""
+
+_VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
+# What in front of the first function is more than words: the beginning of markup, JSON or a tag.
+_NO_PROSE = re.compile(r"[<{\[=]")
+
+
+class FunctionReader:
+    """Reads one function: the marks [start, stop) and the text up to the next function.
+
+    last: no function follows, so that the text may have been cut off inside this one.
+    """
+
+    def __init__(
+        self,
+        form: TagForm,
+        body: str,
+        reading: Reading,
+        scan: ParameterScan,
+        start: int,
+        stop: int,
+        *,
+        last: bool,
+    ) -> None:
+        """Make a reader for one function of a body.
+
+        scan: it has found the marks of the whole body. start, stop: those of this function. last:
+        none follows.
+
+        form: the constants of the format. body: with the tags of all its functions.
+        reading: the tools, and what may be done. It tells if the block's closer was there.
+        """
+        self._form = form
+        self._body = body
+        self._reading = reading
+        # Values in which tags were taken for content: if such a value lacks its closer, it may have
+        # ended at one of those tags.
+        self._quoting = scan.quoting
+        self._marks: Sequence[Mark] = scan.marks[start:stop]
+        self._index = start
+        # The text may end inside the last function of a block without its closer.
+        self._cut = last and not reading.closed
+        self._end = len(body) if last else scan.marks[stop].start
+        self._head = self._marks[0]
+        self._pos = self._head.end
+        self._edits: list[Edit] = []
+        self._values: dict[str, list[_Text]] = {}
+        self._steps: list[Step] = []
+        tool = reading.tools.get(self._head.name)
+        self._view: View | None = view_of(tool.schema_json) if tool else None
+
+    @property
+    def _name_span(self) -> Span:
+        """The place of the function's name in the body."""
+        start = self._head.name_start
+        return Span(start, start + len(self._head.name))
+
+    def unread(self, refusal: Refusal) -> Decoded:
+        """Return the function as one that cannot be read, although others of its block can.
+
+        refusal: the reason, whose place the call's problem gets.
+        """
+        place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
+        problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
+        if self._cut:
+            # The engine takes a call for truncated that says so first.
+            message = "the text ends inside this call"
+            span = Span(self._head.start, self._end)
+            problems.insert(0, Problem("scan", "call.truncated", "error", message, "", span))
+
+        return Decoded(
+            self._head.name,
+            None,
+            name_span=self._name_span,
+            problems=tuple(problems),
+            readable=False,
+            truncated=self._cut,
+        )
+
+    def read(self) -> Decoded:
+        """Return the call; raises Refusal where it cannot be read without inventing.
+
+        What follows the function's tag decides how: elements named after the parameters, one JSON
+        object, or parameter tags.
+        """
+        if self._index == 0:
+            self._drop_prose()
+
+        self._respell_tag(self._head, self._form.function)
+        elements = self._elements()
+        if elements is not None:
+            return elements
+        return self._by_marks()
+
+    def _by_marks(self) -> Decoded:
+        """Return the call of parameter tags, or of one object in their place; raises Refusal."""
+        # An object has no tags beside it but the function's own, so at most one mark is one.
+        json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
+        closed, complete = self._read_marks()
+        if not closed:
+            self._close_function(complete, json)
+
+        self._check_gap(self._pos, self._end, closed=True)
+        self._edits = list(in_order(*self._edits))
+        return self._json(json) if json is not None else self._decoded()
+
+    def _read_marks(self) -> tuple[bool, bool]:
+        """Read the tags behind the function's own, and the values between them.
+
+        Returns if the function's closer was there, and if its last parameter is complete: a value
+        that the text ends in may go on.
+
+        Every tag is brought to the format's own spelling on the way.
+        """
+        marks = self._marks
+        closed = complete = False
+        i = 1
+        while i < len(marks):
+            mark = marks[i]
+            following = marks[i + 1] if i + 1 < len(marks) else None
+            self._check_gap(self._pos, mark.start, closed)
+            self._pos = mark.end
+            i += 1
+            if mark.kind == "/function":
+                closed = self._take_function_closer(mark, following) or closed
+            elif mark.kind == "parameter":
+                self._respell_tag(mark, self._form.parameter)
+                if following is not None and following.kind == "/parameter":
+                    self._respell_closer(following, self._form.parameter)
+                    self._take_value(mark, following.start)
+                    self._pos = following.end
+                    # A doubtful closer may be content of a value that goes on.
+                    complete = not following.doubtful
+                    i += 1
+                else:
+                    self._close_parameter(mark, i - 1, following)
+                    complete = True
+
+        return closed, complete
+
+    # Tags and what stands between them
+
+    def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
+        """Bring the function's closer to the format's own spelling, or drop it; return if it stays.
+
+        following: the mark behind it. With a parameter there, it closed too early.
+        """
+        if following is not None and following.kind == "parameter":
+            self._fix(mark.start, mark.end, "", "tags.early-closer")
+            return False
+        self._respell_closer(mark, self._form.function)
+        return True
+
+    def _fix(self, start: int, end: int, text: str, rule: str) -> None:
+        """Replace [start, end) by `text`, if it is not that already.
+
+        Raises Refusal where repair is off.
+
+        rule: the permanent id of the repair.
+        """
+        # Most tags are in the format's own spelling: strict bodies come here without any edit.
+        if self._body[start:end] == text:
+            return
+        if not self._reading.repair:
+            excerpt = self._body[start:end][:40]
+            raise Refusal("decode.tags", f"not as the format writes it: {excerpt!r}", start)
+
+        self._edits.append(Edit(Span(start, end), text, rule))
+
+    def _respell_tag(self, mark: Mark, word: str) -> None:
+        """Bring an opening tag to the format's own spelling.
+
+        word: the format's own for this kind of tag. Raises Refusal where repair is off.
+        """
+        self._fix(mark.start, mark.end, self._form.tag(word, mark.name), mark.rule)
+
+    def _respell_closer(self, mark: Mark, word: str) -> None:
+        """Bring a closer to the format's own spelling.
+
+        Raises Refusal for one that counts only because the text ends there, where the text was cut
+        off: it may be content.
+
+        word: the format's own for this kind of tag.
+        """
+        if mark.doubtful and not self._reading.closed:
+            message = f"the text ends inside {self._head.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.start)
+        same_word = _word(self._body[mark.start : mark.end]) == word
+        rule = "tags.spelling" if same_word else "tags.mismatched-closer"
+        self._fix(mark.start, mark.end, f"</{word}>", rule)
+
+    def _drop_prose(self) -> None:
+        """Remove words between the opener and the first function; raises Refusal for more."""
+        text = self._body[: self._head.start]
+        if not text.strip():
+            return
+        if _NO_PROSE.search(text):
+            message = "before the function stands what is neither a tag nor plain words"
+            raise Refusal("decode.tags", message, 0)
+
+        lead = len(text) - len(text.lstrip())
+        self._fix(lead, len(text.rstrip()), "", "tags.prose")
+
+    def _check_gap(self, start: int, end: int, closed: bool) -> None:
+        """Check that white space stands between two tags; drop a closer that is there twice.
+
+        start, end: the gap. closed: it is behind the function's closer. Raises Refusal for anything
+        else: it is no call, or one whose tags were not understood.
+        """
+        pos = start
+        # Right behind the function's tag a parameter's closer closes nothing.
+        if closed or start != self._head.end:
+            pos = self._drop_doubled_closers(start, end, closed)
+
+        text = self._body[pos:end]
+        if not text.strip():
+            return
+
+        at = pos + len(text) - len(text.lstrip())
+        between = "functions" if closed else "parameters"
+        message = f"neither a tag nor white space between the {between}: {text.strip()[:40]!r}"
+        # At the end of a text that was cut off it may be the beginning of a tag.
+        cut = not self._reading.closed and end == len(self._body)
+        raise Refusal("decode.truncated-value" if cut else "decode.tags", message, at)
+
+    # What lacks its closer
+
+    def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
+        """Remove the closers at the beginning of a gap; return the offset behind them.
+
+        closed: it is behind the function's closer, so that closers of functions are looked for.
+        """
+        words = self._form.functions if closed else self._form.parameters
+        pattern = _stray_closer(words)
+        pos = start
+        while (match := pattern.match(self._body, pos, end)) is not None:
+            self._fix(match.start("tag"), match.end(), "", "tags.doubled-closer")
+            pos = match.end()
+        return pos
+
+    def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
+        """Read a value without its closer: up to the next tag, or to the block's end.
+
+        i: the number of its mark. Raises Refusal where the text ends inside the value, or where
+        tags in it were taken for content: then it may have ended at one of them.
+
+        mark: the parameter's tag. following: the next one, None for the last of the function.
+        """
+        self._check_may_end(mark, i, following)
+        end = following.start if following is not None else self._end
+        own = f"</{self._form.parameter}>"
+        # Only the end of the value is looked at, so that many long values stay linear.
+        wrong = _wrong_closer(self._form).search(self._body, max(mark.end, end - 128), end)
+        if wrong:
+            self._fix(wrong.start("tag"), wrong.end("tag"), own, "tags.mismatched-closer")
+            self._take_value(mark, wrong.start("tag"))
+        else:
+            self._fix(end, end, own, "tags.unclosed-parameter")
+            self._take_value(mark, end)
+
+        self._pos = end
+
+    def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
+        """Raise Refusal for a value without its closer of which the end is not known.
+
+        The arguments are those of `_close_parameter`.
+        """
+        if following is None and self._cut:
+            message = f"the text ends inside {mark.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.end)
+        if self._index + i in self._quoting:
+            message = f"it cannot be told where the value of {mark.name!r} ends"
+            raise Refusal("decode.ambiguous", message, mark.end)
+
+    def _close_function(self, complete: bool, json: Mark | None) -> None:
+        """Add the function's closer, which is missing.
+
+        complete: its last parameter is. Where the text ends, only a function that may be complete
+        is closed; raises Refusal for others.
+
+        json: the object in place of parameters, if there is one: it is always complete.
+        """
+        pos, end = self._pos, self._end
+        own = f"</{self._form.function}>"
+        self._pos = end
+        if self._cut:
+            self._check_complete(complete or json is not None)
+            # The beginning of the closer may be there.
+            if json is None and self._complete_closer(pos, end, own):
+                return
+
+        self._check_gap(pos, end, closed=False)
+        self._fix(end, end, own, "tags.unclosed-function")
+
+    def _check_complete(self, complete: bool) -> None:
+        """Raise Refusal for a function in which the text ends, unless it may be whole.
+
+        complete: its last parameter, or the object in place of parameters, is there.
+        """
+        if not complete and not self._takes_nothing():
+            message = f"the text ends inside {self._head.name!r}"
+            raise Refusal("decode.truncated-value", message, self._head.end)
+
+    def _complete_closer(self, start: int, end: int, closer: str) -> bool:
+        """Complete the function's closer, if all of [start, end) is the beginning of it.
+
+        Returns if it is: a single `<` is not enough to say so.
+        """
+        rest = self._body[start:end]
+        part = rest.strip()
+        if len(part) < 2 or not closer.startswith(part):
+            return False
+
+        lead = len(rest) - len(rest.lstrip())
+        self._fix(start + lead, start + len(rest.rstrip()), closer, "tags.unclosed-function")
+        return True
+
+    def _takes_nothing(self) -> bool:
+        """Return if the function is complete without parameters: the tool takes none."""
+        view = self._view
+        if view is None or len(self._marks) != 1:
+            return False
+        return not view.properties and not view.open
+
+    # Values
+
+    def _take_value(self, mark: Mark, end: int) -> None:
+        """Take the value behind a parameter's tag: verbatim but for one line break at each end.
+
+        mark: the parameter's tag. end: where its closer stands, or should.
+        """
+        start = mark.end
+        # The line breaks that put a value on lines of its own are the format's, not the value's.
+        if self._form.trim:
+            start, end = trimmed(self._body, start, end)
+        self._values.setdefault(mark.name, []).append(self._text_at(start, end))
+
+    def _text_at(self, start: int, end: int) -> _Text:
+        """Return the value that stands in [start, end), its entities decoded."""
+        return unescape(self._body[start:end]), start, end
+
+    def _unwrap(self) -> None:
+        """Take `<value>` off values.
+
+        Some models put it around each. It is taken off where the schema has no place for a text, or
+        if all of several values have it: one text alone that looks like that may be meant so.
+        """
+        inner = {name: self._value_elements(texts) for name, texts in self._values.items()}
+        every_match = list(chain.from_iterable(inner.values()))
+        all_wrapped = len(every_match) > 1 and all(every_match)
+
+        for name, matches in inner.items():
+            # Of a list either all items have it, or it is part of the texts.
+            wrapped = [match for match in matches if match]
+            if len(wrapped) == len(matches) and (all_wrapped or not self._takes_text(name)):
+                self._replace_values(name, wrapped)
+
+    def _value_elements(self, texts: list[_Text]) -> list[re.Match[str] | None]:
+        """Return a match of `_VALUE` for each text that is one such element as a whole."""
+        return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
+
+    def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
+        """Replace a parameter's values by what stands inside their elements, as a step.
+
+        wrapped: the matches of `_VALUE`, one for each value of the parameter.
+        """
+        before = [text for text, _, _ in self._values[name]]
+        values: list[_Text] = []
+        for match in wrapped:
+            start, end = trimmed(self._body, *match.span(1))
+            values.append(self._text_at(start, end))
+        self._values[name] = values
+
+        after = [text for text, _, _ in values]
+        if len(before) > 1:
+            self._step(name, "read.value-element", before, after)
+        else:
+            self._step(name, "read.value-element", before[0], after[0])
+
+    def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
+        """Add a step of the stage "read" at a parameter."""
+        path = f"/{escape_token(name)}"
+        self._steps.append(Step("read", rule, path, None, before, after))
+
+    def _takes_text(self, name: str) -> bool:
+        """Return if the schema has a place for a text there, or does not know the parameter.
+
+        name: of the parameter. A tool that nobody knows takes a text everywhere.
+        """
+        member = self._view.child(name) if self._view is not None else None
+        return member is None or member.admits_string()
+
+    def _is_single(self, name: str) -> bool:
+        """Return if the schema knows the parameter, and it is no list.
+
+        name: of the parameter. Of a union it is not known.
+        """
+        member = self._view.child(name) if self._view is not None else None
+        return member is not None and not member.any_of and not member.allows("array")
+
+    def _decoded(self) -> Decoded:
+        """Return the call with one argument a parameter.
+
+        A parameter that stands several times is a list, unless it says the same each time and the
+        schema wants no list. All values are text, which the schema types later.
+        """
+        if "<value>" in self._body:
+            self._unwrap()
+
+        arguments: dict[str, Value] = {}
+        places = {"": (self._head.start, self._end)}
+        for name, values in self._values.items():
+            path = f"/{escape_token(name)}"
+            texts = [text for text, _, _ in values]
+            if self._says_one(name, texts):
+                self._step(name, "read.equal-duplicate", texts, texts[0])
+                texts = texts[:1]
+
+            # Equal texts have one value, whose place is that of the first.
+            _, start, end = values[0]
+            if len(texts) == 1:
+                arguments[name] = texts[0]
+                places[path] = (start, end)
+                continue
+
+            arguments[name] = texts
+            places[path] = (start, values[-1][2])
+            for k, (_, a, b) in enumerate(values):
+                places[f"{path}/{k}"] = (a, b)
+
+        return Decoded(
+            self._head.name,
+            arguments,
+            name_span=self._name_span,
+            edits=tuple(self._edits),
+            steps=tuple(self._steps),
+            untyped=True,
+            places=lambda: places,
+            unescape=unescape_offsets,
+        )
+
+    # Other things in place of parameters
+
+    def _says_one(self, name: str, texts: list[str]) -> bool:
+        """Return if a parameter stands several times, but can only mean one value.
+
+        It says the same each time then, and the schema wants no list.
+        """
+        if len(texts) < 2 or not self._is_single(name):
+            return False
+        return len(set(texts)) == 1
+
+    def _elements(self) -> Decoded | None:
+        """Return the call whose parameters are elements named after them; None if they are not.
+
+        They have to be all that stands between the function's tags, and the tool has to know each.
+        Raises Refusal where they are not sound, and repair is off.
+        """
+        view = self._view
+        if view is None or not self._may_hold_elements():
+            return None
+
+        start, end = self._head.end, self._marks[1].start
+        repair = self._reading.repair
+        reader = ElementReader(self._body[start:end], view, repair=repair, closed=True)
+        value = reader.read()
+        if not value or any(name not in view.properties for name in value):
+            return None
+
+        # Only now is it sure that the function is read this way, so that edits may be made.
+        self._respell_closer(self._marks[1], self._form.function)
+        self._check_gap(self._marks[1].end, self._end, closed=True)
+        for edit in reader.edits:
+            self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
+
+        places = {path: (a + start, b + start) for path, (a, b) in reader.places.items()}
+        step = Step("read", "read.element-parameters", "", Span(start, end), None, value)
+        return Decoded(
+            self._head.name,
+            value,
+            name_span=self._name_span,
+            edits=in_order(*self._edits),
+            steps=(step,),
+            untyped=True,
+            places=lambda: places,
+            unescape=unescape_offsets,
+        )
+
+    def _may_hold_elements(self) -> bool:
+        """Return if nothing but markup, none of it a tag that counts, is between both tags."""
+        if len(self._marks) != 2 or self._marks[1].kind != "/function":
+            return False
+        inside = self._body[self._head.end : self._marks[1].start]
+        return inside.lstrip()[:1] == "<"
+
+    def _json(self, mark: Mark) -> Decoded:
+        """Return the call whose tag holds one JSON object, its arguments; raises Refusal.
+
+        mark: the place of the object. Its offsets are moved to those of the body.
+        """
+        text = self._body[mark.start : mark.end]
+        value, json_edits = self._read_json(text, mark)
+
+        def places() -> dict[str, tuple[int, int]]:
+            back = EditMap(json_edits)
+            shifted: dict[str, tuple[int, int]] = {}
+            for path, (a, b) in find_places(apply_edits(text, json_edits)).values.items():
+                start, end = back.raw_span(a, b)
+                shifted[path] = (start + mark.start, end + mark.start)
+            return shifted
+
+        for edit in json_edits:
+            self._edits.append(Edit(edit.span.shift(mark.start), edit.text, edit.rule))
+
+        step = Step("read", "read.json-body", "", Span(mark.start, mark.end), None, value)
+        return Decoded(
+            self._head.name,
+            value,
+            name_span=self._name_span,
+            edits=in_order(*self._edits),
+            steps=(step,),
+            places=places,
+            unescape=json_offsets,
+        )
+
+    def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
+        """Return the object that a text says, and the edits it took; raises Refusal.
+
+        text: the object as it stands. mark: its place in the body.
+        """
+        depth = self._reading.max_depth
+        edits: list[Edit] = []
+        if self._reading.repair:
+            # What ends before the body does was ended by something.
+            closed = self._reading.closed or mark.end < len(self._body)
+            values, edits = read_damaged(
+                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
+            )
+        else:
+            values = _strict_values(text, depth, mark)
+
+        if len(values) != 1 or not isinstance(values[0], dict):
+            message = "the arguments are no single JSON object"
+            raise Refusal("call.not-an-object", message, mark.start)
+        return values[0], tuple(edits)
+
+
+def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
+    """Return the values of strict JSON; raises Refusal, at the mark, for anything else."""
+    values = read_if_strict(text, max_depth)
+    if values is None:
+        message = "the body is no strict JSON, and repair is off"
+        raise Refusal("decode.json", message, mark.start)
+    return values
+
+
+def _word(tag: str) -> str:
+    """Return the word of a tag, in lower case.
+
+    >>> _word("</ Function>")
+    'function'
+    """
+    return tag.strip("</> \t").lower()
+
+
+@lru_cache(maxsize=64)
+def _stray_closer(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for white space and a closer of one of the words.
+
+    words: all that may stand for the word of the tag.
+    """
+    return re.compile(
+        rf"\s*(?P<tag></[ \t]{{0,8}}(?:{'|'.join(words)})[ \t]{{0,8}}>)", re.IGNORECASE | re.ASCII
+    )
+
+
+@lru_cache(maxsize=64)
+def _wrong_closer(form: TagForm) -> re.Pattern[str]:
+    """Return a pattern for another word's closer at the end of a value that lacks its own."""
+    words = "|".join(form.parameters)
+    return re.compile(
+        rf"(?P<tag></[ \t]{{0,8}}(?:{words})[ \t]{{0,8}}>)\s*\Z", re.IGNORECASE | re.ASCII
+    )

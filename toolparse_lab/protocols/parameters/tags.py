@@ -1,0 +1,436 @@
+"""A tag that names the function, in it one tag a parameter with raw text: `qwen3_coder_xml` and
+others.
+
+The formats are rows of constants (`TagForm`). What is missing or spelt differently is an edit; what
+cannot be read without inventing is refused, function by function, so that one bad call of a block
+leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from ...errors import UnwritableCall
+from ...prompt.wording import Wordings
+from ...rjson.damage import Refusal
+from ...rjson.positions import apply_edits
+from ...toolspec import ToolSpec
+from ...types import Step
+from ...values import Value, read_strict, same, write_canonical
+from ..base import (
+    NEED_MORE,
+    Codec,
+    Decoded,
+    Envelope,
+    NeedMore,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+)
+from ..json.call import JsonCall
+from ..results import Between, TextResult
+from ..scan import Scanner
+from .form import TagForm, bare_head, function_group, names_function, tag_pattern
+from .grammar import TagGrammar
+from .reader import FunctionReader
+from .scan import ParameterScan
+from .strict import read_functions
+from .type_rules import tag_type_rules
+
+_RESPONSE = ("<tool_response>", "</tool_response>")
+_LOOK = 256  # white space behind an opener that is looked past
+_LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
+
+
+class _Heads(NamedTuple):
+    """Patterns for the beginning of a call. inside: what follows a function's tag in a call;
+    partial: what may become that; block: how a block begins that holds functions."""
+
+    inside: re.Pattern[str]
+    partial: re.Pattern[str]
+    block: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _head_patterns(form: TagForm) -> _Heads:
+    """Return the patterns of one format.
+
+    form: the constants of the format. Other words for its tags count as well.
+    """
+    functions, parameters = "|".join(form.functions), "|".join(form.parameters)
+    flags = re.IGNORECASE | re.ASCII
+    inside = rf"\{{|<(?:{parameters})[\s=>]|</[ \t]{{0,8}}(?:{functions})[ \t>]"
+    return _Heads(
+        re.compile(rf"\s{{0,{_LOOK}}}(?:{inside})", flags),
+        re.compile(rf"\s{{0,{_LOOK}}}(?:</?[ \t]{{0,8}}[a-z_]{{0,16}})?\Z", flags),
+        re.compile(rf"<(?:{functions})[\s=>]", flags),
+    )
+
+
+@dataclass(frozen=True)
+class ParameterTags(Envelope):
+    """Envelope: blocks of functions; and functions without a block where what follows their tag
+    looks like a call.
+
+    `restarts` is empty: its scanner finds by itself where a body was given up and begun anew.
+    """
+
+    form: TagForm
+    restarts: tuple[str, ...] = ()
+
+    @cached_property
+    def closers(self) -> tuple[str, ...]:
+        """The block's closer, where the format has blocks."""
+        return (self.form.closer,) if self.form.closer else ()
+
+    @cached_property
+    def _heads(self) -> tuple[str, ...]:
+        """The beginnings of all openers, made once a format."""
+        heads = [self.form.opener] if self.form.opener else []
+        for word in self.form.functions:
+            heads += ["<" + word, "<" + word.capitalize(), "<" + word.upper()]
+        return tuple(heads)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the block's opener and the beginning of a function's tag, in three cases."""
+        return self._heads
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a block, or of a function without one.
+
+        The opening of a function is empty: its own tag is part of the body, as it is inside a
+        block. NEED_MORE while a tag is not complete, or nothing that tells follows it yet.
+        """
+        opener = self.form.opener
+        # The block's opener is the surest sign, and asked for first.
+        if opener and text.startswith(opener, pos):
+            return Opening(len(opener))
+        cut = text[pos : pos + len(opener)]
+        if opener and not final and opener.startswith(cut):
+            return NEED_MORE
+
+        tag = tag_pattern(self.form).match(text, pos)
+        if tag is None:
+            return None
+        if tag["cut"] is not None:
+            return None if final else NEED_MORE
+        if not self._opens_alone(tag, tools):
+            return None
+
+        # What follows has to be the inside of a call: prose about a function ends or goes on there.
+        heads = _head_patterns(self.form)
+        if heads.inside.match(text, tag.end()):
+            return Opening(0)
+        return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
+
+    def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
+        """Return if a function's tag may open a call without its block.
+
+        It is only believed in the format's own spelling, or if the tool is known: text about
+        functions is full of such tags.
+
+        tag: a match of `tag_pattern`. tools: name -> tool, of all that may be called.
+        """
+        if tag["f"] is None:
+            return False
+
+        name = tag[function_group(tag)]
+        return name in tools or tag[0] == self.form.tag(self.form.function, name)
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore:
+        """Return if the body at `at` is of this format, where another has the same opener.
+
+        The block begins with a function's tag then, or with what stands for one. NEED_MORE while
+        more text may bring it; with `final` nothing can.
+        """
+        if opening.whole:
+            return False
+        while at < len(text) and text[at].isspace():
+            at += 1
+
+        # A tag with its bracket decides at once; without it the tool has to be known.
+        if _head_patterns(self.form).block.match(text, at):
+            return True
+        bare, partial = bare_head(self.form)
+        match = bare.match(text, at)
+        if match is not None and names_function(match, tools):
+            return True
+        if final:
+            return False
+
+        # More text may make a tag of what is here.
+        if match is None and partial.match(text, at):
+            return NEED_MORE
+        return self._needs_more(text, at)
+
+    def _needs_more(self, text: str, at: int) -> bool | NeedMore:
+        """Return NEED_MORE if what stands at `at` may become a function's tag, else False."""
+        return NEED_MORE if self._may_begin_tag(text[at : at + _LONGEST_WORD]) else False
+
+    def _may_begin_tag(self, rest: str) -> bool:
+        """Return if the text so far may be, or become, the beginning of a function's tag.
+
+        The empty text may become anything.
+
+        rest: the text from where the tag would begin, no longer than such a tag's word.
+        """
+        rest = rest.lower()
+        return any(f"<{word}".startswith(rest) for word in self.form.functions)
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner of a block, or of one function if the opening is empty."""
+        return ParameterScan(self.form, tools, wrapped=opening.end > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCall(Codec):
+    """Codec of the whole family. A body is one or several functions, their own tags included."""
+
+    form: TagForm
+
+    # How it works: a body in the format's own spelling is read by one pattern. All others are
+    # walked over again by the scanner, which keeps the tags that count, and each function is read
+    # on its own, so that one that cannot be read leaves the others alone. What took edits is read
+    # once more, strictly, from the edited body: a repaired tag could make others count. So a body
+    # is gone over three times at most, whatever is wrong with it.
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body; raises Refusal if there is no function in it.
+
+        body: between the block's tags, or one function with its own.
+        """
+        return read_functions(self.form, body) or self._damaged(body, reading)
+
+    def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body that is not in the format's own spelling.
+
+        A body that begins as JSON does is read as JSON. Raises Refusal if there is neither a
+        function nor JSON in it. If repairs turn out to change what counts, the functions that took
+        some are refused.
+        """
+        if body.lstrip()[:1] in ("{", "["):
+            return self._json(body, reading)
+
+        functions = self._functions(body, reading)
+        if not functions:
+            return self._without_functions(body, reading)
+
+        calls = [_read_or_report(function) for function in functions]
+        # Without edits the body says what it says; each repair has to be proved.
+        if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
+            return _without_repairs(calls, functions)
+        return tuple(calls)
+
+    def _without_functions(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body in which no function was found; raises Refusal.
+
+        Words before JSON are a damage that its own reader knows.
+        """
+        if "{" in body and reading.repair:
+            return self._json(body, reading)
+        code = "decode.tags" if body.strip() else "decode.empty"
+        raise Refusal(code, "there is no function between opener and closer", 0)
+
+    def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
+        """Return a reader for each function of a body, in order.
+
+        A function goes from its tag to the next one, so that what stands between two belongs to the
+        first.
+        """
+        scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
+        scan.scan(body, True)
+        starts = [i for i, mark in enumerate(scan.marks) if mark.kind == "function"]
+        stops = [*starts[1:], len(scan.marks)]
+
+        functions: list[FunctionReader] = []
+        for start, stop in zip(starts, stops, strict=False):
+            last = stop == len(scan.marks)
+            functions.append(FunctionReader(self.form, body, reading, scan, start, stop, last=last))
+        return functions
+
+    def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
+        """Return if the edited body reads strictly to the same calls.
+
+        A tag that is spelt right can make others count, and a value can end elsewhere then. Such a
+        repair would not say what the model wrote.
+
+        calls: as they were read, with the edits that it took.
+        """
+        edited = apply_edits(body, [edit for call in calls for edit in call.edits])
+        again = self.read(edited, replace(reading, closed=True, repair=False))
+        if len(again) != len(calls):
+            return False
+
+        # A call that was not readable took its edits back with it.
+        pairs = zip(calls, again, strict=True)
+        return all(_is_same(old, new) for old, new in pairs if old.readable)
+
+    def _json(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a block that holds JSON, as other formats write it.
+
+        Raises Refusal where it is no JSON that can be read.
+        """
+        calls: list[Decoded] = []
+        for call in JsonCall(self.form.opener, self.form.closer).read(body, reading):
+            step = Step("read", "read.json-body", "", None, None, call.arguments)
+            calls.append(replace(call, steps=(step, *call.steps)))
+        return tuple(calls)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call; raises UnwritableCall for arguments that are no object.
+
+        Values are raw text. One that holds tags of the format is written as it is where it reads
+        back the same, and with its tags escaped otherwise.
+        """
+        arguments = read_strict(arguments_json)
+        if not isinstance(arguments, dict):
+            raise UnwritableCall(
+                "arguments are written as tags, so they must be an object", got=arguments_json
+            )
+
+        texts = {key: _as_text(value) for key, value in arguments.items()}
+        # The plainest text first: escapes are for values that would not survive.
+        if not any(_holds_call(self.form, text) for text in texts.values()):
+            text = self._written(name, texts, escape=False)
+            if self._reads_back(text, texts, tool):
+                return text
+
+        return self._written(name, texts, escape=True)
+
+    def _reads_back(self, text: str, texts: dict[str, str], tool: ToolSpec | None) -> bool:
+        """Return if a call reads to the same texts.
+
+        text: the call with its delimiters. texts: name -> value. tool: what the reader will know.
+        """
+        tools = {tool.name: tool} if tool is not None else {}
+        inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
+        try:
+            calls = self.read(inner, Reading(Opening(1), True, False, 1000, tools))
+        except Refusal:
+            return False
+        return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, texts)
+
+    def _escaped(self, value: str, tags: bool) -> str:
+        """Return a value with its references escaped, and its tags of the format as well."""
+        text = _NEEDS_AMP.sub("&amp;", value)
+        return _without_tags(self.form, text) if tags else text
+
+    def _written(self, name: str, texts: dict[str, str], *, escape: bool) -> str:
+        """Return a call as the format writes it, delimiters included.
+
+        texts: name -> value. escape: tags of the format and `<value>` inside values are escaped as
+        well. An ampersand is escaped only where it would be read as a reference.
+        """
+        form = self.form
+        line = "\n" if form.lines else ""
+        # A line break beside a value is the format's only where the reader takes it off again.
+        edge = "\n" if form.trim and form.lines else ""
+        parts = [form.opener, line if form.opener else "", form.tag(form.function, name), line]
+        for key, value in texts.items():
+            text = self._escaped(value, escape)
+            parts += [form.tag(form.parameter, key), edge, text, edge]
+            parts += [f"</{form.parameter}>", line]
+        parts += [f"</{form.function}>", line if form.closer else "", form.closer]
+        return "".join(parts)
+
+
+# An ampersand that would be read as the beginning of a reference.
+_NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|quot|apos);)")
+
+
+def _as_text(value: Value) -> str:
+    """Return a value as it stands between tags: a text as it is, anything else as JSON.
+
+    >>> _as_text("a"), _as_text([1, "a"])
+    ('a', '[1,"a"]')
+    """
+    return value if isinstance(value, str) else write_canonical(value)
+
+
+def _without_tags(form: TagForm, text: str) -> str:
+    """Return a value with the `<` of every tag that the reader would look at escaped.
+
+    >>> _without_tags(TagForm(), "a <parameter=b> c")
+    'a &lt;parameter=b> c'
+    """
+    escaped = tag_pattern(form).sub(lambda tag: "&lt;" + tag[0][1:], text)
+    return escaped.replace("<value>", "&lt;value>")
+
+
+def _read_or_report(function: FunctionReader) -> Decoded:
+    """Return a function's call, as one that cannot be read where that is so."""
+    try:
+        return function.read()
+    except Refusal as refusal:
+        return function.unread(refusal)
+
+
+def _without_repairs(calls: list[Decoded], functions: list[FunctionReader]) -> tuple[Decoded, ...]:
+    """Return the calls with those refused that took edits, which could not be proved.
+
+    functions: the readers of the calls, in the same order.
+    """
+    refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
+    sound: list[Decoded] = []
+    for call, function in zip(calls, functions, strict=True):
+        sound.append(function.unread(refusal) if call.edits else call)
+    return tuple(sound)
+
+
+def _is_same(old: Decoded, new: Decoded) -> bool:
+    """Return if a call that was read again is what it was: readable, same name and arguments."""
+    return new.readable and new.name == old.name and same(new.arguments, old.arguments)
+
+
+def _holds_call(form: TagForm, text: str) -> bool:
+    """Return if a value quotes a call of any tool.
+
+    A reader that knows the tool would look for the call's end, so such a tag is escaped even if it
+    reads back as it is with the tools that are known here.
+
+    >>> _holds_call(TagForm(), "<function=f>{}"), _holds_call(TagForm(), "<function=f> is one")
+    (True, False)
+    """
+    for tag in tag_pattern(form).finditer(text):
+        if not (tag["f"] or tag["opener"]):
+            continue
+        if text[tag.end() :].lstrip()[:1] in ("<", "{"):
+            return True
+
+    return False
+
+
+def tag_protocol(
+    form: TagForm, id: str, response: tuple[str, str] = _RESPONSE, **names: Any
+) -> Protocol:
+    """Return the protocol of one form of parameter tags.
+
+    response: what stands around results. names: further fields of the protocol, such as title.
+    """
+    return Protocol(
+        id=id,
+        envelope=ParameterTags(form),
+        codec=ParameterCall(form),
+        tags=frozenset(("delimited", "schema-typed")),
+        results=TextResult(Between(*response), response),
+        grammar=TagGrammar(form),
+        type_rules=tag_type_rules(form),
+        signs=Signs(openers=(rf"<{form.function}(?:=| name=)[^<>\n]{{1,200}}>?",)),
+        **names,
+    )
+
+
+QWEN3_CODER_XML = tag_protocol(
+    TagForm(),
+    "qwen3_coder_xml",
+    aliases=("qwen3coder", "qwen3_xml"),
+    title="<function=…> and <parameter=…> in <tool_call>",
+    wordings=Wordings("qwen3_coder_xml"),
+)

@@ -1,0 +1,1 @@
+"""Family: calls written as Python. Read, never evaluated."""

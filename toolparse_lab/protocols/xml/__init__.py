@@ -1,0 +1,1 @@
+"""Family: one element a call, named after the tool."""

@@ -1,0 +1,390 @@
+"""`morph_xml`: one element a call, named after the tool; its children are the parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...prompt.wording import Wordings
+from ...rjson.damage import Refusal
+from ...rjson.positions import EditMap, apply_edits, find_places
+from ...rjson.repair import read_damaged
+from ...rxml.flat import read_flat
+from ...rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
+from ...rxml.writer import write_element
+from ...schema.view import View, view_of
+from ...toolspec import EMPTY_SCHEMA, ToolSpec
+from ...types import Edit, Span, Step
+from ...values import Value, read_strict
+from ..base import (
+    NEED_MORE,
+    Codec,
+    Decoded,
+    Envelope,
+    NeedMore,
+    Opening,
+    Places,
+    Protocol,
+    Reading,
+    Tools,
+)
+from ..json.source import unescape_offsets as json_offsets
+from ..results import ElementResult
+from ..scan import Scanner
+from .grammar import element_grammar
+from .scan import ElementBody
+from .type_rules import XML_TYPE_RULES
+
+_ATTRIBUTES = re.compile(
+    r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>"
+)
+_PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
+_MAX_OPENER = 2048
+# a longer comment is text: waiting for its end would cost too much at each of many openers
+_MAX_COMMENT = 4096
+
+
+# How it works
+#
+# The opener of a call is the tool's own name, so that only known tools open anything: most answers
+# are full of other tags. One compiled pattern reads an opener up to the character behind the name
+# and looks the name up; only tools whose names hold such characters themselves are tried one by
+# one.
+#
+# A body is read by the first of four that fits: flat elements (nearly every body), one JSON object
+# (the other dialect of models that were trained on JSON), plain text for a tool whose only
+# parameter is a text, and elements of any shape by the tolerant reader.
+
+
+def _view(tools: Tools, name: str) -> View:
+    """Return the schema of a tool; one that admits everything for a tool that nobody knows.
+
+    tools: name -> tool. name: as the opener has it.
+    """
+    tool = tools.get(name)
+    return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
+
+
+@lru_cache(maxsize=2048)
+def _texts(view: View) -> frozenset[str]:
+    """Return the names of the text parameters of a schema; asked for each body."""
+    return text_params(view)
+
+
+@lru_cache(maxsize=512)
+def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the beginnings of the tools' openers.
+
+    >>> _tags(("f", "g"))
+    ('<f', '<g')
+    """
+    return tuple("<" + name for name in names)
+
+
+@lru_cache(maxsize=512)
+def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern for the beginning of an opener, up to the character behind the name.
+
+    None where a name holds such a character, and so one opener may begin with several names.
+
+    >>> pattern = _plain_opener(("get", "get_all"))
+    >>> pattern.match("<get_all>").groups()
+    ('get_all', '>')
+    """
+    if not all(_PLAIN_NAME.fullmatch(name) for name in names):
+        return None
+
+    # Possessive and no longer than the longest name: other tags cost one bounded match.
+    longest = max(map(len, names))
+    return re.compile(rf"<({_PLAIN_NAME.pattern[:-1]}{{1,{longest}}}+)([ \t\r\n>/])")
+
+
+@lru_cache(maxsize=2048)
+def _opening(name: str) -> Opening:
+    """Return the opening of `<name>`, as nearly every opener is; made once a name.
+
+    >>> _opening("f").end, _opening("f").name
+    (3, 'f')
+    """
+    return Opening(len(name) + 2, name=name, name_span=Span(1, 1 + len(name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolElements(Envelope):
+    """Envelope: `<tool …>` … `</tool>` for every known tool; comments hold no calls."""
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the beginning of a comment and of each tool's opener; nothing without tools.
+
+        A comment is a head because an opener inside it opens nothing.
+        """
+        return ("<!--", *_tags(tuple(tools))) if tools else ()
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return a comment as markup, or the opening of a known tool's element.
+
+        None for any other tag, which is text; NEED_MORE while a tag or a comment may go on.
+
+        pos: where one of the heads stands. final: no more text will come.
+        """
+        if text.startswith("<!--", pos):
+            return _comment(text, pos, final)
+        if not tools:
+            return None
+
+        plain = _plain_opener(tuple(tools))
+        match = plain.match(text, pos) if plain else None
+        if match:
+            name = match[1]
+            if name not in tools:
+                return None
+            return _opening(name) if match[2] == ">" else _tag(text, pos, name, final)
+
+        return self._open_any(text, pos, final, tools)
+
+    def _open_any(
+        self, text: str, pos: int, final: bool, tools: Tools
+    ) -> Opening | NeedMore | None:
+        """Try the tools one by one: the opener is cut off, or a name is no plain one.
+
+        The first tool whose tag is complete wins, even if a longer name could still come.
+
+        NEED_MORE if any of them may still come.
+        """
+        undecided: NeedMore | None = None
+        for name in tools:
+            if text.startswith("<" + name, pos):
+                answer = _tag(text, pos, name, final)
+                if isinstance(answer, Opening):
+                    return answer
+                undecided = undecided or answer
+            elif not final and ("<" + name).startswith(text[pos:]):
+                undecided = NEED_MORE
+
+        return undecided
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner of the element, which knows the tool's text parameters."""
+        names = tuple(tools)
+        return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
+
+    def closer_of(self, opening: Opening) -> str:
+        """Return the closing tag, as nearly every call has it."""
+        return f"</{opening.name}>"
+
+
+def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
+    """Return a comment as markup: it holds no calls.
+
+    None for one that is never closed, or too long to wait for.
+
+    pos: of its first mark. final: no more text will come.
+    """
+    end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
+    if end >= 0:
+        return Opening(end + 3 - pos, "markup")
+    return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
+
+
+def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
+    """Return the opening of a tag with this name at `pos`, its attributes included.
+
+    An empty element is a whole call without parameters. NEED_MORE if it may become a tag; None if
+    the name goes on, or what follows it is no attribute.
+
+    final: no more text will come.
+    """
+    end = pos + 1 + len(name)
+    match = _ATTRIBUTES.match(text, end)
+    if match:
+        span = Span(1, 1 + len(name))
+        return Opening(match.end() - pos, name=name, name_span=span, whole=bool(match["whole"]))
+    if final or len(text) - pos >= _MAX_OPENER or "<" in text[end:]:
+        return None
+    # The empty text is in every text: the tag is cut off right behind the name.
+    return NEED_MORE if text[end : end + 1] in " \t\r\n/" else None
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCall(Codec):
+    """Codec: parameters as child elements, read with the tool's schema at hand."""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the one call of a body; raises Refusal if it cannot be read.
+
+        The first of four readers that fits: see the head of this module. The closing tag is needed,
+        since without it the last parameter may go on.
+        """
+        opening = reading.opening
+        view = _view(reading.tools, opening.name)
+        if not reading.closed:
+            raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
+
+        # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
+        flat = read_flat(body, view, TEXT_KEY)
+        if flat is not None:
+            return (_decoded(opening, flat.value, flat.places, (), ()),)
+
+        stripped = body.strip()
+        if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
+            call = self._json(body, reading)
+            if call is not None:
+                return (call,)
+
+        if stripped and "<" not in stripped:
+            return (self._text(body, view, reading),)
+        return (self._elements(body, view, reading),)
+
+    def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call whose parameters are elements; raises Refusal if there are none.
+
+        An element around all of them that no parameter is named after is taken off.
+
+        view: the schema of the tool's parameters.
+        """
+        repair, closed = reading.repair, reading.closed
+        # `<f><parameters>…</parameters></f>`: it helps only if a parameter of the tool is inside.
+        root = wrapper_name(body, view)
+        if root is not None:
+            below = ElementReader(body, view, repair=repair, closed=closed, wrapper=root)
+            unwrapped = below.read_wrapped()
+            if unwrapped is not None and any(key in view.properties for key in unwrapped):
+                step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
+                return _read_by(below, reading, unwrapped, (step,))
+
+        reader = ElementReader(body, view, repair=repair, closed=closed)
+        value = reader.read()
+        if list(value) == [TEXT_KEY]:
+            raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
+        return _read_by(reader, reading, value, ())
+
+    def _json(self, body: str, reading: Reading) -> Decoded | None:
+        """Return the call of a body that is one JSON object, the parameters; else None.
+
+        Here a refusal is no answer: what is no JSON may still be a text. The step keeps the place
+        of the whole object.
+        """
+        edits: list[Edit] = []
+        try:
+            if reading.repair:
+                depth = reading.max_depth
+                values, edits = read_damaged(
+                    body, closed=True, numbers_end=True, prose=False, max_depth=depth
+                )
+            else:
+                values = [read_strict(body)]
+        except (Refusal, ValueError, RecursionError):
+            return None
+
+        if len(values) != 1 or not isinstance(values[0], dict):
+            return None
+
+        fixed = tuple(edits)
+
+        def places() -> dict[str, tuple[int, int]]:
+            back = EditMap(fixed)
+            edited = apply_edits(body, fixed)
+            return {p: back.raw_span(a, b) for p, (a, b) in find_places(edited).values.items()}
+
+        lead = len(body) - len(body.lstrip())
+        span = Span(lead, lead + len(body.strip()))
+        return Decoded(
+            reading.opening.name,
+            values[0],
+            name_span=_before(reading.opening),
+            edits=fixed,
+            steps=(Step("read", "read.json-body", "", span, None, values[0]),),
+            places=places,
+            unescape=json_offsets,
+        )
+
+    def _text(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call whose body is plain text: its tool's only parameter, which is a text.
+
+        Raises Refusal for a tool with other parameters.
+
+        view: the schema of the tool's parameters.
+        """
+        # With a second parameter nobody could tell which of them the text is.
+        names = text_params(view)
+        if len(view.properties) != 1 or len(names) != 1:
+            raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
+
+        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
+        (name,) = names
+        value = {name: reader.raw_text(0, len(body), f"/{name}")}
+        reader.places[""] = (0, len(body))
+        step = Step("read", "read.text-body", "", Span(0, len(body)), None, value)
+        return _read_by(reader, reading, value, (step,))
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call as an element; raises UnwritableCall for what XML cannot carry.
+
+        arguments_json: strict JSON. tool: is not needed, since the names and values say all.
+        """
+        return write_element(name, read_strict(arguments_json))
+
+
+def _read_by(
+    reader: ElementReader, reading: Reading, value: Value, steps: tuple[Step, ...]
+) -> Decoded:
+    """Return the call that a reader has read.
+
+    reader: one that has read its body. value: what it read. steps: what reading took.
+    """
+    places = reader.places
+    return _decoded(reading.opening, value, lambda: places, tuple(reader.edits), steps)
+
+
+def _decoded(
+    opening: Opening,
+    value: Value,
+    places: Callable[[], Places],
+    edits: tuple[Edit, ...],
+    steps: tuple[Step, ...],
+) -> Decoded:
+    """Return a call whose values are text, as XML has no other.
+
+    value: the parameters. places: a function, since they are only worked out when asked for.
+    edits, steps: what repair and reading did to the body.
+    """
+    return Decoded(
+        opening.name,
+        value,
+        name_span=_before(opening),
+        edits=edits,
+        steps=steps,
+        places=places,
+        unescape=unescape_offsets,
+        untyped=True,
+    )
+
+
+def _before(opening: Opening) -> Span | None:
+    """Return the name's span, counted from the beginning of the body.
+
+    The name stands in the opener, so its offsets are negative.
+    """
+    return opening.name_span.shift(-opening.end) if opening.name_span else None
+
+
+def morph_xml_protocol() -> Protocol:
+    """Return the protocol `morph_xml`: one element a call."""
+    return MORPH_XML
+
+
+MORPH_XML = Protocol(
+    id="morph_xml",
+    aliases=("xml", "morph-xml"),
+    title="one element a call",
+    envelope=ToolElements(),
+    codec=ElementCall(),
+    tags=frozenset(("delimited", "schema-typed")),
+    results=ElementResult(),
+    grammar=element_grammar,
+    type_rules=XML_TYPE_RULES,
+    wordings=Wordings("morph_xml"),
+    failure="Could not process XML tool call, keeping original text: {text}",
+)

@@ -1,0 +1,286 @@
+"""Where the body of an XML element ends whose children are parameters."""
+
+# How it works
+#
+# The children of the element are the tool's parameters. One that the schema declares as text is
+# raw: markup in it is content. So the scanner knows the name of the parameter that is open, and
+# looks for every tag outside of text parameters, and inside one only for its own closing tag and
+# the element's.
+#
+# State: `_param` is the parameter that is open, `_raw` its pattern if it is text, `_inner` how many
+# elements of the parameter's own name are open inside it, `_until` what ends the CDATA section or
+# comment that is open. `_hidden` is the first closing tag of the element inside a text parameter
+# that something else than an opener follows: the place to close if the parameter never ends.
+#
+# Invariant: a tag counts once it is whole, and what follows it, where that matters, is there. An
+# unfinished tag stays in the tail ("cut"), so the chunking changes nothing.
+#
+# Cost: one forward pass. A flat body, which is nearly every body, is one match of one pattern.
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..scan import SPACE, Close, FollowCheck
+
+# Lengths are bounded so that a hostile text cannot make the unsettled tail grow. Every pattern that
+# is searched for begins with a literal `<`, which the search then finds at the speed of memchr.
+_XML_NAME = r"[^\s<>/=\"'!]{1,256}"
+_QUOTED = r"""\"[^\"<]{0,512}\"|'[^'<]{0,512}'"""
+_TAG = re.compile(
+    rf"<(?:(?P<skip>!\[CDATA\[|!--)"
+    rf"|(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})"
+    rf"(?P<rest>(?:\s(?:[^<>\"']|{_QUOTED}){{0,512}})?/?)>"
+    rf"|(?P<cut>(?:[^<>]{{0,600}}|!\[[A-Z]{{0,5}}\[?)\Z))"
+)
+
+
+@lru_cache(maxsize=512)
+def _close_tag(name: str) -> re.Pattern[str]:
+    """Return a pattern for the element's closing tag, with white space where models put it.
+
+    >>> _close_tag("f").fullmatch("</ f >") is not None
+    True
+    """
+    return re.compile(rf"</[ \t\r\n]{{0,16}}{re.escape(name)}[ \t\r\n]{{0,16}}>")
+
+
+@lru_cache(maxsize=512)
+def _flat_body(name: str) -> re.Pattern[str]:
+    """Return a pattern for a whole body and its closer, group 2, as nearly every body is.
+
+    Its elements have no markup in them and no text beside them.
+
+    name: of the element, which is the tool's.
+
+    >>> match = _flat_body("f").match("<a>1</a> </f>")
+    >>> match.span(2)
+    (9, 13)
+    """
+    return re.compile(
+        rf"(?:\s*+<({_XML_NAME}+)>[^<]*+</\1>)*"
+        rf"\s*+({_close_tag(name).pattern})"
+    )
+
+
+@lru_cache(maxsize=2048)
+def _raw_param(param: str, element: str) -> re.Pattern[str]:
+    """Return a pattern for what means anything inside a text parameter.
+
+    That is its own closing tag, the element's, and CDATA. The groups are those of `_TAG`.
+
+    param: the parameter's name. element: that of the element around it, the tool's.
+    """
+    names = f"{re.escape(param)}|{re.escape(element)}"
+    longest = max(len(param), len(element))
+    return re.compile(
+        rf"<(?![^/!])(?:(?P<skip>!\[CDATA\[)"
+        rf"|(?P<slash>/)[ \t\r\n]{{0,16}}(?P<name>{names})(?P<rest>)[ \t\r\n]{{0,16}}>"
+        rf"|(?P<cut>(?:/[^<>]{{0,{longest + 32}}}|!\[?[A-Z]{{0,5}})?\Z))"
+    )
+
+
+class ElementBody:
+    """Finds the closing tag of an XML element whose children are parameters.
+
+    Text parameters are raw: whatever stands in them is content, up to a closing tag of theirs that
+    another tag or the end follows. The element's closing tag inside an unclosed parameter counts
+    only if nothing but white space and an opener, or the end, follows it.
+    """
+
+    __slots__ = (
+        "_at",
+        "_follow",
+        "_fresh",
+        "_hidden",
+        "_inner",
+        "_look",
+        "_name",
+        "_openers",
+        "_param",
+        "_raw",
+        "_text",
+        "_until",
+    )
+
+    def __init__(self, name: str, text_params: frozenset[str], openers: tuple[str, ...]) -> None:
+        """Make a scanner for one element.
+
+        name: of the element, which is the tool's. text_params: the parameters that the schema
+        declares as text. openers: the beginnings of the tools' openers, `<` and the name.
+        """
+        self._name = name
+        self._text = text_params
+        self._openers = openers
+        self._fresh = True  # nothing was looked at yet
+        self._follow: FollowCheck | None = None
+        self._at = 0
+        self._param: str | None = None
+        self._raw: re.Pattern[str] | None = None  # what to look for inside a text parameter
+        self._inner = 0  # elements of the parameter's own name that are open inside it
+        self._until = ""  # inside CDATA or a comment: what ends it
+        self._hidden: tuple[int, int] | None = None
+        self._look = 0  # white space behind a parameter's closing tag that was looked at already
+
+    def finish(self) -> Close | None:
+        """Return the hidden closing tag as a rescue, if there was one.
+
+        It stands in a text parameter that never ended.
+        """
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Walk once over the tags of the tail; see the head of this module.
+
+        Returns the close, or how many characters of the tail are settled. The pattern for a whole
+        flat body is tried once, on the first tail: in a batch that is all of the text.
+
+        tail: the text from what was settled last on. final: no more text will come.
+        """
+        if self._fresh:
+            self._fresh = False
+            flat = _flat_body(self._name).match(tail)
+            if flat:
+                return Close(flat.start(2), flat.end(2), "closer")
+
+        pos = 0
+        while True:
+            if self._until:
+                end = tail.find(self._until, pos)
+                if end < 0:
+                    # Its beginning may already be here, but for the last character.
+                    return self._settle(max(pos, len(tail) - len(self._until) + 1))
+                pos = end + len(self._until)
+                self._until = ""
+
+            tag = (self._raw or _TAG).search(tail, pos)
+            if tag is None:
+                return self._settle(len(tail))
+
+            kind = tag.lastgroup
+            if kind == "cut":  # a tag that is not complete yet
+                return self._settle(len(tail) if final else tag.start())
+
+            pos = tag.end()
+            if kind == "skip":
+                self._until = "]]>" if tag["skip"] == "![CDATA[" else "-->"
+                continue
+
+            answer: Close | int | None
+            if self._param is None:
+                answer = self._between(tag)
+            else:
+                answer = self._in_param(tag, self._param, tail, final)
+
+            if answer is not None:
+                return answer
+
+    def _between(self, tag: re.Match[str]) -> Close | None:
+        """Take in a tag between the parameters: it closes the element, or opens a parameter.
+
+        Any other closing tag is left to the reader. An empty element is a parameter that is closed
+        already.
+
+        tag: a match of `_TAG`.
+        """
+        _, slash, name, rest, _ = tag.groups()
+        if slash:
+            # The name alone is not enough: `</f x>` closes nothing.
+            if _close_tag(self._name).fullmatch(tag[0]):
+                return Close(self._at + tag.start(), self._at + tag.end(), "closer")
+        elif not rest.endswith("/"):
+            self._param = name
+            self._inner = 0
+            self._raw = _raw_param(name, self._name) if name in self._text else None
+
+        return None
+
+    def _in_param(
+        self, tag: re.Match[str], param: str, tail: str, final: bool
+    ) -> Close | int | None:
+        """Take in a tag inside a parameter; None = read on behind it.
+
+        param: its name. Elements of the same name are counted, so that their closing tags do not
+        close it; all others are content of no interest here.
+
+        tag: a match of `_TAG`, or of the text parameter's own pattern.
+        final: no more text will come.
+        """
+        name = tag["name"]
+        if not tag["slash"]:
+            if name == param and not tag["rest"].endswith("/"):
+                self._inner += 1
+            return None
+
+        if name == param:
+            return self._close_param(tag, tail, final)
+        if name == self._name:
+            return self._close_element(tag, tail, final)
+        return None
+
+    def _close_param(self, tag: re.Match[str], tail: str, final: bool) -> int | None:
+        """Take in a closing tag of the open parameter, which may be content of a text.
+
+        Returns a number if what follows the tag has to be there first, else None.
+
+        tag: of the parameter's own name. final: no more text will come.
+        """
+        ends: bool | None = True
+        if self._raw:
+            ends = self._param_ends(tail, tag.end(), final)
+        if ends is None:
+            return self._settle(tag.start())
+        if self._inner:
+            self._inner -= 1
+        elif ends:
+            self._param = self._raw = None
+
+        return None
+
+    def _close_element(self, tag: re.Match[str], tail: str, final: bool) -> Close | int | None:
+        """Take in the element's closing tag inside a parameter that is still open.
+
+        Either the parameter's own closing tag is missing, or this one is content. In a parameter
+        that is no text it can be no content.
+
+        Returns an offset instead where more text is needed: so far the tail is settled.
+        """
+        if self._follow is None:
+            self._follow = FollowCheck(self._openers)
+
+        start = self._at + tag.start()
+        end = self._at + tag.end()
+        follows = self._follow.check(tail, tag.end(), self._at, final)
+        if follows is None:
+            return self._settle(tag.start())
+        # In a parameter that is no text the tag can be no content, so it closes in any case.
+        if follows or not self._raw:
+            return Close(start, end, "rescued")
+        if self._hidden is None:
+            self._hidden = (start, end)
+        return None
+
+    def _settle(self, settled: int) -> int:
+        """Move on behind what is settled; return it.
+
+        settled: how many characters of the tail will not be looked at again.
+        """
+        self._at += settled
+        return settled
+
+    def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
+        """Return if another tag or the end follows a text parameter's closing tag.
+
+        Else that tag is content. None = only more text can tell.
+
+        pos: behind the closing tag. final: no more text will come.
+        """
+        match = SPACE.match(tail, max(pos, self._look - self._at))
+        end = match.end() if match else pos
+        if end >= len(tail) and not final:
+            self._look = self._at + len(tail)
+            return None
+
+        self._look = 0
+        return tail[end : end + 1] in ("<", "")

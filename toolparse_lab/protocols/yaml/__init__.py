@@ -1,0 +1,1 @@
+"""Family: one element a call, with a YAML mapping between its tags."""

@@ -1,0 +1,318 @@
+"""One answer while it is received through litellm, whole or in chunks."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..exchange.types import Chunk
+from ..values import write_canonical
+from .litellm_door import close_quietly
+from .local.provider import PROVIDER
+
+# How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
+# way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is
+# read as far below litellm as it lets us. A whole answer is parsed from the response's own text,
+# which litellm hands to `logger_fn`; a stream is read from the provider's client inside litellm's
+# wrapper. Only a provider that does not speak OpenAI's shape is read as litellm translates it.
+# Pieces are collected in lists and joined once at the end, so the cost is linear in the text, and a
+# failure in the middle leaves what came before it.
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer in the course of being received. A failure in the middle leaves what came before
+    it.
+
+    native: the request offers tools, so that `raw` has the form of native calls. started and
+    latency are seconds of `time.perf_counter`. body: the request as it was sent. original: the
+    response as the provider sent it.
+    """
+
+    native: bool
+    started: float = 0.0
+    latency: float = 0.0
+    content: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    # A call's index as the provider numbers it -> the call in `calls` that its pieces belong to.
+    places: dict[int, int] = field(default_factory=dict)
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+    ids: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    original: Any = None
+    got_any: bool = False
+    cut: bool = False
+
+    def log(self, details: Mapping[str, Any]) -> None:
+        """Take over the body as sent, and the response as it was before litellm read it.
+
+        This is litellm's `logger_fn`, called by it before and after the call.
+
+        `details` is litellm's own dict of the call. Bodies are kept as they are and redacted later,
+        because this runs inside the call's time.
+        """
+        body = (details.get("additional_args") or {}).get("complete_input_dict")
+        if body:
+            self.body = body
+        original = details.get("original_response")
+        if details.get("log_event_type") == "post_api_call" and isinstance(original, str):
+            self.original = original
+
+    def read_response(self, response: Any) -> None:
+        """Take in a whole answer: litellm's object, or the provider's own text where it has
+        OpenAI's shape.
+
+        The finish reason is the provider's own where its text can be read; litellm maps several of
+        them to "stop".
+        """
+        self._identify(response)
+        choice = response.choices[0]
+        message = choice.message
+        self.finish_reason = choice.finish_reason
+
+        original = _original_choice(self.original)
+        if original is not None:
+            message = original["message"]
+            self.finish_reason = original.get("finish_reason") or self.finish_reason
+        self._add(message)
+        self.got_any = True
+
+    async def read_stream(self, stream: Any) -> None:
+        """Take in a stream to its end, and close it whatever happens.
+
+        `cut` is then True where it ended without a finish reason.
+        """
+        try:
+            async for chunk in _chunks_of(stream):
+                at = round(time.perf_counter() - self.started, 6)
+                self.got_any = True
+                self._identify(chunk)
+                self._add_chunk(chunk, at)
+        finally:
+            if stream.__class__.__name__ == "CustomStreamWrapper" and not _is_direct(stream):
+                self._undo_wrapper(stream)
+            await close_stream(stream)
+        self.cut = self.finish_reason is None
+
+    def _add_chunk(self, chunk: Any, at: float) -> None:
+        """Take in a chunk that came `at` so many seconds; one without choices carries the usage, or
+        what the provider says of the prompt."""
+        # Further choices (n > 1) are other answers, and this one is the first.
+        for choice in (_get(chunk, "choices") or ())[:1]:
+            self.finish_reason = _get(choice, "finish_reason") or self.finish_reason
+            delta = _get(choice, "delta")
+            if delta is not None:
+                self._add(delta, at)
+
+    def _undo_wrapper(self, stream: Any) -> None:
+        """Take back what litellm's stream wrapper made up.
+
+        `stream` is litellm's CustomStreamWrapper, whose own state holds both the received and the
+        made-up values.
+        """
+        # The wrapper says "stop" for a stream that broke off; these two hold what was really
+        # received.
+        self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
+        # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was
+        # received.
+        counts = [usage for c in stream.chunks if (usage := _get(c, "usage"))]
+        self.usage = plain(counts[-1]) if counts else None
+
+    def _identify(self, response: Any) -> None:
+        """Take over ids and token counts: the first id counts, the last usage.
+
+        Empty values and values of another type are passed over, since litellm fills in some of its
+        own.
+        """
+        for name in ("id", "model", "system_fingerprint", "service_tier"):
+            value = _get(response, name)
+            if isinstance(value, str) and value:
+                self.ids.setdefault(name, value)
+        usage = _get(response, "usage")
+        if usage:
+            self.usage = plain(usage)
+
+    def _add(self, message: Any, at: float | None = None) -> None:
+        """Take in a message, or the delta of one that came `at` so many seconds.
+
+        Reasoning comes before the text, as the model wrote it; a delta has mostly one of them.
+        """
+        thought = _get(message, "reasoning_content") or _get(message, "reasoning")
+        self._add_text(self.reasoning, thought, at, "reasoning")
+        self._add_text(self.content, _get(message, "content"), at, "content")
+
+        # Most deltas are text alone, and there may be thousands: they end here.
+        calls, legacy = _get(message, "tool_calls"), _get(message, "function_call")
+        if calls or legacy:
+            self._add_calls(calls or [{"index": 0, "function": legacy}], at)
+
+    def _add_text(
+        self,
+        pieces: list[str],
+        text: Any,
+        at: float | None,
+        kind: Literal["content", "reasoning"],
+    ) -> None:
+        """Take in a piece of text, where it is one; `at` None is a whole message, without
+        chunks."""
+        if not isinstance(text, str) or not text:
+            return
+        pieces.append(text)
+        if at is not None:
+            self.chunks.append(Chunk(at, text, kind))
+
+    def _add_calls(self, calls: list[Any], at: float | None) -> None:
+        """Take in calls, or the pieces of calls that came `at` so many seconds.
+
+        The older form of a single function call comes here as a list of one.
+        """
+        for number, call in enumerate(calls):
+            index = _get(call, "index")
+            # A whole message has whole calls, whatever index they have.
+            if at is None or not isinstance(index, int):
+                index = number
+            piece = self._add_call(call, index)
+            if at is not None and piece:
+                self.chunks.append(Chunk(at, piece))
+
+    def _add_call(self, call: Any, index: int) -> str:
+        """Take in a call or a piece of one, and return its text: name and arguments.
+
+        A new id and name under a known index begin a call of their own: some servers give all
+        parallel calls the index 0.
+
+        Arguments are kept as the text that came, broken or not: it is what the model wrote.
+        """
+        function, new_id = _get(call, "function"), _get(call, "id")
+        name, arguments = _get(function, "name") or "", _get(function, "arguments")
+        target = self._call_at(index, new_id if name else None)
+        if new_id:
+            target["id"] = new_id
+        if arguments is None:
+            arguments = ""
+        elif not isinstance(arguments, str):
+            arguments = write_canonical(plain(arguments))  # some servers send the object itself
+        target["function"]["name"] += name
+        target["function"]["arguments"] += arguments
+        return str(name + arguments)
+
+    def _call_at(self, index: int, new_id: Any) -> dict[str, Any]:
+        """The call that a piece under this index belongs to; a new one where it is the first, or
+        where `new_id` is that of another call.
+
+        Pieces without an id belong to the latest call under their index.
+        """
+        place = self.places.get(index)
+        if place is not None and (not new_id or self.calls[place]["id"] in (None, new_id)):
+            return self.calls[place]
+
+        self.places[index] = len(self.calls)
+        call = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+        self.calls.append(call)
+        return call
+
+    @property
+    def raw(self) -> str:
+        """The text as the model wrote it; for native calls canonical JSON of content and calls.
+
+        Canonical JSON has one form for one value, so that equal answers are equal texts.
+        """
+        text = joined("".join(self.content))
+        if not self.native and not self.calls:
+            return text
+        return write_canonical({"content": text or None, "tool_calls": self.calls})
+
+
+def _original_choice(text: Any) -> dict[str, Any] | None:
+    """The first choice of an OpenAI-shaped response body, or None where the provider has a shape of
+    its own.
+
+    Whatever is wrong with the text, litellm's own reading is used then.
+    """
+    if not isinstance(text, str) or not text.startswith("{"):
+        return None
+    try:
+        choice = json.loads(text)["choices"][0]
+        return choice if isinstance(choice["message"], dict) else None
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return None
+
+
+# Streams of provider's clients whose chunks have OpenAI's shape already.
+_DIRECT = frozenset({"AsyncStream", "OpenAIChatCompletionStreamingHandler"})
+
+
+def _is_direct(stream: Any) -> bool:
+    """True for a wrapper around a stream that can be read without it.
+
+    Two clients give chunks in OpenAI's shape, and so does the embedded model's provider. The
+    clients' streams are known by the names of their classes: importing these takes seconds.
+    """
+    inner = getattr(stream, "completion_stream", None)
+    if type(inner).__name__ in _DIRECT:
+        return True
+    return getattr(stream, "custom_llm_provider", None) == PROVIDER
+
+
+async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
+    """The chunks as the provider's client gives them, where they have OpenAI's shape; else
+    litellm's own.
+
+    Raises what the provider's client raises in the middle of a stream.
+    """
+    # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
+    source = stream.completion_stream if _is_direct(stream) else stream
+    async for chunk in source:
+        if chunk is not None:
+            yield chunk
+
+
+async def close_stream(stream: Any) -> None:
+    """Close the provider's stream inside litellm's, and the connection below it.
+
+    Nothing is raised, and a stream that has ended may be closed again.
+    """
+    inner = getattr(stream, "completion_stream", None)
+    for closable in (inner, getattr(inner, "response", None)):
+        await close_quietly(closable)
+
+
+def _get(obj: Any, name: str) -> Any:
+    """A member of a dict or an attribute of an object, None where there is none.
+
+    litellm's objects and the provider's own JSON are read by the same code.
+    """
+    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
+
+
+_JSON_SCALARS = (str, int, float, bool, type(None))
+
+
+def plain(obj: Any) -> Any:
+    """Pydantic objects as JSON without their empty members; what is no JSON as its text.
+
+    Tuples become lists and keys become texts, as they would in JSON.
+    """
+    if hasattr(obj, "model_dump"):
+        obj = obj.model_dump()
+    if isinstance(obj, Mapping):
+        return {str(k): plain(v) for k, v in obj.items() if v is not None}
+    if isinstance(obj, (list, tuple)):
+        return [plain(v) for v in obj]
+    return obj if isinstance(obj, _JSON_SCALARS) else str(obj)
+
+
+def joined(text: str) -> str:
+    """Surrogate pairs that were split over two chunks as one character; lone surrogates stay.
+
+    Servers that cut a text by UTF-16 units send the two halves of a character in two chunks.
+    """
+    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

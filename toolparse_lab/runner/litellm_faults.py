@@ -1,0 +1,191 @@
+"""The workarounds for litellm: those that change litellm or the process are here, the others are
+listed with their places.
+
+Each was needed with litellm 1.106 and is harmless with the other versions this package takes (1.80
+and later). Whoever moves to a newer litellm walks through this list, takes one out, and runs the
+tests that its place names.
+
+Here, because they reach into litellm:
+
+- `allow_tools_without_mcp`: every request with tools fails where the package `mcp` is missing
+- `unchanged_switches`: the provider `ollama` switches a setting of the whole process
+- `hold_logging_worker`: the logging task of one event loop is dropped when another loop asks
+- `ignore_warnings`: its types and modules cause warnings that are not the caller's
+
+At the one import:
+
+- `litellm_door._import`: importing it fetches a price list from the network, and pydantic warns
+- `litellm_door._set_up`: a repetitive answer is an error, and it prints, counts and downloads
+- `litellm_door.close_clients`: its clients are closed from any loop, which leaves sockets open
+
+Where a request is made:
+
+- `complete._result_of`: a call cancelled early leaves a coroutine that nobody awaits
+- `routes.opened_address`: a query in the address ends up before the path, and a login is refused
+- `routes._listed_price`: self-hosted models are listed as free of charge
+- `log_guard.guard_logs`: requests are logged whole, keys included, at level DEBUG
+
+Where an answer is read:
+
+- `answer.Answer.log`: finish reasons, reasoning and calls are rewritten; what came is logged only
+- `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
+- `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
+- `answer.close_stream`: a stream that is dropped keeps its connection
+- `failures.error_kind`: a refused connection is an internal server error
+- `local.provider._ending`: what a custom provider sends with or after its finish reason is lost
+- `local.provider._log_body`: a custom provider's request is not logged as others are
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import importlib
+import importlib.util
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+_lock = threading.Lock()
+
+# -- tools without mcp (1.106)
+
+_ASKING = "litellm.responses.mcp.chat_completions_handler"
+_ANSWERING = "litellm.responses.mcp.litellm_proxy_mcp_handler"
+
+
+@functools.lru_cache(maxsize=1)
+def allow_tools_without_mcp() -> None:
+    """Let litellm take requests with tools where the `mcp` package is missing.
+
+    litellm 1.106 asks two of its modules whether a tool belongs to its own gateway, and they need
+    `mcp`: without it every request with tools fails, whatever the provider. Where they cannot be
+    imported, modules of their names say that function tools do not belong there. Nothing is done
+    where `mcp` is installed, or with another litellm. Looked into once a process.
+    """
+    with _lock:
+        if importlib.util.find_spec("mcp") is not None or _ASKING in sys.modules:
+            return
+        missing = _missing_mcp()
+        if missing is not None:
+            sys.modules[_ANSWERING], sys.modules[_ASKING] = _stand_ins(missing)
+
+
+def _missing_mcp() -> ModuleNotFoundError | None:
+    """The error of litellm's module where `mcp` is what it misses, else None.
+
+    A module that imports well needs no workaround, whatever it does.
+    """
+    try:
+        importlib.import_module("litellm.responses.mcp.chat_completions_handler")
+    except ModuleNotFoundError as e:
+        # Another litellm may lack the module itself, and then does not ask it.
+        if e.name is not None and e.name.partition(".")[0] == "mcp":
+            return e
+    return None
+
+
+def _stand_ins(missing: ModuleNotFoundError) -> tuple[ModuleType, ModuleType]:
+    """Modules in place of the answering and the asking one.
+
+    A tool of type `mcp` does belong to the gateway: for it the error is raised that litellm itself
+    would raise.
+    """
+
+    def belongs(tools: Iterable[Any] | None) -> bool:
+        for tool in tools or ():
+            if isinstance(tool, Mapping) and tool.get("type") == "mcp":
+                raise ModuleNotFoundError(
+                    f"{missing}: tools of type mcp need it", name=missing.name
+                )
+        return False
+
+    answering, asking = ModuleType(_ANSWERING), ModuleType(_ASKING)
+    # The question has two names, of which litellm uses now the one, now the other.
+    names = ("should_use_litellm_mcp_gateway", "_should_use_litellm_mcp_gateway")
+    members = dict.fromkeys(names, staticmethod(belongs))
+    answering.__dict__["LiteLLM_Proxy_MCP_Handler"] = type("LiteLLM_Proxy_MCP_Handler", (), members)
+    # Imported beside the question, and used only after a yes.
+    asking.__dict__["acompletion_with_mcp"] = None
+    return answering, asking
+
+
+# -- switches of the whole process (1.106)
+
+_under_way = 0
+_switch_before = False
+
+
+@contextlib.contextmanager
+def unchanged_switches(litellm: Any) -> Iterator[None]:
+    """For one call: `litellm.add_function_to_prompt` is afterwards what it was before.
+
+    litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then
+    writes the tools of other providers into their prompts too. Calls overlap, so that what counts
+    is what it was before the first of them.
+    """
+    global _under_way, _switch_before
+    with _lock:
+        if not _under_way:
+            _switch_before = bool(litellm.add_function_to_prompt)
+        _under_way += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _under_way -= 1
+            litellm.add_function_to_prompt = _switch_before
+
+
+# -- the logging task (1.106)
+
+_workers: set[asyncio.Task[Any]] = set()
+
+
+def hold_logging_worker() -> None:
+    """Keep litellm's logging task of this loop alive: litellm drops it when another loop asks, and
+    asyncio then complains about a task that was destroyed.
+
+    The task is kept until it is done; litellm's module may be absent in other versions, and then
+    there is nothing to keep.
+    """
+    module = importlib.import_module("litellm.litellm_core_utils.logging_worker")
+    task = getattr(getattr(module, "GLOBAL_LOGGING_WORKER", None), "_worker_task", None)
+    if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
+        _workers.add(task)
+        task.add_done_callback(_workers.discard)
+
+
+# -- warnings (1.106)
+
+# (beginning of the message, module that causes it); "" is any message.
+_IGNORED = (
+    ("", r"litellm(\.|$)"),
+    ("Pydantic serializer warnings|Items? '", r"pydantic\."),
+)
+
+
+def ignore_warnings() -> None:
+    """Ignore litellm's own warnings, which are not the caller's and must not become errors under
+    `-W error`.
+
+    For this process, and for warnings that litellm's modules cause only; again before each call,
+    because test runners take filters back. `catch_warnings` would not do: calls overlap.
+    """
+    for message, module in _IGNORED:
+        if not any(_ignores(entry, module) for entry in warnings.filters):
+            warnings.filterwarnings("ignore", message, Warning, module)
+
+
+def _ignores(entry: Any, module: str) -> bool:
+    """True for an entry of `warnings.filters` that ignores all warnings of `module`."""
+    action, _, category, module_pattern, *_ = entry
+    return (
+        action == "ignore"
+        and category is Warning
+        and getattr(module_pattern, "pattern", None) == module
+    )

@@ -1,0 +1,257 @@
+"""The embedded model in this process: one engine, loaded when first asked, answering one request at
+a time.
+
+Answers are reproducible on one machine because the number of threads, the temperature and the seed
+are fixed and no prompt cache is kept; another processor may give other text.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import BadOptions
+from .setup import local_model_path
+
+MODEL_NAME = "smollm2-135m"
+CONTEXT = 8192
+DEFAULTS: Mapping[str, Any] = {
+    "temperature": 0,
+    "seed": 1,
+    "max_tokens": 512,
+    "cache_prompt": False,
+}
+
+
+_TOKEN_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+class EngineError(Exception):
+    """The engine refused or broke off a request. `status` is what an HTTP server would answer."""
+
+    def __init__(self, message: str, *, status: int = 500, kind: str = "") -> None:
+        self.status = status
+        self.kind = kind
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class Answer:
+    """A finished chat completion. `parts` are (seconds since the engine began, text)."""
+
+    parts: list[tuple[float, str]] = field(default_factory=list)
+    finish_reason: str | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+    logprobs: list[Any] = field(default_factory=list)
+    system_fingerprint: str | None = None
+    created: int = 0
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return "".join(text for _, text in self.parts)
+
+
+def thread_count() -> int:
+    """Threads of the engine: TOOLPARSE_LOCAL_THREADS, else 1 (more are slower on a busy
+    machine)."""
+    text = os.environ.get("TOOLPARSE_LOCAL_THREADS", "1")
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise BadOptions(
+            "TOOLPARSE_LOCAL_THREADS is no thread count.",
+            got=text,
+            expected="a whole number above 0",
+        )
+    return int(text)
+
+
+def engine_params(
+    *, threads: int | None = None, host: str = "127.0.0.1", port: int = 0, api_key: str = ""
+) -> Any:
+    """The engine's settings: text exactly as the model writes it, no prompt cache, no network
+    beyond loopback."""
+    path = local_model_path()
+    import xllamacpp  # a native library, and an optional one
+
+    # Everything that may change an answer is fixed here; the rest is switched off.
+    threads = threads or thread_count()
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {MODEL_NAME}
+    params.n_ctx = CONTEXT
+    params.n_parallel = 1
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.n_threads_http = 2
+    params.verbosity = -1
+    params.warmup = False
+    params.cache_prompt = False
+    params.cache_ram_mib = 0
+    params.offline = True
+    params.ui = False
+    params.endpoint_slots = False
+    # force_pure_content_parser would be plainer, but makes the engine forget response_format.
+    params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
+    params.sampling.temp = DEFAULTS["temperature"]
+    params.sampling.seed = DEFAULTS["seed"]
+    params.n_predict = DEFAULTS["max_tokens"]
+    params.hostnames = [host]
+    params.port = port
+    if api_key:
+        params.api_keys = [api_key]
+    return params
+
+
+class LocalEngine:
+    """SmolLM2-135M-Instruct. Thread-safe: concurrent requests wait for each other, in the order
+    they came."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._server: Any = None
+        self.load_seconds: float | None = None
+
+    def _loaded(self) -> Any:
+        """The engine's server, loaded when first needed (about a second). Raises EngineError."""
+        if self._server is None:
+            started = time.perf_counter()
+            # The engine always opens a loopback port; a random key closes it to everybody else.
+            params = engine_params(threads=self._threads, api_key=secrets.token_urlsafe(24))
+            import xllamacpp  # `engine_params` has said what to install where it is missing
+
+            try:
+                self._server = xllamacpp.Server(params)
+            except RuntimeError as e:
+                raise EngineError(f"The embedded model could not be loaded: {e}") from None
+            self.load_seconds = time.perf_counter() - started
+        return self._server
+
+    def chat(
+        self,
+        messages: list[Mapping[str, Any]],
+        params: Mapping[str, Any] | None = None,
+        *,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """The answer to one chat. `params` are the engine's own (OpenAI names plus `grammar`);
+        `on_text` is called in this thread with each piece as it is made; `timeout` counts seconds
+        from when the engine begins.
+
+        Raises EngineError, also for an answer that was cancelled (status 499) or timed out (status
+        408).
+        """
+        body: dict[str, Any] = {**DEFAULTS, **(params or {}), "messages": list(messages)}
+        body["stream"] = True  # the only way a running answer can be stopped
+        body["stream_options"] = {"include_usage": True}
+        with self._lock:
+            # The caller may have gone while others were answered.
+            if cancelled is not None and cancelled():
+                raise EngineError("cancelled", status=499)
+            server = self._loaded()
+            reader = _ChunkReader(on_text, cancelled, timeout)
+            try:
+                server.handle_chat_completions(body, reader.take)
+            except (TypeError, ValueError, RuntimeError) as e:
+                raise EngineError(f"The engine cannot take this request: {e}", status=400) from None
+            reader.answer.seconds = reader.seconds
+
+        if reader.failure is not None:
+            raise reader.failure
+        if reader.answer.finish_reason is None:
+            raise EngineError("the engine stopped without finishing its answer")
+        return reader.answer
+
+
+class _ChunkReader:
+    """Takes in the chunks of one answer, and stops the engine where there is a reason to."""
+
+    def __init__(
+        self,
+        on_text: Callable[[str], None] | None,
+        cancelled: Callable[[], bool] | None,
+        timeout: float | None,
+    ) -> None:
+        self.answer = Answer()
+        self.failure: EngineError | None = None
+        self._on_text = on_text
+        self._cancelled = cancelled
+        self._timeout = timeout
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the engine began."""
+        return time.perf_counter() - self._started
+
+    def take(self, chunk: dict[str, Any]) -> bool:
+        """Add a chunk to the answer; True stops the engine, with the reason in `failure`.
+
+        Nothing may be raised here: the native loop that calls it would drop the exception.
+        """
+        now = self.seconds
+        try:
+            text = _add_chunk(self.answer, chunk, now)
+            if text and self._on_text is not None:
+                self._on_text(text)
+            self._check(now)
+        except EngineError as e:
+            self.failure = self.failure or e
+        except Exception as e:
+            self.failure = self.failure or EngineError(f"{type(e).__name__}: {e}")
+        return self.failure is not None
+
+    def _check(self, now: float) -> None:
+        """Raise EngineError where the caller has gone, or time is up."""
+        if self._cancelled is not None and self._cancelled():
+            raise EngineError("cancelled", status=499)
+        if self._timeout is not None and now > self._timeout:
+            raise EngineError(f"no finished answer after {self._timeout:g} s", status=408)
+
+
+def _add_chunk(answer: Answer, chunk: dict[str, Any], at: float) -> str:
+    """Add one chunk to the answer and return its text; `at` is seconds since the engine began.
+
+    Raises EngineError for a chunk that reports a failure.
+    """
+    error = chunk.get("error")
+    if error:
+        raise EngineError(
+            str(error.get("message", error)),
+            status=int(error.get("code", 500)),
+            kind=str(error.get("type", "")),
+        )
+    answer.system_fingerprint = chunk.get("system_fingerprint") or answer.system_fingerprint
+    answer.created = chunk.get("created") or answer.created
+    if chunk.get("usage"):
+        counts = chunk["usage"]
+        answer.usage = {name: counts[name] for name in counts if name in _TOKEN_COUNTS}
+
+    text = ""
+    for choice in chunk.get("choices") or ():
+        piece = (choice.get("delta") or {}).get("content")
+        if piece:
+            text += piece
+            answer.parts.append((at, piece))
+        answer.logprobs += (choice.get("logprobs") or {}).get("content") or []
+        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
+    return text
+
+
+_engines: dict[int, LocalEngine] = {}
+_engines_lock = threading.Lock()
+
+
+def local_engine() -> LocalEngine:
+    """The engine of this process (a forked child gets its own: native threads do not survive a
+    fork)."""
+    with _engines_lock:
+        return _engines.setdefault(os.getpid(), LocalEngine())

@@ -1,0 +1,251 @@
+"""The embedded model as a litellm provider: model string `toolparse-local/smollm2-135m`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import queue
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .engine import MODEL_NAME, Answer, EngineError, local_engine
+
+PROVIDER = "toolparse-local"
+LOCAL_MODEL = f"{PROVIDER}/{MODEL_NAME}"
+# Parameters of litellm's that the engine does not take.
+_NOT_SENT = frozenset(
+    {"stream", "stream_options", "extra_body", "max_completion_tokens", "max_retries", "user"}
+)
+
+
+def is_local(name: str) -> bool:
+    """True for a model string of the embedded model's provider."""
+    return name.startswith(f"{PROVIDER}/")
+
+
+def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
+    """litellm's optional parameters as the engine's own; grammar, response_format, stop, seed and
+    the rest pass through unchanged. Raises EngineError (400) for what this model cannot do."""
+    params = {k: v for k, v in optional_params.items() if k not in _NOT_SENT and v is not None}
+    params.update(optional_params.get("extra_body") or {})
+    if optional_params.get("max_completion_tokens") is not None:
+        params.setdefault("max_tokens", optional_params["max_completion_tokens"])
+    if params.pop("tools", None):
+        raise EngineError(
+            "the embedded model has no native tool calling: describe the tools in the prompt",
+            status=400,
+        )
+    params.pop("tool_choice", None)
+    params.pop("parallel_tool_calls", None)
+    if params.pop("n", 1) != 1:
+        raise EngineError("the embedded model gives one answer a request: n must be 1", status=400)
+    return params
+
+
+def register(litellm: Any) -> None:
+    """Add the provider to litellm's list, once."""
+    if any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
+        return
+    litellm.custom_provider_map = [
+        *litellm.custom_provider_map,
+        {"provider": PROVIDER, "custom_handler": _provider_class(litellm)()},
+    ]
+    importlib.import_module("litellm.utils").custom_llm_setup()
+
+
+# How the provider works. litellm calls one of four methods of a CustomLLM: whole or streamed, sync
+# or async. The engine is synchronous and answers one request at a time, so async calls and streams
+# run it on one thread of their own and pass its pieces through a queue. `stopped` is the way back:
+# it is set when the caller has gone, the engine looks at it after each token and ends its answer.
+
+
+def _seconds(timeout: Any) -> float | None:
+    """litellm's time-out, a number or an httpx.Timeout, in seconds; None for no limit."""
+    seconds = getattr(timeout, "read", timeout)
+    return float(seconds) if isinstance(seconds, (int, float)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """The embedded model's answers as litellm's objects."""
+
+    types: Any  # litellm.types.utils
+
+    def response(self, answer: Answer, model: str) -> Any:
+        """A whole answer."""
+        choice = self.types.Choices(
+            finish_reason=answer.finish_reason,
+            index=0,
+            message=self.types.Message(content=answer.text, role="assistant"),
+            logprobs={"content": answer.logprobs} if answer.logprobs else None,
+        )
+        response = self.types.ModelResponse(
+            choices=[choice],
+            created=answer.created or int(time.time()),
+            model=model,
+            system_fingerprint=answer.system_fingerprint,
+        )
+        response.usage = self.types.Usage(**answer.usage)
+        return response
+
+    def piece(
+        self,
+        id: str,
+        model: str,
+        text: str = "",
+        finish_reason: str | None = None,
+        answer: Answer | None = None,
+    ) -> Any:
+        """A chunk of a stream; with `answer` it carries the counted tokens."""
+        delta = self.types.Delta(content=text, role="assistant")
+        choice = self.types.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)
+        chunk = self.types.ModelResponseStream(
+            id=id,
+            choices=[choice],
+            model=model,
+            system_fingerprint=answer.system_fingerprint if answer else None,
+        )
+        if answer is not None:
+            chunk.usage = self.types.Usage(**answer.usage)
+        return chunk
+
+
+def _ending(shapes: _Shapes, id: str, model: str, answer: Answer) -> tuple[Any, Any]:
+    """The last two chunks of a stream: the counted tokens, and the finish reason."""
+    # litellm drops what comes with or after the finish reason, so the counted tokens come
+    # before it.
+    counts = shapes.piece(id, model, answer=answer)
+    return counts, shapes.piece(id, model, finish_reason=answer.finish_reason)
+
+
+def _ask(
+    litellm: Any,
+    kw: Mapping[str, Any],
+    on_text: Callable[[str], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Answer:
+    """The engine's answer to a call of litellm, `kw` being its arguments.
+
+    Raises the exception of litellm's that a provider's own failure would be.
+    """
+    model = kw["model"]
+    try:
+        if model != MODEL_NAME:
+            raise EngineError(
+                f"no embedded model {model!r}: the only one is {MODEL_NAME!r}", status=404
+            )
+        return local_engine().chat(
+            kw["messages"],
+            engine_parameters(kw["optional_params"]),
+            on_text=on_text,
+            cancelled=cancelled,
+            timeout=_seconds(kw.get("timeout")),
+        )
+    except EngineError as e:
+        raise _as_litellm(litellm, e, model) from None
+
+
+# The end of a stream in its queue: the finished answer, or what broke it off.
+_Item: TypeAlias = str | BaseException | Answer
+
+
+def _provider_class(litellm: Any) -> Any:
+    """The provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so the
+    class cannot be made before."""
+    shapes = _Shapes(importlib.import_module("litellm.types.utils"))
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-local")
+
+    def spawn(
+        kw: Mapping[str, Any], deliver: Callable[[_Item], None], stopped: threading.Event
+    ) -> None:
+        """Begin an answer on the engine's thread; its pieces and its end go to `deliver`."""
+
+        def work() -> None:
+            try:
+                deliver(_ask(litellm, kw, on_text=deliver, cancelled=stopped.is_set))
+            except BaseException as e:
+                deliver(e)
+
+        executor.submit(work)
+
+    class EmbeddedModel(litellm.CustomLLM):  # type: ignore[misc]
+        """The four ways in which litellm asks a provider."""
+
+        def completion(self, *args: Any, **kw: Any) -> Any:
+            return shapes.response(_ask(litellm, kw), kw["model"])
+
+        async def acompletion(self, *args: Any, **kw: Any) -> Any:
+            _log_body(kw)
+            stopped = threading.Event()
+            future = asyncio.get_running_loop().run_in_executor(
+                executor, lambda: _ask(litellm, kw, cancelled=stopped.is_set)
+            )
+            try:
+                return shapes.response(await future, kw["model"])
+            finally:
+                stopped.set()
+
+        def streaming(self, *args: Any, **kw: Any) -> Iterator[Any]:
+            stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
+            ready: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+            spawn(kw, ready.put, stopped)
+            try:
+                while isinstance(item := ready.get(), str):
+                    yield shapes.piece(id, kw["model"], item)
+                if isinstance(item, BaseException):
+                    raise item
+                yield from _ending(shapes, id, kw["model"], item)
+            finally:
+                stopped.set()
+
+        async def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
+            _log_body(kw)
+            stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
+            loop = asyncio.get_running_loop()
+            ready: asyncio.Queue[_Item] = asyncio.Queue()
+
+            def deliver(item: _Item) -> None:
+                # The engine may still be at it when the caller's loop is gone.
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(ready.put_nowait, item)
+
+            spawn(kw, deliver, stopped)
+            try:
+                while isinstance(item := await ready.get(), str):
+                    yield shapes.piece(id, kw["model"], item)
+                if isinstance(item, BaseException):
+                    raise item
+                for last in _ending(shapes, id, kw["model"], item):
+                    yield last
+            finally:
+                stopped.set()
+
+    return EmbeddedModel
+
+
+def _log_body(kw: Mapping[str, Any]) -> None:
+    """Tell litellm's logging what is sent, as its own providers do."""
+    body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
+    body["messages"] = kw["messages"]
+    kw["logging_obj"].pre_call(
+        input=kw["messages"], api_key="", additional_args={"complete_input_dict": body}
+    )
+
+
+def _as_litellm(litellm: Any, e: EngineError, model: str) -> Exception:
+    """The engine's failure as the exception that litellm raises for such a status."""
+    common = {"message": str(e), "model": model, "llm_provider": PROVIDER}
+    if e.kind == "exceed_context_size_error":
+        return litellm.ContextWindowExceededError(**common)  # type: ignore[no-any-return]
+    kinds = {
+        400: litellm.BadRequestError,
+        404: litellm.NotFoundError,
+        408: litellm.Timeout,
+        499: litellm.APIConnectionError,  # cancelled: nobody is left to read it
+    }
+    return kinds.get(e.status, litellm.InternalServerError)(**common)  # type: ignore[no-any-return]

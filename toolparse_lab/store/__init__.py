@@ -1,0 +1,1 @@
+"""Questions and answers on disk. The only user of SQLAlchemy."""

@@ -1,0 +1,108 @@
+"""Runs and their plans, as read from the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import BadOptions
+from ..exchange.types import PlanItem
+from . import schema
+from .batches import BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as listed: `items` planned, `done` and `failed` of them as recorded now."""
+
+    run_id: str
+    created: str
+    status: str
+    items: int
+    done: int
+    failed: int
+    plan: Mapping[str, Any]
+    summary: Mapping[str, Any] | None
+
+
+def run_row(connection: sa.Connection, run_id: str) -> Any:
+    """The row of a run. Raises BadOptions for an unknown id, with the newest ids."""
+    r = schema.runs.c
+    row = connection.execute(sa.select(schema.runs).where(r.run_id == run_id)).first()
+    if row is not None:
+        return row
+
+    newest = sa.select(r.run_id).order_by(r.created.desc()).limit(5)
+    raise BadOptions(
+        "There is no run of that id in this store.",
+        got=run_id,
+        expected=list(connection.execute(newest).scalars()),
+    )
+
+
+def run_record(connection: sa.Connection, row: Any) -> RunRecord:
+    """A run with its counts: an item is done where any run answered its question, and failed where
+    there are failures only."""
+    i, c = schema.items.c, schema.completions.c
+    items = sa.select(sa.func.count()).select_from(schema.items).where(i.run_id == row.run_id)
+    answered = sa.exists().where(c.key == i.key, c.status == "ok")
+    tried = sa.exists().where(c.key == i.key, c.status == "error")
+
+    def count(query: Any) -> int:
+        return int(connection.execute(query).scalar_one())
+
+    return RunRecord(
+        run_id=row.run_id,
+        created=row.created,
+        status=row.status,
+        items=count(items),
+        done=count(items.where(answered)),
+        failed=count(items.where(~answered, tried)),
+        plan=json.loads(row.plan),
+        summary=json.loads(row.summary) if row.summary else None,
+    )
+
+
+class ItemPages:
+    """The plan of a run, a few hundred items at a time, so that one of any length may be read.
+
+    Each page is read in a transaction of its own (`read(connection)`), so that a reader that takes
+    its time blocks no writer; pages are found by position, since items are only ever added behind.
+    """
+
+    def __init__(self, run_id: str, case_id: str | None) -> None:
+        i = schema.items.c
+        query = sa.select(i.position, i.case_id, i.model, i.trial, i.arm, i.key)
+        query = query.where(i.run_id == run_id).order_by(i.position).limit(BATCH)
+        if case_id is not None:
+            query = query.where(i.case_id == case_id)
+        self._query = query
+        self._last = -1
+        # A plan has a handful of different arms: each is parsed once, and shared.
+        self._arms: dict[str, Any] = {}
+        self.over = False
+
+    def read(self, connection: sa.Connection) -> list[PlanItem]:
+        """The next page; sets `over` where it is the last one."""
+        rows = connection.execute(self._query.where(schema.items.c.position > self._last)).all()
+        self.over = len(rows) < BATCH
+        if rows:
+            self._last = rows[-1].position
+        return list(map(self._item, rows))
+
+    def _item(self, row: Any) -> PlanItem:
+        arm = self._arms.get(row.arm)
+        if arm is None:
+            arm = self._arms[row.arm] = json.loads(row.arm)
+        return PlanItem(row.case_id, row.model, row.key, row.trial, arm)
+
+
+def new_items_position(connection: sa.Connection, run_id: str) -> int:
+    """The position of the first item that is added to a run now."""
+    i = schema.items.c
+    last = connection.execute(sa.select(sa.func.max(i.position)).where(i.run_id == run_id)).scalar()
+    return 0 if last is None else last + 1

@@ -1,0 +1,376 @@
+"""The store of runs, plans and completions: SQLite by default (WAL), any SQLAlchemy URL by the same
+code.
+
+A completion is written, raw, before anything reads it. Texts of models are bytes here, because lone
+surrogates and NUL characters break text columns. What was recorded is never changed or deleted:
+asking again adds a row.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..exchange.questions import Questions, questions_of
+from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.types import Completion, PlanItem, Request
+from . import schema
+from .answers import chosen_ids, completions_by_id, ids_of, keys_where
+from .batches import batches
+from .database import database_engine, database_url, shown_url, shut, translated
+from .rows import (
+    INSERT_COMPLETION,
+    completion_row,
+    insert_items,
+    item_rows,
+    keep_requests,
+    keep_results,
+    unpack_json,
+)
+from .runs import ItemPages, RunRecord, new_items_position, run_record, run_row
+
+__all__ = ["RunRecord", "Store"]
+
+# How the store works. Every public method is one or a few short transactions. Writers take their
+# turn at one lock of this process, and at SQLite's own between processes; a write is on disk when
+# its method returns, which is all that survives kill -9 and all that anybody is promised. Readers
+# take no lock (WAL), except in memory, where there is one connection for all. Async code must not
+# wait for a disk: it calls these methods through `writer`, one thread, which also keeps the order
+# of its writes. Long reads go page by page, a transaction each, so that a reader that takes its
+# time holds nothing back.
+
+
+class Store:
+    """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`; a context
+    manager.
+
+    Thread-safe; all writes go through one lock, and `writer` is the one thread that async code
+    writes from. Every failure of the database is a StoreError; what was recorded before stays.
+    """
+
+    def __init__(self, url: str | Path = "toolparse.db", *, busy_timeout: float = 10.0) -> None:
+        self.url = database_url(url)
+        self._lock = threading.RLock()
+        self._engine = database_engine(self.url, busy_timeout)
+        self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
+        # Also where nobody calls `close`: a store that is collected leaves no thread and no file
+        # open.
+        self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
+        try:
+            with self._writing() as connection:
+                schema.prepare(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Store({shown_url(self.url)!r})"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for writes under way and close every connection; may be called twice."""
+        self._finalizer()
+
+    # -- writing
+
+    def begin_run(
+        self,
+        plan: Mapping[str, Any],
+        items: Iterable[PlanItem],
+        *,
+        requests: Iterable[Request] | Questions = (),
+        run_id: str | None = None,
+    ) -> str:
+        """Record a plan (JSON; credentials are removed) and its items before anything is asked;
+        return the run id.
+
+        `requests`, where given, are kept too, so that a run can be resumed from the store alone; of
+        `Questions` only those that are not there yet are made.
+        """
+        now = datetime.now(UTC)
+        run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self._keep(requests)
+        plan_text = _json_text(_without_credentials(plan))
+        # The newest row now decides for good what this run may reuse.
+        newest = sa.select(sa.func.max(schema.completions.c.id))
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.insert().values(
+                    run_id=run_id,
+                    created=now.isoformat(timespec="milliseconds"),
+                    status="running",
+                    floor=connection.execute(newest).scalar() or 0,
+                    plan=plan_text,
+                )
+            )
+            insert_items(connection, item_rows(run_id, items))
+        return run_id
+
+    def extend_run(
+        self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] | Questions = ()
+    ) -> None:
+        """Add items to a run behind those it has, for questions that only answers could tell."""
+        self._keep(requests)
+        with self._writing() as connection:
+            start = new_items_position(connection, run_id)
+            insert_items(connection, item_rows(run_id, items, start))
+
+    def _keep(self, requests: Iterable[Request] | Questions) -> None:
+        """Write requests before the items that need them.
+
+        Not in one transaction: others may write between two batches, and a request that no item
+        names yet harms nobody.
+        """
+        questions = questions_of(requests)
+        for batch in batches(questions):
+            with self._writing() as connection:
+                keep_requests(connection, batch, lambda key: questions[key].to_dict())
+
+    def finish_run(
+        self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set a run's status: running, complete, incomplete or interrupted; and its summary
+        (JSON)."""
+        values: dict[str, Any] = {"status": status}
+        if summary is not None:
+            values["summary"] = _json_text(dict(summary))
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
+            )
+
+    def record(self, completion: Completion, run_id: str | None = None) -> int:
+        """Write one completion, success or failure, and return its row id. It is on disk when
+        this returns."""
+        return self.record_many([completion], run_id)[0]
+
+    def record_many(
+        self, completions: Iterable[Completion], run_id: str | None = None
+    ) -> list[int]:
+        """Write completions in one transaction: all of them, or none. Return their row ids."""
+        batch = list(completions)
+        # Packing takes longer than writing, and is done before anybody else has to wait.
+        rows = [completion_row(completion, run_id) for completion in batch]
+        requests = {c.key: c.request for c in batch if c.request}
+        ids: list[int] = []
+        with self._writing() as connection:
+            keep_requests(connection, requests, requests.__getitem__)
+            for completion, row in zip(batch, rows, strict=True):
+                result = connection.execute(INSERT_COMPLETION, row)
+                row_id = result.inserted_primary_key
+                ids.append(int(row_id[0]) if row_id else 0)
+                keep_results(connection, ids[-1], completion.results)
+        return ids
+
+    def record_results(
+        self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
+    ) -> None:
+        """Add what functions returned to the answers that a run has, by the keys of their
+        questions.
+
+        It is in `Completion.results` from then on. What is recorded for a call already stays.
+        """
+        if not results:
+            return
+        # Results belong to the answer that the run shows, not to all answers of the question.
+        chosen = self._chosen(run_id, results)
+        with self._writing() as connection:
+            for key, rows in results.items():
+                if key in chosen:
+                    keep_results(connection, chosen[key], rows)
+
+    # -- reading
+
+    def done_keys(
+        self,
+        keys: Iterable[str],
+        *,
+        run_id: str | None = None,
+        fresh: bool = False,
+        max_age: float | None = None,
+    ) -> set[str]:
+        """The subset of `keys` that need not be asked: answered without an error.
+
+        `fresh` counts only answers recorded by `run_id` itself; `max_age` (seconds) only those that
+        are not older, or were recorded by `run_id`.
+        """
+        if fresh and run_id is None:
+            return set()
+
+        c = schema.completions.c
+        conditions = [c.status == "ok"]
+        if fresh:
+            conditions.append(c.run_id == run_id)
+        elif max_age is not None:
+            # Times are ISO texts of one form, which sort as the times do.
+            oldest = datetime.now(UTC) - timedelta(seconds=max_age)
+            young = c.created >= oldest.isoformat(timespec="milliseconds")
+            conditions.append(sa.or_(young, c.run_id == run_id) if run_id else young)
+
+        with self._reading() as connection:
+            return keys_where(connection, dict.fromkeys(keys), *conditions)
+
+    def completions(
+        self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
+    ) -> Iterator[tuple[PlanItem, Completion]]:
+        """The answer a run has for each item of its plan, in plan order, while it runs too; items
+        without an answer are left out.
+
+        An item's answer is the latest success that the run recorded itself, else the latest it
+        found when it began, else any; only where there is none, the latest failure. `keys`: only
+        these. Raises BadOptions for an unknown run.
+        """
+        # A page of answers at a time is in memory, whatever the length of the run.
+        for page in self._item_pages(run_id, case_id):
+            items = page if keys is None else [item for item in page if item.key in keys]
+            answers = self.answers({item.key for item in items}, run_id=run_id)
+            yield from ((item, answers[item.key]) for item in items if item.key in answers)
+
+    def answers(self, keys: Iterable[str], *, run_id: str | None = None) -> dict[str, Completion]:
+        """The answer to each of `keys` that has one: as `run_id` has it (see `completions`), else
+        the latest success, else the latest failure. Raises BadOptions for an unknown run."""
+        chosen = self._chosen(run_id, keys)
+        with self._reading() as connection:
+            completions = completions_by_id(connection, chosen.values())
+        return {key: completions[row_id] for key, row_id in chosen.items()}
+
+    def items(self, run_id: str, *, case_id: str | None = None) -> list[PlanItem]:
+        """The plan of a run, in order. Raises BadOptions for an unknown run."""
+        return [item for page in self._item_pages(run_id, case_id) for item in page]
+
+    def requests(self, run_id: str) -> dict[str, Request]:
+        """The questions of a run by key, without credentials, as far as they were recorded."""
+        i, r = schema.items.c, schema.requests.c
+        query = sa.select(r.key, r.body).where(
+            r.key.in_(sa.select(i.key).where(i.run_id == run_id))
+        )
+        with self._reading() as connection:
+            return {
+                row.key: Request.from_dict(unpack_json(row.body))
+                for row in connection.execute(query)
+            }
+
+    def request(self, key: str) -> Request | None:
+        """One question, without credentials, where it was recorded."""
+        r = schema.requests.c
+        with self._reading() as connection:
+            body = connection.execute(sa.select(r.body).where(r.key == key)).scalar()
+        return None if body is None else Request.from_dict(unpack_json(body))
+
+    def get(self, key: str) -> Completion | None:
+        """The latest success for a key, else the latest failure, else None."""
+        return self.answers([key]).get(key)
+
+    def recorded_keys(self, keys: Iterable[str]) -> set[str]:
+        """The subset of `keys` that anything is recorded for, a failure too."""
+        with self._reading() as connection:
+            return keys_where(connection, keys)
+
+    def history(self, key: str) -> list[Completion]:
+        """Everything recorded for a key, oldest first: failed attempts and repeated questions
+        included."""
+        return self.histories([key]).get(key, [])
+
+    def histories(self, keys: Iterable[str]) -> dict[str, list[Completion]]:
+        """The histories of those of `keys` that have one."""
+        with self._reading() as connection:
+            completions = completions_by_id(connection, ids_of(connection, keys))
+
+        # A later row has a larger id.
+        histories: dict[str, list[Completion]] = {}
+        for _, completion in sorted(completions.items()):
+            histories.setdefault(completion.key, []).append(completion)
+        return histories
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, oldest first."""
+        r = schema.runs.c
+        query = sa.select(schema.runs).order_by(r.created, r.run_id)
+        with self._reading() as connection:
+            return [run_record(connection, row) for row in connection.execute(query).all()]
+
+    def run_ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        r = schema.runs.c
+        query = sa.select(r.run_id).order_by(r.created, r.run_id)
+        with self._reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    def run(self, run_id: str) -> RunRecord:
+        """One run. Raises BadOptions for an unknown id."""
+        with self._reading() as connection:
+            return run_record(connection, run_row(connection, run_id))
+
+    # -- below
+
+    def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
+        """The plan of a run in pages, each read in a transaction of its own."""
+        with self._reading() as connection:
+            run_row(connection, run_id)
+
+        pages = ItemPages(run_id, case_id)
+        while not pages.over:
+            with self._reading() as connection:
+                page = pages.read(connection)
+            yield page  # outside the transaction: the caller may take its time, or write
+
+    def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
+        """The row id of the answer to each of `keys` that has one; see `answers`."""
+        with self._reading() as connection:
+            floor = -1 if run_id is None else run_row(connection, run_id).floor
+            return chosen_ids(connection, keys, run_id, floor)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes; it is committed at the end, or rolled back by an exception."""
+        with self._lock, translated(self.url), self._engine.connect() as connection:
+            connection = connection.execution_options(toolparse_write=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads."""
+        # A database in memory is one connection, on which a reader would join a writer's
+        # transaction.
+        shared = isinstance(self._engine.pool, sa.StaticPool)
+        with (
+            self._lock if shared else nullcontext(),
+            translated(self.url),
+            self._engine.connect() as connection,
+        ):
+            yield connection
+
+
+def _without_credentials(plan: Mapping[str, Any]) -> Any:
+    """A plan without what its names or the environment say is a credential.
+
+    Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
+    """
+    safe = redact_named({name: value for name, value in plan.items() if name != "cases"})
+    if "cases" in plan:
+        safe["cases"] = plan["cases"]
+    return redact_strings(safe)
+
+
+def _json_text(value: Any) -> str:
+    """Compact ASCII JSON, in which what is no JSON stands as its text."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)

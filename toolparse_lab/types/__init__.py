@@ -1,0 +1,47 @@
+"""The frozen types that every layer shares: spans, edits, steps, problems, calls, results and
+events.
+
+Offsets are Python code points, half-open; `raw` is never changed.
+"""
+
+from .call import CallStatus, OriginTable, ToolCall
+from .events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Markup,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    TextDelta,
+)
+from .options import DEFAULT_OPTIONS, ParseOptions, Policy
+from .result import ParseResult
+from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
+
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "CallDelta",
+    "CallEnd",
+    "CallStart",
+    "CallStatus",
+    "Edit",
+    "Event",
+    "Markup",
+    "Origin",
+    "OriginTable",
+    "ParseOptions",
+    "ParseResult",
+    "Policy",
+    "Problem",
+    "ReasoningDelta",
+    "Recovered",
+    "Retract",
+    "Segment",
+    "SegmentKind",
+    "Span",
+    "Step",
+    "TextDelta",
+    "ToolCall",
+]

@@ -1,0 +1,218 @@
+"""`ToolCall`: one call found in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+from .. import hooks
+from ..errors import NoOrigin
+from ..values import read_plain
+from .serial import (
+    edit_in,
+    edit_out,
+    origins_in,
+    origins_out,
+    problem_in,
+    problem_out,
+    span_in,
+    span_out,
+    step_in,
+    step_out,
+)
+from .spans import Edit, Origin, Problem, Segment, Span, Step
+
+CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft"]
+Origins: TypeAlias = Mapping[str, Origin]
+"""JSON Pointer into the arguments -> place in raw"""
+
+_PATHS_IN_MESSAGE = 20
+
+
+# Most calls are never asked where a value stood, and tracing their values would take longer than
+# reading them. So a call carries the function that traces, and it runs at most once. Until then it
+# keeps the body's text alive, and what the codec read in it; a pickle or a dict of the call carries
+# the table instead. Origins are no part of a call's equality: another chunking of the same text
+# gives the same table, by another function.
+
+
+class OriginTable:
+    """The origins of one call, made by `make` when first asked for and then kept."""
+
+    __slots__ = ("_make", "_table")
+
+    def __init__(self, make: Callable[[], Origins]) -> None:
+        self._make = make
+        self._table: Origins | None = None
+
+    def get(self) -> Origins:
+        """The table, JSON Pointer -> origin; the same object every time.
+
+        Empty for a call that could not be read.
+        """
+        if self._table is None:
+            self._table = self._make()
+        return self._table
+
+    def __deepcopy__(self, memo: object) -> OriginTable:
+        """The table itself: it is never changed."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle of the table, not of the parser behind `make`: a process pool needs no more."""
+        # The pickle names the function: a new name would make older pickles unreadable.
+        return (_known_origins, (dict(self.get()),))
+
+
+def _known_origins(table: dict[str, Origin]) -> OriginTable:
+    """A table that is there already, read back from a pickle or a dict."""
+    return OriginTable(lambda: table)
+
+
+NO_ORIGINS = OriginTable(dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call found in the text, readable or not. Its identity is `index`, its place among the
+    calls.
+
+    `source_json` is the arguments as found, `arguments_json` after coercion, both canonical JSON
+    ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
+    for a recovered one.
+    """
+
+    index: int
+    segment_index: int
+    name: str
+    name_span: Span | None
+    wire_id: str | None
+    protocol: str
+    status: CallStatus
+    confidence: float
+    source_json: str
+    arguments_json: str
+    edits: tuple[Edit, ...] = ()
+    steps: tuple[Step, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    segment: Segment = field(default=Segment("call", Span(0, 0)))
+    origins: OriginTable = field(default=NO_ORIGINS, compare=False, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Readable, complete and, where tools are given, of a known name.
+
+        Says nothing of the arguments, see `valid`.
+        """
+        return self.status == "ok"
+
+    @property
+    def valid(self) -> bool:
+        """`ok`, and the arguments satisfy the tool's schema. Execute only what is valid.
+
+        Where validation was switched off, or there are no tools, nothing was checked.
+        """
+        if self.status != "ok":
+            return False
+        return not any(p.stage == "validate" and p.severity == "error" for p in self.problems)
+
+    @property
+    def readable(self) -> bool:
+        """The body was read: there are arguments, whatever the name and the schema say of them."""
+        return bool(self.arguments_json)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """A fresh dict of the arguments after coercion; empty where the body could not be read.
+
+        Integers are int, other numbers float, and Decimal only where a float loses digits. Each
+        access reads `arguments_json` anew, so that changing the dict changes nothing here.
+        """
+        value = read_plain(self.arguments_json) if self.arguments_json else {}
+        return value if isinstance(value, dict) else {}
+
+    def origin(self, path: str = "") -> Origin:
+        """The place in `raw` of the value at a JSON Pointer into `arguments`.
+
+        Raises NoOrigin for a path that is not in the arguments.
+
+        >>> import toolparse_lab as tp
+        >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+        >>> tp.parse(text, "hermes").calls[0].origin("/a")
+        Origin(span=Span(start=44, end=45), exact=True)
+        """
+        table = self.origins.get()
+        try:
+            return table[path]
+        except KeyError:
+            paths = ", ".join(map(repr, islice(table, _PATHS_IN_MESSAGE)))
+            raise NoOrigin(
+                "no argument at this path",
+                got=path,
+                expected=paths or "none: the body was not read",
+            ) from None
+
+    @property
+    def repair_steps(self) -> tuple[Step, ...]:
+        """The edits as steps of the stage 'repair'.
+
+        They are stored once, as edits, and have no path: an edit is one of text, not of a value.
+        """
+        return tuple(Step("repair", e.rule, "", e.span, None, e.text) for e in self.edits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dict with all fields but the segment, which the result stores.
+
+        Asks for the origins, so that they can be read back without the parser.
+        """
+        # A span or step is a short row: a result has thousands of them (see `serial`).
+        return {
+            "index": self.index,
+            "segment_index": self.segment_index,
+            "name": self.name,
+            "name_span": span_out(self.name_span),
+            "wire_id": self.wire_id,
+            "protocol": self.protocol,
+            "status": self.status,
+            "confidence": self.confidence,
+            "source_json": self.source_json,
+            "arguments_json": self.arguments_json,
+            "edits": list(map(edit_out, self.edits)),
+            "steps": list(map(step_out, self.steps)),
+            "problems": list(map(problem_out, self.problems)),
+            "origins": origins_out(self.origins.get()),
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any], segments: tuple[Segment, ...]) -> ToolCall:
+        """The call that `to_dict` described; `segments` are those of its result."""
+        return cls(
+            index=d["index"],
+            segment_index=d["segment_index"],
+            name=d["name"],
+            name_span=span_in(d["name_span"]),
+            wire_id=d["wire_id"],
+            protocol=d["protocol"],
+            status=d["status"],
+            confidence=d["confidence"],
+            source_json=d["source_json"],
+            arguments_json=d["arguments_json"],
+            edits=tuple(map(edit_in, d["edits"])),
+            steps=tuple(map(step_in, d["steps"])),
+            problems=tuple(map(problem_in, d["problems"])),
+            segment=segments[d["segment_index"]],
+            origins=_known_origins(origins_in(d["origins"])),
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The coercion diff: arguments before and after, each change with its rule.
+
+        What IPython asks for; plain text and HTML, which need no running kernel.
+        """
+        return hooks.mimebundle(self)
+
+    def __str__(self) -> str:
+        """One line, such as `f({"a":1}) [ok]`; the name is `?` where none could be read."""
+        return f"{self.name or '?'}({self.arguments_json}) [{self.status}]"

@@ -1,0 +1,78 @@
+"""Events of a stream: what a chunk settled."""
+
+# With each Retract honoured, the spans of all events cover `raw` exactly once, in order. They hold
+# no text: `parser.text_of(span)` gives it, and most consumers want only some of it.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .call import ToolCall
+from .spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text of the answer. It is final: text is never taken back. escaped: as in a `Segment`."""
+
+    span: Span
+    escaped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """Characters of the model's reasoning. escaped: as in a `Segment`."""
+
+    span: Span
+    escaped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """Section tokens, channel headers, think tags: neither text nor call."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A call's opener."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """Characters of a call's body."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """A call's closer (empty when it is missing) and the calls its body held, in order."""
+
+    span: Span
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retract:
+    """The events from `start` on are void, and others come for those characters. Never reaches back
+    over text."""
+
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Text that was held back and turned out to be a call outside its format."""
+
+    span: Span
+    calls: tuple[ToolCall, ...]
+
+
+Event: TypeAlias = (
+    TextDelta | ReasoningDelta | Markup | CallStart | CallDelta | CallEnd | Retract | Recovered
+)

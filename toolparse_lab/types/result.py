@@ -1,0 +1,181 @@
+"""`ParseResult`: everything one text says."""
+
+# A result is the only thing that frames, reports, views and telemetry read. It compares equal for
+# every chunking of the same text and goes to JSON and back. What a user can ask of it later (an
+# origin, a trace, the repaired text) is computed when asked, from `raw` and the edits and steps
+# stored here. The views live in higher layers, which `hooks` reaches.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .. import hooks
+from ..errors import BadOptions
+from ..toolspec import ToolSpec
+from .call import ToolCall
+from .options import VERSION, ParseOptions
+from .serial import problem_in, problem_out, segment_in, segment_out
+from .spans import Problem, Segment, Step
+from .why import explain_call, explain_no_call
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """Everything one text says under one protocol and one set of options.
+
+    text + markup + reasoning + calls account for every character of `raw`: the segments partition
+    it. Compares equal for every chunking of the same text.
+    """
+
+    raw: str
+    protocol: str
+    options: ParseOptions
+    segments: tuple[Segment, ...]
+    calls: tuple[ToolCall, ...]
+    problems: tuple[Problem, ...]
+    tools: tuple[ToolSpec, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """No problem of severity error, in the text or in any call.
+
+        A text without any call is ok, too.
+        """
+        return not any(p.severity == "error" for p in self.all_problems())
+
+    def all_problems(self) -> Iterator[Problem]:
+        """The result's own problems, then each call's, in order.
+
+        The result's own are about the text: quoted examples, reasoning that was never closed.
+        """
+        yield from self.problems
+        for call in self.calls:
+            yield from call.problems
+
+    @property
+    def text(self) -> str:
+        """The text outside calls, markup and reasoning, untrimmed.
+
+        Calls that could not be read are no part of it; `content` keeps them.
+        """
+        return "".join(s.said(self.raw) for s in self.segments if s.kind == "text")
+
+    @property
+    def reasoning(self) -> str:
+        """The model's reasoning, untrimmed and without its tags.
+
+        Where a text holds several pieces of it, they follow one another without a break.
+        """
+        return "".join(s.said(self.raw) for s in self.segments if s.kind == "reasoning")
+
+    def content(self, on_error: Literal["text", "drop"] = "text") -> str:
+        """The message content: the text, and what becomes of calls that could not be read.
+
+        on_error: 'text' keeps such calls as they were written, 'drop' leaves them out. Raises
+        BadOptions for anything else.
+
+        >>> import toolparse_lab as tp
+        >>> result = tp.parse('Hi <tool_call>{"name"', "hermes")
+        >>> result.content(), result.content("drop")
+        ('Hi <tool_call>{"name"', 'Hi ')
+        """
+        if on_error not in ("text", "drop"):
+            raise BadOptions("on_error is 'text' or 'drop'", got=on_error)
+        as_text = _unread_segments(self.calls) if on_error == "text" else frozenset()
+        parts: list[str] = []
+        for index, segment in enumerate(self.segments):
+            if segment.kind == "text" or index in as_text:
+                parts.append(segment.said(self.raw))
+        return "".join(parts)
+
+    @property
+    def trace(self) -> tuple[Step, ...]:
+        """Every change made to every call, in order: repairs, reading, coercion."""
+        return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
+
+    def why(self) -> str:
+        """One sentence a call: what happened and why; without a call, why there is none.
+
+        >>> import toolparse_lab as tp
+        >>> print(tp.parse("Hello!", "hermes").why())
+        No call in the format hermes; all of it is text.
+        """
+        if self.calls:
+            return "\n".join(map(explain_call, self.calls))
+        return explain_no_call(
+            self.raw, self.protocol, self.segments, self.problems, [t.name for t in self.tools]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dict; lone surrogates survive `json.dumps` with its default
+        `ensure_ascii`."""
+        return {
+            "version": VERSION,
+            "raw": self.raw,
+            "protocol": self.protocol,
+            "options": self.options.to_dict(),
+            "tools": [t.to_dict() for t in self.tools],
+            "segments": list(map(segment_out, self.segments)),
+            "calls": [c.to_dict() for c in self.calls],
+            "problems": list(map(problem_out, self.problems)),
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ParseResult:
+        """The result that `to_dict` described; raises BadOptions for a version this code does not
+        know."""
+        if d.get("version") != VERSION:
+            raise BadOptions(
+                "a parse result of another version", got=d.get("version"), expected=VERSION
+            )
+        segments = tuple(map(segment_in, d["segments"]))
+        return cls(
+            raw=d["raw"],
+            protocol=d["protocol"],
+            options=ParseOptions.of(d["options"]),
+            segments=segments,
+            calls=tuple(ToolCall.from_dict(c, segments) for c in d["calls"]),
+            problems=tuple(map(problem_in, d["problems"])),
+            tools=tuple(ToolSpec.of(t) for t in d["tools"]),
+        )
+
+    def to_json(self) -> str:
+        """`to_dict` as compact JSON text, in ASCII.
+
+        `from_dict(json.loads(text))` gives an equal result.
+        """
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    def debug(self, **options: Any) -> Any:
+        """The interactive parse view.
+
+        options: those of the view. Raises MissingExtra without the `jupyter` extra.
+        """
+        return hooks.call("debug", self, **options)
+
+    def frame(self) -> Any:
+        """The calls as a pandas frame, one row a call.
+
+        Raises MissingExtra without the `lab` extra.
+        """
+        return hooks.call("frame", self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The parse view as plain text and HTML.
+
+        What IPython asks for; it reads the same without a running kernel.
+        """
+        return hooks.mimebundle(self)
+
+    def __str__(self) -> str:
+        """`why()`."""
+        return self.why()
+
+
+def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
+    """The segments that hold calls, none of which could be read."""
+    readable = {c.segment_index for c in calls if c.readable}
+    return frozenset(c.segment_index for c in calls if c.segment_index not in readable)

@@ -1,0 +1,185 @@
+"""Ranges of a text and what is recorded about them: spans, origins, edits, segments, steps,
+problems."""
+
+# All are frozen, and none holds the text: a span means something only together with the `raw` it
+# was made for. Offsets are Python code points, half-open. JavaScript counts UTF-16 units, so views
+# convert them once, where they leave Python.
+#
+# A repair is an edit of `raw` and never a new string: the repaired text, a diff and a proof that
+# nothing else was changed are all computed from the edits. A coercion is a step on values. Each
+# change is recorded once, as one or the other.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..values import Value, unescape, write_canonical
+
+SegmentKind: TypeAlias = Literal["text", "reasoning", "markup", "call", "recovered"]
+Severity: TypeAlias = Literal["error", "warning", "info"]
+Stage: TypeAlias = Literal["scan", "repair", "decode", "read", "coerce", "validate"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Half-open range of code points of `raw`.
+
+    >>> Span(2, 5).of("abcdefg")
+    'cde'
+    """
+
+    start: int
+    end: int
+
+    def __init__(self, start: int, end: int) -> None:
+        # A dozen are made for every call; what a frozen dataclass writes here takes twice the time.
+        _set_start(self, start)
+        _set_end(self, end)
+
+    def __len__(self) -> int:
+        """The number of characters. So an empty span is false: compare with None instead."""
+        return self.end - self.start
+
+    def of(self, raw: str) -> str:
+        """The characters of the span in `raw`."""
+        return raw[self.start : self.end]
+
+    def shift(self, by: int) -> Span:
+        """The span `by` characters further on.
+
+        Turns offsets in a body into offsets in raw, where `by` is the body's beginning.
+
+        >>> Span(2, 5).shift(10)
+        Span(start=12, end=15)
+        """
+        return Span(self.start + by, self.end + by)
+
+    def covers(self, other: Span) -> bool:
+        """True where all of `other` lies inside; an empty span may lie at either end.
+
+        >>> Span(2, 5).covers(Span(3, 5)), Span(2, 5).covers(Span(4, 6))
+        (True, False)
+        """
+        return self.start <= other.start and other.end <= self.end
+
+
+# The slots' own descriptors: a frozen instance refuses `self.start = …`, and these are the quickest
+# way around.
+_set_start: Callable[[Span, int], None] = Span.__dict__["start"].__set__
+_set_end: Callable[[Span, int], None] = Span.__dict__["end"].__set__
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The place of a value in `raw`: the value without its quotes.
+
+    `exact` is False where a structural change left no place of its own; the span is then its
+    source's.
+    """
+
+    span: Span
+    exact: bool = True
+
+    @property
+    def start(self) -> int:
+        """The offset of the value's first character."""
+        return self.span.start
+
+    @property
+    def end(self) -> int:
+        """The offset behind the value's last character."""
+        return self.span.end
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One repair: `raw[span]` is read as `text`. Edits of a call are sorted and never overlap."""
+
+    span: Span
+    text: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of `raw`. The segments of a result partition it.
+
+    `body` is the call's or reasoning's inner text; `closed` is False where the text ended before
+    its closer. `escaped`: the text stands inside a JSON string, so that its characters in `raw` are
+    escaped.
+    """
+
+    kind: SegmentKind
+    span: Span
+    body: Span | None = None
+    closed: bool = True
+    escaped: bool = False
+
+    def said(self, raw: str) -> str:
+        """The text of the segment: its characters in `raw`, or their meaning inside a JSON string.
+
+        Of reasoning it is the inner text, without its tag.
+        """
+        span = self.span
+        if self.kind == "reasoning" and self.body is not None:
+            span = self.body
+        text = span.of(raw)
+        return unescape(text) if self.escaped else text
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One recorded change on the way from raw text to arguments.
+
+    `path` is a JSON Pointer into the arguments, `span` the raw characters it concerns (None when
+    there are none). `before` and `after` are the changed subtree as values; `before_json` and
+    `after_json` render them.
+    """
+
+    stage: Stage
+    rule: str
+    path: str
+    span: Span | None
+    before: Value
+    after: Value
+
+    @property
+    def before_json(self) -> str:
+        """The subtree before the change, as canonical JSON text.
+
+        Rendered when read: most steps are only counted.
+        """
+        return write_canonical(self.before)
+
+    @property
+    def after_json(self) -> str:
+        """The subtree after the change, as canonical JSON text.
+
+        Rendered when read, as above.
+        """
+        return write_canonical(self.after)
+
+    @property
+    def lossless(self) -> bool:
+        """True where the rule loses nothing of what the model wrote.
+
+        Raises UnknownRule for a step of a newer version, whose rule is not here.
+        """
+        from ..rules import rule_of  # start-up time: parsing needs no rule's description
+
+        return rule_of(self.rule).lossless
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One complaint. `code` is a permanent id (see `rules`), `path` a JSON Pointer into the
+    arguments or ''."""
+
+    stage: Stage
+    code: str
+    severity: Severity
+    message: str
+    path: str = ""
+    span: Span | None = None

@@ -1,0 +1,130 @@
+"""The sentences of `result.why()`, made from what the result records."""
+
+# Nothing is parsed again for an explanation: it can be given for a stored result as well, years
+# later. Text of the model (names, paths, messages that quote it) goes through `printable`, since
+# these sentences are printed to terminals. The functions take parts of a result, not the result,
+# so that `result` can import them and they need not import it.
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from .call import ToolCall
+from .spans import Problem, Segment
+
+# Status -> how the sentence about a call that is not ok goes on.
+_STATUS = {
+    "unknown_tool": "was read, but names no known tool",
+    "truncated": "is cut off and must not be executed",
+    "undecodable": "could not be read",
+    "draft": "is not finished yet",
+}
+
+
+def explain_no_call(
+    raw: str,
+    protocol: str,
+    segments: Iterable[Segment],
+    problems: Sequence[Problem],
+    tools: Iterable[str],
+) -> str:
+    """One sentence, or two, on why a text holds no call: the first reason that applies.
+
+    protocol: the id of the format it was read in. tools: the names that a call could have had.
+    """
+    if not raw.strip():
+        return "The answer is empty."
+    if _only_reasoning(raw, segments):
+        return "The answer is reasoning and nothing else."
+    if problems:
+        return f"No call in the format {protocol}: {printable(problems[0].message)}."
+
+    sentence = f"No call in the format {protocol}; all of it is text."
+    # A tool's name in the text is the sign of a call in another format.
+    mentions = [(at, name) for name in tools if (at := _offset_of_name(raw, name)) >= 0]
+    if not mentions:
+        return sentence
+    at, name = min(mentions)
+    return (
+        f"{sentence} The tool name {printable(name)!r} stands in it at {at}; "
+        "tp.detect says what formats it may be."
+    )
+
+
+def _only_reasoning(raw: str, segments: Iterable[Segment]) -> bool:
+    """The text has reasoning, and no text beside it but white space."""
+    reasons = False
+    for segment in segments:
+        if segment.kind == "reasoning":
+            reasons = True
+        elif segment.kind == "text" and segment.said(raw).strip():
+            return False
+    return reasons
+
+
+def _offset_of_name(raw: str, name: str) -> int:
+    """The offset of a tool's name as a word of its own, or -1."""
+    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", raw)
+    return match.start() if match else -1
+
+
+def explain_call(call: ToolCall) -> str:
+    """One sentence on what happened to a call and why.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
+    >>> print(tp.parse(text, "hermes").why())
+    Call 0, f, is ok: 1 repair (rjson.trailing-comma).
+    """
+    sentence = f"Call {call.index}, {printable(call.name) or 'without a name'}, {_status(call)}"
+    causes = _changes(call) + _complaints(call)
+    if causes:
+        sentence += ": " + "; ".join(causes)
+    return sentence + "."
+
+
+def _status(call: ToolCall) -> str:
+    """The verb of the sentence about a call."""
+    if call.status != "ok":
+        return _STATUS[call.status]
+    return "is ok" if call.valid else "is readable, but its arguments break the schema"
+
+
+def _changes(call: ToolCall) -> list[str]:
+    """The changes made to a call, one phrase a stage, such as `1 repair (rjson.trailing-comma)`."""
+    changes: list[str] = []
+    if call.edits:
+        changes.append(_count_rules("repair", [e.rule for e in call.edits]))
+    for stage, word in (("read", "reading"), ("coerce", "coercion")):
+        rules = [s.rule for s in call.steps if s.stage == stage]
+        if rules:
+            changes.append(_count_rules(word, rules))
+    return changes
+
+
+def _complaints(call: ToolCall) -> list[str]:
+    """The warnings and errors about a call, each with the path it concerns."""
+    complaints: list[str] = []
+    for problem in call.problems:
+        if problem.severity == "info":
+            continue
+        place = f" at {printable(problem.path)}" if problem.path else ""
+        complaints.append(printable(problem.message) + place)
+    return complaints
+
+
+def printable(text: str) -> str:
+    """Model text for a sentence: characters that a terminal would act on are written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _count_rules(word: str, rules: list[str]) -> str:
+    """`3 repairs (rule.a × 2, rule.b)`."""
+    counts = Counter(rules)
+    phrases = [f"{rule} × {n}" if n > 1 else rule for rule, n in counts.items()]
+    plural = "s" if len(rules) > 1 else ""
+    return f"{len(rules)} {word}{plural} ({', '.join(phrases)})"

@@ -1,0 +1,160 @@
+"""JSON numbers that remember the characters they were written with.
+
+An integer of at most 4,000 digits is a Python int. Every other number is a `Num`, a float with its
+lexeme, or, where a float would be infinite or wrongly zero, a `BigNum`, a Decimal with its lexeme:
+``1e999``, and integers of more digits than Python turns into text and back without complaint
+(4,300). Both are exact, whatever is done with them as JSON: they are compared, validated and
+written by their lexemes. Only an exponent of more than 18 digits, which no number of Python's can
+hold, is refused, as text that is no JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TypeAlias
+
+INT_DIGITS = 4000  # below CPython's default int/str conversion limit of 4,300 digits
+
+_new_float = float.__new__
+_new_decimal = Decimal.__new__
+
+
+class Num(float):
+    """A JSON number that is no plain integer, with its lexeme in `text`. Also ``-0``, which int
+    cannot hold."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Num:
+        try:
+            self = _new_float(cls, text)
+        except (ValueError, OverflowError):  # pragma: no cover - lexemes come from number grammars
+            raise ValueError(f"not a JSON number: {text[:40]!r}") from None
+        self.text = text
+        return self
+
+    def __reduce__(self) -> tuple[type[Num], tuple[str]]:
+        """Pickled by its lexeme; a float's own way would lose it."""
+        return (Num, (self.text,))
+
+    def __deepcopy__(self, memo: object) -> Num:
+        """The number itself: it is never changed."""
+        return self
+
+
+class BigNum(Decimal):
+    """A JSON number beyond what a float holds, exactly, with its lexeme in `text`."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> BigNum:
+        try:
+            self = _new_decimal(cls, text)
+        except ArithmeticError:
+            raise ValueError(f"a number beyond every exponent: {text[:40]!r}") from None
+        self.text = text
+        return self
+
+    def __reduce__(self) -> tuple[type[BigNum], tuple[str]]:
+        """Pickled by its lexeme; a Decimal's own way would lose it."""
+        return (BigNum, (self.text,))
+
+    def __deepcopy__(self, memo: object) -> BigNum:
+        """The number itself: it is never changed."""
+        return self
+
+
+Number: TypeAlias = int | Num | BigNum
+
+
+def number(text: str) -> Number:
+    """The value of any JSON number lexeme.
+
+    Raises ValueError for an exponent beyond every number.
+
+    >>> number("12"), number("3.0"), number("3.0").text
+    (12, 3.0, '3.0')
+    """
+    digits = text.removeprefix("-")
+    # -0 is a number that int cannot hold.
+    if not digits.isdigit() or text == "-0":
+        return real(text)
+    return int(text) if len(digits) <= INT_DIGITS else BigNum(text)
+
+
+def real(text: str) -> Num | BigNum:
+    """The value of a lexeme with a point or an exponent.
+
+    Raises ValueError for an exponent beyond every number.
+    """
+    x = Num(text)
+    # Infinity minus itself is NaN, so this is true of every finite number but zero.
+    if x and x - x == 0.0:
+        return x
+    # A float is zero where the digits are, or where the exponent is too small for it.
+    mantissa = text.lower().partition("e")[0]
+    is_zero = x == 0.0 and not mantissa.strip("-0.")
+    return x if is_zero else BigNum(text)
+
+
+def plain_number(x: Num | BigNum) -> float | Decimal:
+    """The number that a user gets: a float, or a Decimal where a float would lose digits.
+
+    The lexeme is lost: 1.50 is 1.5 here.
+    """
+    if isinstance(x, BigNum):
+        return Decimal(x)
+    value = float(x)
+    short = float.__repr__(value)
+    # Most lexemes are the shortest that mean their float, as Python itself writes it.
+    if short == x.text:
+        return value
+    try:
+        exactly = Decimal(x.text)
+        loses_digits = not math.isfinite(value) or exactly != Decimal(short)
+    except ArithmeticError:  # a zero with an exponent beyond Decimal's own range
+        return value
+
+    return exactly if loses_digits else value
+
+
+def exact(x: float | Decimal) -> int | float | Decimal:
+    """A number that compares as its digits say; a float means the digits it prints.
+
+    So 0.1 is one tenth here, and not the binary fraction next to it.
+
+    Infinity and NaN are returned as they are.
+    """
+    if isinstance(x, (int, Decimal)):
+        return x
+    if not isinstance(x, Num) and not math.isfinite(x):
+        return x
+    try:
+        return Decimal(x.text if isinstance(x, Num) else float.__repr__(x))
+    except ArithmeticError:  # as above
+        return float(x)
+
+
+def is_whole(x: float | Decimal) -> bool:
+    """True for a number without a fraction, such as 3.0 and 1e999.
+
+    False for what is no finite number.
+    """
+    if isinstance(x, float) and math.isfinite(x):
+        return x.is_integer()
+    x = exact(x)
+    return isinstance(x, Decimal) and x.is_finite() and x == x.to_integral_value()
+
+
+def digits_of(n: int) -> str:
+    """The decimal digits of an int, also of one too long for Python's own limit.
+
+    Python refuses to write more than 4,300 digits, and Decimal does not.
+    """
+    try:
+        return int.__repr__(n)
+    except ValueError:
+        return format(Decimal(n), "f")
