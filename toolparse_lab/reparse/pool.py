@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -52,7 +52,10 @@ def run_pool(tasks: Iterator[Task], workers: int) -> Generator[Done, None, None]
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
-        raise _lost(context) from None
+        # The executor's thread collects the processes. Asking for exit codes beside it can find
+        # none for the very process that died.
+        executor.shutdown(wait=True, cancel_futures=True)
+        raise _lost(context.started) from None
     finally:
         # A process that is killed in the middle of an answer would leave the others waiting for its
         # lock for ever.
@@ -96,11 +99,9 @@ def _check_travels(reading: Reading) -> None:
         )
 
 
-def _lost(context: _Context) -> WorkerLost:
+def _lost(ended: Iterable[_Process]) -> WorkerLost:
     """Return the error that says how the first process ended."""
-    for process in context.started:
-        process.join(5)
-    codes = [p.exitcode for p in context.started if p.exitcode]
+    codes = [p.exitcode for p in ended if p.exitcode]
     # The pool ends the others by SIGTERM, so that is what the first one died of only where no other
     # code is there.
     codes.sort(key=lambda code: code == -signal.SIGTERM)

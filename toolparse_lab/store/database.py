@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,16 +94,31 @@ def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
         connection.isolation_level = None
         for pragma in (
             f"busy_timeout = {int(busy_timeout * 1000)}",
-            "journal_mode = WAL",
             "synchronous = NORMAL",
             "foreign_keys = ON",
         ):
             connection.execute(f"PRAGMA {pragma}").close()
+        _write_ahead(connection, busy_timeout)
 
     @sa.event.listens_for(engine, "begin")
     def _(connection: sa.Connection) -> None:
         writing = connection.get_execution_options().get("toolparse_write")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
+    """Let readers go on while one writes. Tries for `seconds` where others change the mode too."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as e:
+            # SQLite does not wait for this lock by itself, whatever busy_timeout says.
+            if "locked" not in str(e) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
