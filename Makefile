@@ -72,9 +72,9 @@ pytest-quick: $(VENV)/.dev-ready
 	@echo "== pytest, one case of each test"
 	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
-# Each part runs even if one before it failed, so that one run shows everything that is wrong.
+# Each part runs even if another failed, so that one run shows everything that is wrong.
 test: $(VENV)/.dev-ready
-	@$(MAKE) --no-print-directory --keep-going lint types pytest
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 lint types pytest
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"

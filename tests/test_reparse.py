@@ -336,7 +336,7 @@ def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_pat
 LONG = """
     import pandas as pd
     frame = pd.read_parquet("in.parquet")
-    frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(400)])
+    frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(150)])
     from toolparse_lab.errors import WorkerLost
     import multiprocessing, threading, time, os, signal
     def workers():
