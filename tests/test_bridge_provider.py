@@ -114,6 +114,35 @@ def test_what_the_caller_got_wrong_is_a_bad_request(
         )
 
 
+@pytest.mark.parametrize(
+    "without",
+    [{}, {"tools": []}, {"tools": None}, {"tools": TOOLS, "tool_choice": "none"}],
+    ids=["no tools", "empty", "None", "choice none"],
+)
+@pytest.mark.parametrize("way", PROVIDER)
+def test_a_stream_without_active_tools_ends_as_litellms_own(
+    mock: MockOpenAI, way: str, without: dict[str, Any]
+) -> None:
+    text = "say=Just talk, and then nothing more."
+    said = joined(checked_chunks(ask(way, mock, text, stream=True, **without)))
+    alone = joined(ask("alone", mock, text, stream=True))
+    assert said == alone
+    assert said["reasons"] == ["stop"]
+
+
+def test_a_stream_without_active_tools_may_be_left(mock: MockOpenAI) -> None:
+    module = litellm()
+    stream = module.completion(
+        model="toolparse/hermes/openai/m",
+        messages=[{"role": "user", "content": "say=" + "word " * 200}],
+        api_base=mock.url,
+        api_key=KEY,
+        stream=True,
+    )
+    next(stream)
+    del stream
+
+
 def test_router_needs_a_model_string_only(mock: MockOpenAI) -> None:
     module = litellm()
     params = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..middleware import ToolCallMiddleware
 from ..runner.litellm_door import litellm_module
 from ..runner.litellm_faults import allow_tools_without_mcp
 from .calls import acompletion_with, completion_with, middleware_for
+from .stream import close_connection
 
 PROVIDER = "toolparse"
 # What litellm keeps apart from a provider's parameters, and the inner provider needs.
@@ -146,12 +146,15 @@ def _provider_class(litellm: Any) -> Any:
 def _passed_on(stream: Any, model: str) -> Iterator[Any]:
     """The chunks of the inner stream, of the outer model's name, with the end last."""
     ends = _Ends()
-    with contextlib.closing(stream):
+    try:
         for chunk in stream:
             if not ends.take(chunk):
                 chunk.model = model
                 yield chunk
         yield from ends.chunks
+    finally:
+        # Without active tools it is litellm's own stream, which has no `close`.
+        close_connection(stream)
 
 
 class _Ends:

@@ -20,6 +20,19 @@ def stream_of(litellm: Any, inner: Any, middleware: ToolCallMiddleware, turn: Tu
     return _stream_class(litellm)(inner, ChunkReader(litellm.types.utils, middleware, turn), turn)
 
 
+def close_connection(stream: Any) -> None:
+    """Close the provider's connection below a stream of litellm's that was made without async.
+
+    litellm's own class has no `close` for it.
+    """
+    source = stream.completion_stream
+    for closable in (source, getattr(source, "response", None)):
+        close = getattr(closable, "close", None)
+        if close is not None and not inspect.iscoroutinefunction(close):
+            with contextlib.suppress(Exception):
+                close()
+
+
 @functools.lru_cache(maxsize=1)
 def _stream_class(litellm: Any) -> Any:
     """Made when first needed, because importing litellm takes seconds."""
@@ -98,12 +111,7 @@ def _stream_class(litellm: Any) -> Any:
             """End the stream and close the provider's connection, of a stream that `completion`
             made."""
             self._drop()
-            source = self._inner.completion_stream
-            for closable in (source, getattr(source, "response", None)):
-                close = getattr(closable, "close", None)
-                if close is not None and not inspect.iscoroutinefunction(close):
-                    with contextlib.suppress(Exception):
-                        close()
+            close_connection(self._inner)
 
         async def aclose(self) -> None:
             """End the stream and close the provider's connection, as litellm does."""
