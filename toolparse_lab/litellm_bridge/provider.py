@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import UsageError
 from ..middleware import ToolCallMiddleware
+from ..runner.answer import close_stream
 from ..runner.litellm_door import litellm_module
-from ..runner.litellm_faults import allow_tools_without_mcp
+from ..runner.litellm_faults import allow_tools_without_mcp, chunk_form
 from .calls import acompletion_with, completion_with, middleware_for
 from .stream import close_connection
 
@@ -92,6 +93,8 @@ def _provider_class(litellm: Any) -> Any:
         )
         return error
 
+    form = chunk_form()
+
     class ToolCalling(litellm.CustomLLM):  # type: ignore[misc]
         """The four ways in which litellm asks a provider."""
 
@@ -116,7 +119,7 @@ def _provider_class(litellm: Any) -> Any:
                 stream = completion_with(by, **params)
             except UsageError as e:
                 raise bad_request(e, kw["model"]) from e
-            return _passed_on(stream, kw["model"])
+            return _passed_on(stream, kw["model"], form)
 
         def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
             # Not itself a generator: a wrong model string is refused at once, as in `streaming`.
@@ -132,26 +135,28 @@ def _provider_class(litellm: Any) -> Any:
                     async for chunk in stream:
                         if not ends.take(chunk):
                             chunk.model = kw["model"]
-                            yield chunk
+                            yield form(chunk)
                     for chunk in ends.chunks:
-                        yield chunk
+                        yield form(chunk)
                 finally:
-                    await stream.aclose()
+                    # litellm's own stream has no `aclose` before 1.81.
+                    await close_stream(stream)
 
             return chunks()
 
     return ToolCalling
 
 
-def _passed_on(stream: Any, model: str) -> Iterator[Any]:
-    """The chunks of the inner stream, of the outer model's name, with the end last."""
+def _passed_on(stream: Any, model: str, form: Callable[[Any], Any]) -> Iterator[Any]:
+    """The chunks of the inner stream, of the outer model's name, with the end last; `form` makes
+    of each what litellm takes."""
     ends = _Ends()
     try:
         for chunk in stream:
             if not ends.take(chunk):
                 chunk.model = model
-                yield chunk
-        yield from ends.chunks
+                yield form(chunk)
+        yield from map(form, ends.chunks)
     finally:
         # Without active tools it is litellm's own stream, which has no `close`.
         close_connection(stream)

@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
+from ..runner.answer import close_stream
 from .chunks import ChunkReader
 from .refusal import refusal
 
@@ -114,9 +115,9 @@ def _stream_class(litellm: Any) -> Any:
             close_connection(self._inner)
 
         async def aclose(self) -> None:
-            """End the stream and close the provider's connection, as litellm does."""
+            """End the stream and close the provider's connection."""
             self._drop()
-            await self._inner.aclose()
+            await close_stream(self._inner)
 
         def _drop(self) -> None:
             """Forget what was not yet given."""

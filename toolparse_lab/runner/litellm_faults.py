@@ -11,6 +11,7 @@ Here, because they reach into litellm:
 - `unchanged_switches`: the provider `ollama` switches a setting of the whole process
 - `hold_logging_worker`: the logging task of one event loop is dropped when another loop asks
 - `ignore_warnings`: its types and modules cause warnings that are not the caller's
+- `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
 
 At the one import:
 
@@ -42,11 +43,13 @@ import asyncio
 import contextlib
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
+import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -158,6 +161,47 @@ def hold_logging_worker() -> None:
     if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
         _workers.add(task)
         task.add_done_callback(_workers.discard)
+
+
+# -- chunks of a custom provider (before 1.89)
+
+_TAKES_CHUNKS = (1, 89)
+
+
+@functools.lru_cache(maxsize=1)
+def chunk_form() -> Callable[[Any], Any]:
+    """The function that makes of a ModelResponseStream what litellm takes from a custom provider's
+    stream: the chunk itself, and before 1.89 a dict around it."""
+    found = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("litellm"))
+    if found is None or (int(found[1]), int(found[2])) >= _TAKES_CHUNKS:
+        return lambda chunk: chunk
+    return _chunk_as_dict
+
+
+class _GenericChunk(dict[str, Any]):
+    """A chunk as older versions take it; they read the answer's id as an attribute."""
+
+    id: str
+
+
+def _chunk_as_dict(chunk: Any) -> _GenericChunk:
+    """A dict with the members that older versions ask for.
+
+    With `original_chunk` they go on as with the chunk of an OpenAI client, and take calls,
+    reasoning and the choice's index from there.
+    """
+    delta = chunk.choices[0].delta if chunk.choices else None
+    reason = chunk.choices[0].finish_reason if chunk.choices else None
+    usage = getattr(chunk, "usage", None)
+    generic = _GenericChunk(
+        text=(delta.content if delta is not None else None) or "",
+        is_finished=reason is not None,
+        finish_reason=reason or "",
+        usage=usage.model_dump() if usage is not None else None,
+        original_chunk=chunk,
+    )
+    generic.id = chunk.id
+    return generic
 
 
 # -- warnings (1.106)
