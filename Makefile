@@ -17,7 +17,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo oldest quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -29,6 +29,7 @@ help:
 	@echo "make nightly       the laws on 100,000 random texts, and planted bugs"
 	@echo "make docs          write the pages of docs/ that are made from code"
 	@echo "make bench-import  CPU time of the import"
+	@echo "make oldest        set up the oldest litellm that is taken, for its tests"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
 
 # The environment. Each stamp is newer than pyproject.toml once its packages are in, so a second run installs nothing.
@@ -59,7 +60,17 @@ $(VENV)/.dev-ready: pyproject.toml | $(BIN)/python
 	@$(BIN)/toolparse setup-local
 	@touch $@ $(VENV)/.demo-ready
 
+# The oldest litellm that the package takes, and no more than the bridge needs.
+OLDEST := .venv-oldest
+$(OLDEST)/.ready: pyproject.toml | $(BIN)/python
+	@echo "== installing the oldest litellm for its tests"
+	@$(BIN)/python -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --editable . 'litellm==1.80.0'
+	@touch $@
+
 # What to run
+
+oldest: $(OLDEST)/.ready
 
 demo: $(VENV)/.demo-ready
 	@$(BIN)/toolparse demo
@@ -73,7 +84,7 @@ pytest-quick: $(VENV)/.dev-ready
 	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
 # Each part runs even if another failed, so that one run shows everything that is wrong.
-test: $(VENV)/.dev-ready
+test: $(VENV)/.dev-ready $(OLDEST)/.ready
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 lint types pytest
 
 lint: $(VENV)/.dev-ready
@@ -112,4 +123,4 @@ clean:
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(OLDEST)
