@@ -40,7 +40,7 @@ from toolparse_lab.exchange.types import Model, PlanItem, Request
 from toolparse_lab.experiment.plan import Plan
 from toolparse_lab.lab import Lab
 from toolparse_lab.protocols.registry import protocol_of
-from toolparse_lab.runner.litellm_door import litellm_module
+from toolparse_lab.runner.litellm_door import recording_litellm
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import Summary, run_requests
 from toolparse_lab.store.store import Store
@@ -84,7 +84,7 @@ def planned(lab: Lab, model: Model, texts: list[str], *, stream: bool) -> Plan:
 
 async def bare(requests: list[Request], connections: int) -> None:
     """The loop that one would write without this package."""
-    litellm = litellm_module()
+    litellm = recording_litellm()
     gate = asyncio.Semaphore(connections)
 
     async def ask(request: Request) -> None:

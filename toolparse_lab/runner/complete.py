@@ -18,7 +18,7 @@ from ..exchange.redaction import redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
 from .answer import Answer, close_stream, joined, plain
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import litellm_module, watched_globals
+from .litellm_door import recording_litellm, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
@@ -46,7 +46,7 @@ async def complete(request: Request) -> Completion:
     """
     # Everything up to the clock's start raises what is the caller's to mend.
     check_model(request.model)
-    litellm = litellm_module()
+    litellm = recording_litellm()
     ignore_warnings()
     guard_logs(request.model.secrets)
     if request.model.name in _resolved:

@@ -18,12 +18,14 @@ from .local.provider import register
 
 # How the door works. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
 # asked, and once, under a lock: threads that ask at the same moment wait for the one that imports.
-# Everything that litellm would otherwise print, count or fetch is switched off before anybody else
-# can see the module. Its switches stay the user's: they are not reset, but recorded with each
-# answer (`watched_globals`), because they change what is sent.
+# An application whose models go through the bridge is a host: its loggers and litellm's settings
+# stay as they are. What litellm would print, count or limit is switched off where a run is recorded,
+# and only there. Its switches stay the user's: they are not reset, but recorded with each answer
+# (`watched_globals`), because they change what is sent.
 
 _lock = threading.Lock()
 _module: Any = None
+_quiet = False
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 # Settings of the process that change a request or its answer.
 _WATCHED = (
@@ -38,8 +40,8 @@ _WATCHED = (
 
 
 def litellm_module() -> Any:
-    """litellm, imported once (2-5 s) without network access, telemetry, prints or warnings, and
-    with the embedded model registered as provider `toolparse-local`. Raises MissingExtra."""
+    """litellm, imported once (2-5 s) without network access or warnings, and with the embedded
+    model registered as provider `toolparse-local`. Raises MissingExtra."""
     global _module
     if _module is None:
         with _lock:
@@ -48,8 +50,20 @@ def litellm_module() -> Any:
     return _module
 
 
+def recording_litellm() -> Any:
+    """`litellm_module` for what is recorded: it prints nothing, counts nothing, and takes an
+    endless repetition as the answer that it is."""
+    global _quiet
+    litellm = litellm_module()
+    if not _quiet:
+        with _lock:
+            _set_up(litellm)
+            _quiet = True
+    return litellm
+
+
 def _import() -> Any:
-    """litellm, imported and set up.
+    """litellm, imported, with the embedded model.
 
     Raises MissingExtra where litellm is not installed.
     """
@@ -69,12 +83,12 @@ def _import() -> Any:
             shape()
 
     ignore_warnings()
-    _set_up(litellm)
+    register(litellm)
     return litellm
 
 
 def _set_up(litellm: Any) -> None:
-    """Switch off what litellm does beside asking, and register the embedded model."""
+    """Switch off what litellm does beside asking."""
     # An endless repetition is an answer to record, and no error.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31
     litellm.suppress_debug_info = True
@@ -84,7 +98,6 @@ def _set_up(litellm: Any) -> None:
     if "LITELLM_LOG" not in os.environ:
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    register(litellm)
 
 
 def watched_globals() -> dict[str, Any]:
