@@ -86,11 +86,11 @@ def test_raw_is_what_the_model_wrote(
 def test_chunks_are_kept_as_they_came(mock: MockOpenAI, provider: str) -> None:
     # litellm imports more of itself at a process's first stream, while the chunks pile up.
     ask(mock, "say=x", provider=provider, stream=True)
-    c = ask(mock, "gap=0.03 size=3 say=abcdefgh", provider=provider, stream=True)
+    c = ask(mock, "gap=0.15 size=3 say=abcdefgh", provider=provider, stream=True)
     assert [x.text for x in c.chunks] == ["abc", "def", "gh"]
     times = [x.at for x in c.chunks]
     assert times == sorted(times)
-    assert times[2] - times[0] > 0.04
+    assert times[2] - times[0] > 0.1
     assert c.ttft == times[0]
     assert c.latency is not None
     assert c.latency >= times[2]
