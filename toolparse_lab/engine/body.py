@@ -36,7 +36,15 @@ from .log import Log
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
-from .unclosed import calls_at_end, doubtful_end, partial_closer, restarts, wrong_closer
+from .unclosed import (
+    GivenUp,
+    as_draft,
+    calls_at_end,
+    doubtful_end,
+    partial_closer,
+    restarts,
+    wrong_closer,
+)
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
@@ -67,7 +75,16 @@ class OpenBody:
 class BodyReader:
     """Reads the bodies of one parser. read_alone: parses a text of its own, under a setting."""
 
-    __slots__ = ("_feed", "_log", "_read_alone", "_setting", "_spent", "_text", "open")
+    __slots__ = (
+        "_feed",
+        "_given_up",
+        "_log",
+        "_read_alone",
+        "_setting",
+        "_spent",
+        "_text",
+        "open",
+    )
 
     def __init__(
         self,
@@ -85,6 +102,7 @@ class BodyReader:
         self._feed = feed
         self._log = log
         self._text = text
+        self._given_up = text.given_up
         self._read_alone = read_alone
         self._spent = 0
         self.open: OpenBody | None = None
@@ -219,6 +237,23 @@ class BodyReader:
 
         self._settle(body, text, len(unit.text), after)
         self._finish_call(body, unit, body.start + after, decoded)
+        if not unit.closed:
+            self._give_up(body, text[:after], decoded)
+
+    def _give_up(
+        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
+    ) -> None:
+        """Note a body that ends before an opener and cannot be read, where a value is open.
+
+        What opens there, and behind it, is part of that value. text: the body, up to that opener.
+        """
+        if not isinstance(decoded, Refusal) and all(d.readable for d in decoded):
+            return  # the body is whole, so nothing in it is open
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        if envelope.in_value(body.opening, text, self._setting.tools):
+            closer = envelope.closer_of(body.opening)
+            closers = envelope.closers if closer is None else (closer,)
+            self._given_up.begin(body.start + len(text), closers)
 
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.
@@ -251,10 +286,19 @@ class BodyReader:
         before = doubtful_end(text, decoded)
         if before < 0:
             return None
-        envelope = (body.opening.owner or self._setting.protocol).envelope
-        heads = self._setting.heads if envelope.restarts is None else envelope.restarts
+        setting, opening = self._setting, body.opening
+        envelope = (opening.owner or setting.protocol).envelope
+        heads = setting.heads if envelope.restarts is None else envelope.restarts
         end = body.start + len(text)
-        for at in restarts(text, before, heads):
+
+        def opens(at: int) -> bool:
+            """A call opens at an offset of the body, and it is no parameter of this one."""
+            inner = setting.protocol.envelope.open(text, at, True, setting.tools)
+            if not isinstance(inner, Opening) or inner.kind != "call":
+                return False
+            return not envelope.opens_parameter(opening, inner, setting.tools)
+
+        for at in restarts(text, before, heads, opens):
             if self._affords(body.start + at, end):
                 return at
         return None
@@ -311,6 +355,8 @@ class BodyReader:
             unit, decoded, after = self._read_less(body, text, unit, decoded)
         self._settle(body, text, len(unit.text), after)
         self._finish_call(body, unit, body.start + after, decoded)
+        if feed.tail:
+            self._give_up(body, text[:after], decoded)
         return bool(feed.tail)
 
     def _read_less(
@@ -401,6 +447,8 @@ class BodyReader:
         if body.opening.speculative and not any(c.ok for c in calls):
             self._take_back(body, after)
             return
+        if not self._given_up.none and self._given_up.quotes(body.opener, after):
+            calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()
 
@@ -442,7 +490,11 @@ class BodyReader:
 
         The tail begins with it again; the rest of the tail follows as before.
         """
-        feed = self._feed
+        feed, tools = self._feed, self._setting.tools
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        self._given_up.suspect(
+            body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
+        )
         feed.go_to(body.opener, feed.text_of(Span(body.opener, end)) + feed.tail)
         self._log.retract(body.opener)
         self._text.resume_at_no_call()

@@ -22,9 +22,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
+from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import partial_start
 from ..protocols.tags import THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
@@ -33,6 +35,7 @@ from .log import Log
 from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
 from .setting import Setting
+from .unclosed import GivenUp, as_draft
 
 _THINK_TAGS = tuple(THINK_TAGS)
 _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
@@ -53,6 +56,7 @@ class TextScanner:
         "_quoting",
         "_recovery",
         "_setting",
+        "given_up",
     )
 
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
@@ -63,6 +67,7 @@ class TextScanner:
         self._quoting = Quoting()
         self._fresh = True
         self._plain_to = 0
+        self.given_up = GivenUp(feed.text_of)
         # made where something may be recovered, which is rare
         self._recovery: Recovery | None = None
 
@@ -293,11 +298,16 @@ class TextScanner:
         feed, log = self._feed, self._log
         start, end = feed.base, feed.base + outcome.end
         if outcome.body is None:
+            # One that breaks off goes on to the end of the text.
             self._plain_to = end
+            stop = end if outcome.end > 1 else sys.maxsize
+            self.given_up.suspect(start, stop, ends_in_value)
             return True
         log.end_text(start)
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
+        if not self.given_up.none and self.given_up.quotes(start, end):
+            calls = tuple(map(as_draft, calls))
         log.recovered(segment, calls)
         feed.take(outcome.end)
         self._fresh = True

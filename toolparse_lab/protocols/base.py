@@ -194,6 +194,22 @@ class Envelope(ABC):
         """
         return None
 
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether a body that was given up behind `text` ends inside one of its values.
+
+        text: the body so far. What follows is then part of that value: it is what the value
+        quotes, and no call of the model's own. By default every character but white space counts as
+        the beginning of a value.
+        """
+        return bool(text.strip())
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        """Return whether what looks like an opener inside a body is a parameter of its call.
+
+        opening: of the body. inner: what `open` says of the place inside it. By default never.
+        """
+        return False
+
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:

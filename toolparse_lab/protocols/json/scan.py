@@ -30,6 +30,26 @@ from ...rjson.strict import read_one
 from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
 
 
+# The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
+# behind a string: anything else says that its quotes are out of step, and a text goes on. The last
+# token is no string for the same reason.
+_BETWEEN_TOKENS = re.compile(
+    r"""\s*+(?:(?:[{}\[\],:]
+    |"(?:[^"\\\x00-\x1f]|\\.)*+"(?=\s*+[,:}\]])
+    |(?:-?[0-9][0-9.eE+-]*+|true|false|null)(?=[\s,}\]]))\s*+)*+\Z""",
+    re.VERBOSE,
+)
+
+
+def ends_in_value(text: str) -> bool:
+    """Return whether JSON that breaks off behind `text` may break off inside a value.
+
+    >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b" '), ends_in_value('{"a": "b"}')
+    (True, True, False)
+    """
+    return _BETWEEN_TOKENS.match(text) is None
+
+
 class _Delimiters:
     """The patterns that a JSON body is looked through with, compiled once for its delimiters."""
 

@@ -33,6 +33,7 @@ from ..base import (
     Tools,
 )
 from ..json.call import JsonCall
+from ..json.scan import ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
@@ -183,6 +184,23 @@ class ParameterTags(Envelope):
         """
         rest = rest.lower()
         return any(f"<{word}".startswith(rest) for word in self.form.functions)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether a body that was given up behind `text` ends inside a value.
+
+        That is a parameter's, JSON in place of tags, or words where only tags can be.
+        """
+        start = text.lstrip()
+        if start[:1] in ("{", "["):
+            return ends_in_value(start)
+        scan = ParameterScan(self.form, tools, wrapped=opening.end > 0, whole=True)
+        scan.scan(text, True)
+        if not scan.marks:
+            return False  # nothing but words before the first tag
+        last = scan.marks[-1]
+        if last.kind == "json":
+            return ends_in_value(text[last.start :])
+        return scan.in_value or text[last.end :].strip() != ""
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a block, or of one function if the opening is empty."""

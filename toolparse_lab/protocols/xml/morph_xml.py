@@ -34,7 +34,7 @@ from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
 from ..scan import Scanner
 from .grammar import element_grammar
-from .scan import ElementBody
+from .scan import ElementBody, ends_in_element
 from .type_rules import XML_TYPE_RULES
 
 _ATTRIBUTES = re.compile(
@@ -169,6 +169,14 @@ class ToolElements(Envelope):
         """Return the scanner of the element, which knows the tool's text parameters."""
         names = tuple(tools)
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether an element that was given up behind `text` ends inside a parameter."""
+        return ends_in_element(text)
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        """Return whether a tool's tag is a parameter of that name of the open call."""
+        return inner.name in _view(tools, opening.name).properties
 
     def closer_of(self, opening: Opening) -> str:
         """Return the closing tag, as nearly every call has it."""

@@ -81,6 +81,33 @@ def _raw_param(param: str, element: str) -> re.Pattern[str]:
     )
 
 
+def ends_in_element(text: str) -> bool:
+    """Return whether the children of an element that break off behind `text` end inside one.
+
+    Text beside the children is a value as well: of the tool's only parameter, or of nothing.
+
+    >>> ends_in_element("<a>1</a> <b>2"), ends_in_element("words"), ends_in_element("<a>1</a> ")
+    (True, True, False)
+    """
+    param = ""  # the child that is open
+    inner = 0  # elements of its name that are open inside it
+    pos = 0  # behind the last child
+    for tag in _TAG.finditer(text):
+        name = tag["name"]
+        if name is None or tag["rest"].endswith("/"):
+            continue
+        if not param:
+            if tag["slash"] or text[pos : tag.start()].strip():
+                return True
+            param = name
+        elif name == param:
+            inner += -1 if tag["slash"] else 1
+            if inner < 0:
+                param, inner, pos = "", 0, tag.end()
+
+    return param != "" or text[pos:].strip() != ""
+
+
 class ElementBody:
     """Finds the closing tag of an XML element whose children are parameters.
 

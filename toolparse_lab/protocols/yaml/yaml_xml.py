@@ -39,6 +39,14 @@ _KEY = re.compile(
 _KEY_SO_FAR = re.compile(r"(?:[\"'][^\"'\\\n]{0,128}[\"']?|[\w.$-]{0,128})[ \t]{0,8}\Z")
 
 
+# The last line of a mapping whose value nothing can continue: a number, a literal, or what has its
+# own end.
+_WHOLE_LINE = re.compile(
+    r"""(?:\A|\n)[\w.$-]{1,128}[ ]*:[ ]+(?:-?\d+(?:\.\d+)?|true|false|null|"[^"\\\n]*"|'[^'\n]*'"""
+    r"""|\[[^\]\n]*\]|\{[^}\n]*\})\Z"""
+)
+
+
 @dataclass(frozen=True, slots=True)
 class YamlElements(ToolElements):
     """Envelope: `<tool>` … `</tool>` around lines of YAML, whose scanner finds by itself where a
@@ -87,6 +95,15 @@ class YamlElements(ToolElements):
         if opening.owner is HERMES:
             return HERMES.envelope.scanner(opening, tools)
         return YamlBody(opening.name, tuple(tools))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether lines that were given up behind `text` may end inside a value.
+
+        A text without quotes may go on in the next line, indented or not, so only a value that
+        closes itself is over.
+        """
+        last = text.rstrip()
+        return last != "" and _WHOLE_LINE.search(last) is None
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
