@@ -288,8 +288,12 @@ class BodyReader:
             return None
         setting, opening = self._setting, body.opening
         envelope = (opening.owner or setting.protocol).envelope
-        heads = setting.heads if envelope.restarts is None else envelope.restarts
+        heads = envelope.restarts
+        # Quotes are guessed in JSON only, which every format reads in the same way.
+        if heads is None or not isinstance(decoded, Refusal):
+            heads = setting.heads
         end = body.start + len(text)
+        start = 0 if opening.end else 1  # a body that begins with its own opener
 
         def opens(at: int) -> bool:
             """A call opens at an offset of the body, and it is no parameter of this one."""
@@ -298,7 +302,7 @@ class BodyReader:
                 return False
             return not envelope.opens_parameter(opening, inner, setting.tools)
 
-        for at in restarts(text, before, heads, opens):
+        for at in restarts(text, start, before, heads, opens):
             if self._affords(body.start + at, end):
                 return at
         return None

@@ -36,14 +36,14 @@ def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
 
 
 def restarts(
-    text: str, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
+    text: str, start: int, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
 ) -> Iterator[int]:
-    """The places in a body before an offset where the model may have begun a call anew.
+    """The places in a body, from `start` to `before`, where the model may have begun a call anew.
 
     heads: the literals of openers; at most one place for each, its first that `opens` something.
     """
     for head in heads:
-        at = text.find(head)
+        at = text.find(head, start)
         while 0 <= at < before:
             if opens(at):
                 yield at

@@ -41,13 +41,19 @@ _BETWEEN_TOKENS = re.compile(
 )
 
 
+# A call of which no more than the name is there.
+_NAME_ONLY = re.compile(r"""\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:\s*+"[\w.:-]*+"\s*+\Z""")
+
+
 def ends_in_value(text: str) -> bool:
     """Return whether JSON that breaks off behind `text` may break off inside a value.
+
+    The name of a call is none.
 
     >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b" '), ends_in_value('{"a": "b"}')
     (True, True, False)
     """
-    return _BETWEEN_TOKENS.match(text) is None
+    return _BETWEEN_TOKENS.match(text) is None and _NAME_ONLY.match(text) is None
 
 
 class _Delimiters:

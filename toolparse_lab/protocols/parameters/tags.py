@@ -240,7 +240,7 @@ class ParameterCall(Codec):
         if not functions:
             return self._without_functions(body, reading)
 
-        calls = [_read_or_report(function) for function in functions]
+        calls = _calls_of(functions)
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
             return _without_repairs(calls, functions)
@@ -380,6 +380,25 @@ def _without_tags(form: TagForm, text: str) -> str:
     """
     escaped = tag_pattern(form).sub(lambda tag: "&lt;" + tag[0][1:], text)
     return escaped.replace("<value>", "&lt;value>")
+
+
+def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
+    """Return the calls of the functions of one body.
+
+    A function behind one that breaks off in the middle of words is what those words quote.
+    """
+    calls: list[Decoded] = []
+    open_before = False
+    for function in functions:
+        call = _read_or_report(function)
+        if open_before and call.readable:
+            call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
+        open_before = open_before or (not call.readable and function.breaks_off)
+        calls.append(call)
+    return calls
+
+
+_QUOTED = "the call stands inside another call, whose own text is not over"
 
 
 def _read_or_report(function: FunctionReader) -> Decoded:

@@ -39,11 +39,10 @@ _KEY = re.compile(
 _KEY_SO_FAR = re.compile(r"(?:[\"'][^\"'\\\n]{0,128}[\"']?|[\w.$-]{0,128})[ \t]{0,8}\Z")
 
 
-# The last line of a mapping whose value nothing can continue: a number, a literal, or what has its
-# own end.
+# The last line of a mapping whose value nothing goes on with: one word, or what has its own end.
 _WHOLE_LINE = re.compile(
-    r"""(?:\A|\n)[\w.$-]{1,128}[ ]*:[ ]+(?:-?\d+(?:\.\d+)?|true|false|null|"[^"\\\n]*"|'[^'\n]*'"""
-    r"""|\[[^\]\n]*\]|\{[^}\n]*\})\Z"""
+    r"""(?:\A|\n)[ ]*[\w.$-]{1,128}[ ]*:[ ]+(?:[\w.+-]+|"[^"\\\n]*"|'[^'\n]*'|\[[^\]\n]*\]|\{[^}\n]*\})"""
+    r"""[ \r]*\Z"""
 )
 
 
@@ -99,8 +98,8 @@ class YamlElements(ToolElements):
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return whether lines that were given up behind `text` may end inside a value.
 
-        A text without quotes may go on in the next line, indented or not, so only a value that
-        closes itself is over.
+        A text without quotes may go on in the next line, so only one word, and a value that closes
+        itself, are over.
         """
         last = text.rstrip()
         return last != "" and _WHOLE_LINE.search(last) is None
