@@ -35,14 +35,16 @@ from .resolve import Body, Resolver
 
 # The first key of an object says that it is meant as a call; the value behind it may be damaged.
 _KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
-_HEAD = re.compile(rf"(?:\[\s*)?\{{\s*[\"'](?:{_KEYS})[\"']\s*:")
+# Blanks are bounded here as in what may become a head, so that both agree on every text.
+_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
 # A text that may still become a head. Its repetitions are bounded, so that no text is held back
 # for ever.
 _HEAD_SO_FAR = re.compile(
     r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
 )
 _FENCE = re.compile(
-    r"`{3,}+[ \t]*(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]*\r?\n\s*", re.IGNORECASE
+    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}",
+    re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _SPACE = re.compile(r"\s*")

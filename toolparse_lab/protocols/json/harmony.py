@@ -45,11 +45,11 @@ class Channels(Envelope):
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
 
-        match = _HEADER.match(text, pos)
+        # A header that goes on longer than any is text, in one piece too; to wait for its end would
+        # cost too much at each of many openers.
+        match = _HEADER.match(text, pos, pos + _MAX_HEADER)
         if not match:
-            # A header that goes on longer than any is text; to wait for its end would cost too
-            # much at each of many openers.
-            return None if final or len(text) - pos > _MAX_HEADER else NEED_MORE
+            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
 
         end = match.end() - pos
         # The recipient may stand in the role or in the channel; both are in the header.

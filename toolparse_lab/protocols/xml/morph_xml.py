@@ -205,7 +205,7 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
     final: no more text will come.
     """
     end = pos + 1 + len(name)
-    match = _ATTRIBUTES.match(text, end)
+    match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
     if match:
         span = Span(1, 1 + len(name))
         return Opening(match.end() - pos, name=name, name_span=span, whole=bool(match["whole"]))

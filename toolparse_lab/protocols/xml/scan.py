@@ -32,8 +32,9 @@ _TAG = re.compile(
     rf"<(?:(?P<skip>!\[CDATA\[|!--)"
     rf"|(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})"
     rf"(?P<rest>(?:\s(?:[^<>\"']|{_QUOTED}){{0,512}})?/?)>"
-    rf"|(?P<cut>(?:[^<>]{{0,600}}|!\[[A-Z]{{0,5}}\[?)\Z))"
+    rf"|(?P<cut>(?:(?:[^<>\"']|{_QUOTED})*+(?:[\"'][^<]*+)?|!\[[A-Z]{{0,5}}\[?)\Z))"
 )
+_MAX_TAG = 1024  # a longer tag is text, whether it is whole or may become one
 
 
 @lru_cache(maxsize=512)
@@ -94,7 +95,7 @@ def ends_in_element(text: str) -> bool:
     pos = 0  # behind the last child
     for tag in _TAG.finditer(text):
         name = tag["name"]
-        if name is None or tag["rest"].endswith("/"):
+        if name is None or tag.end() - tag.start() >= _MAX_TAG or tag["rest"].endswith("/"):
             continue
         if not param:
             if tag["slash"] or text[pos : tag.start()].strip():
@@ -186,6 +187,9 @@ class ElementBody:
                 return self._settle(len(tail))
 
             kind = tag.lastgroup
+            if tag.end() - tag.start() >= _MAX_TAG:
+                pos = tag.start() + 1
+                continue
             if kind == "cut":  # a tag that is not complete yet
                 return self._settle(len(tail) if final else tag.start())
 

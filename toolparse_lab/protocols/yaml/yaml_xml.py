@@ -119,7 +119,7 @@ class YamlElements(ToolElements):
 
         start = _behind_space(text, at)
         if start == len(text):
-            return False if final or start - at >= _LOOK else NEED_MORE
+            return False if final else NEED_MORE
 
         key = _first_key(text, start, final)
         if not isinstance(key, str):
@@ -201,7 +201,7 @@ def _open_json(text: str, end: int, final: bool) -> Opening | NeedMore | None:
     """
     at = _behind_space(text, end)
     if at == len(text):
-        return None if final or at - end >= _LOOK else NEED_MORE
+        return None if final else NEED_MORE
     return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
 
