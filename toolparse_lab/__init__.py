@@ -43,6 +43,7 @@ from .types import (
     Span,
     Step,
     TextDelta,
+    Withdrawn,
     ToolCall,
 )
 
@@ -133,6 +134,7 @@ __all__ = [
     "Step",
     "StreamReport",
     "TextDelta",
+    "Withdrawn",
     "ToolCall",
     "ToolSpec",
     "__version__",

@@ -224,6 +224,10 @@ class BodyReader:
         if body.opening.kind == "reasoning":
             self._close_reasoning(body, text, close)
             return
+        if close.name is not None:
+            name, at = close.name
+            span = Span(at, at + len(name)).shift(body.opening.end)
+            body.opening = replace(body.opening, name=name, name_span=span)
         inner = text[: close.start]
         closed = close.kind != "implicit"
         unit, decoded = self._decode(body, inner, closed, close.kind, close.value)

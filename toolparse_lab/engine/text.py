@@ -255,7 +255,10 @@ class TextScanner:
         lead = len(tail) - len(stripped)
         if not self._quoting.spoken:
             # An undelimited format competes only where the whole answer begins like it.
-            opening = self._setting.protocol.envelope.speculates(stripped)
+            envelope = self._setting.protocol.envelope
+            opening = envelope.speculates(stripped)
+            if opening is None:
+                opening = envelope.resumes(stripped, self._setting.tools)
             if isinstance(opening, NeedMore):
                 return None if final else False
             if opening is not None:
@@ -264,7 +267,8 @@ class TextScanner:
 
         if stripped[0] not in "{[" or not self._setting.recovers:
             return None
-        outcome = self._recover().bare(stripped, final, self._feed.base + lead)
+        first = not self._quoting.spoken
+        outcome = self._recover().bare(stripped, final, self._feed.base + lead, first)
         return self._settle_outcome(outcome, lead)
 
     def _hold_fence(self, tail: str, at: int, run: int, final: bool) -> bool | None:

@@ -109,11 +109,18 @@ class GivenUp:
         return True
 
 
-def as_draft(call: ToolCall) -> ToolCall:
-    """A call that another one quotes, which is shown and never executed."""
-    message = "the call stands inside a value of another call, which does not end before it"
+_INSIDE = "the call stands inside a value of another call, which does not end before it"
+
+
+def as_draft(
+    call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE
+) -> ToolCall:
+    """A call that is quoted, by default in another one: it is shown and never executed.
+
+    code, message: of the problem that says so.
+    """
     span = call.segment.span if call.segment else None
-    problem = Problem("scan", "call.inside-value", "error", message, "", span)
+    problem = Problem("scan", code, "error", message, "", span)
     # One that could not be read keeps saying why.
     status = "draft" if call.status in ("ok", "unknown_tool") else call.status
     return replace(call, status=status, problems=(problem, *call.problems))

@@ -156,6 +156,10 @@ class Envelope(ABC):
         """The literals that close a body; empty for a format without."""
         return ()
 
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the literals that in plain text say that an opener was lost."""
+        return self.closers
+
     @property
     def restarts(self) -> tuple[str, ...] | None:
         """The literals at which a model may begin a body anew after one that cannot be read.
@@ -184,6 +188,14 @@ class Envelope(ABC):
         """Return the opening of an answer that is a call without an opener, if this may be one.
 
         text: the answer so far, without white space before it. By default nothing opens so.
+        """
+        return None
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of an answer whose opener stood in the prompt, if this may be one.
+
+        text: the answer so far, without white space before it. A forced prefix does that: the
+        answer begins with a body, and the closer behind it says whose. By default none does.
         """
         return None
 

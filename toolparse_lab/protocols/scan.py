@@ -55,6 +55,7 @@ class Close:
     hidden: tuple[int, int] | None = None
     reached: int = 0  # how far the scanner had looked when it went back to a rescued closer
     value: tuple[Value] | None = None
+    name: tuple[str, int] | None = None  # of the tool and its offset, where only the closer has it
 
 
 class Scanner(Protocol):

@@ -15,6 +15,7 @@ from .events import (
     Recovered,
     Retract,
     TextDelta,
+    Withdrawn,
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
@@ -43,5 +44,6 @@ __all__ = [
     "Span",
     "Step",
     "TextDelta",
+    "Withdrawn",
     "ToolCall",
 ]

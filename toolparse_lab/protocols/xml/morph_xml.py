@@ -34,6 +34,7 @@ from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
 from ..scan import Scanner
 from .grammar import element_grammar
+from .headless import NamedEnd, checked, has_property, headless
 from .scan import ElementBody, ends_in_element
 from .type_rules import XML_TYPE_RULES
 
@@ -44,6 +45,10 @@ _PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
 _MAX_OPENER = 2048
 # a longer comment is text: waiting for its end would cost too much at each of many openers
 _MAX_COMMENT = 4096
+
+
+# A child at the beginning of an answer, which may be cut off.
+_FIRST_CHILD = re.compile(r"<(?P<name>[^\s<>/=\"'!]{0,128})(?P<end>>)?")
 
 
 # How it works
@@ -166,8 +171,13 @@ class ToolElements(Envelope):
         return undecided
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the element, which knows the tool's text parameters."""
+        """Return the scanner of the element, which knows the tool's text parameters.
+
+        Without a name, the one that ends with the closing tag of some tool.
+        """
         names = tuple(tools)
+        if not opening.name:
+            return NamedEnd(names)
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
@@ -177,6 +187,21 @@ class ToolElements(Envelope):
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
         """Return whether a tool's tag is a parameter of that name of the open call."""
         return inner.name in _view(tools, opening.name).properties
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the closing tag of each tool, and what else closes a body."""
+        return (*self.closers, *(f"</{name}>" for name in tools))
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return an opening without a name, where the answer begins with a tool's parameter."""
+        match = _FIRST_CHILD.match(text)
+        if match is None or not tools:
+            return None
+        name = match["name"]
+        if not match["end"]:
+            whole = len(match[0]) == len(text)
+            return NEED_MORE if whole and has_property(name, tools, partial=True) else None
+        return headless(name, tools)
 
     def closer_of(self, opening: Opening) -> str:
         """Return the closing tag, as nearly every call has it."""
@@ -230,20 +255,27 @@ class ElementCall(Codec):
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
+        call = self._call(body, view, reading)
+        # Without an opener it may as well be text that looks like a call.
+        return (checked(call, body, reading) if opening.speculative else call,)
+
+    def _call(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call of a closed body, by the first reader that fits; raises Refusal."""
+        opening = reading.opening
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
         flat = read_flat(body, view, TEXT_KEY)
         if flat is not None:
-            return (_decoded(opening, flat.value, flat.places, (), ()),)
+            return _decoded(opening, flat.value, flat.places, (), ())
 
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             call = self._json(body, reading)
             if call is not None:
-                return (call,)
+                return call
 
         if stripped and "<" not in stripped:
-            return (self._text(body, view, reading),)
-        return (self._elements(body, view, reading),)
+            return self._text(body, view, reading)
+        return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call whose parameters are elements; raises Refusal if there are none.

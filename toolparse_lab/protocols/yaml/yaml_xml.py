@@ -18,6 +18,7 @@ from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protoco
 from ..json.mix import HERMES
 from ..results import YamlResult
 from ..scan import Scanner
+from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
 from .grammar import yaml_grammar
@@ -93,7 +94,19 @@ class YamlElements(ToolElements):
         """
         if opening.owner is HERMES:
             return HERMES.envelope.scanner(opening, tools)
+        if not opening.name:
+            return NamedEnd(tools)
         return YamlBody(opening.name, tuple(tools))
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return an opening without a name, where the answer begins with a tool's parameter."""
+        if not tools:
+            return None
+        key = _first_key(text, 0, False)
+        if isinstance(key, NeedMore):
+            begun = text.strip("\"'").partition(":")[0].rstrip()
+            return key if has_property(begun, tools, partial=True) else None
+        return headless(key, tools) if key is not None else None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return whether lines that were given up behind `text` may end inside a value.
@@ -240,8 +253,11 @@ class YamlCall(Codec):
         flat = read_flat(body, view) if reading.max_depth > 0 else None
         if flat is not None:
             values, flat_places = flat
-            return (_decoded(opening, values, lambda: flat_places),)
-        return (self._unusual(body, view, reading),)
+            call = _decoded(opening, values, lambda: flat_places)
+        else:
+            call = self._unusual(body, view, reading)
+        # Without an opener it may as well be text that looks like a call.
+        return (checked(call, body, reading) if opening.speculative else call,)
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call of a body that is no flat mapping; raises Refusal.
