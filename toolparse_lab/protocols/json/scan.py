@@ -80,6 +80,8 @@ class _Delimiters:
 
         closers, openers: literals, none of them empty.
         """
+        # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
+        closers = tuple(sorted(closers, key=len, reverse=True))
         self.closers = closers
         self.openers = openers
         self.literals = closers + openers
@@ -145,7 +147,7 @@ class JsonBody:
         Returns the close, or how many characters of the tail are settled.
         """
         if self._at == 0:
-            whole = self._whole_body(tail)
+            whole = self._whole_body(tail, final)
             if whole is not None:
                 return whole
 
@@ -155,7 +157,7 @@ class JsonBody:
             if answer is not None:
                 return answer
 
-    def _whole_body(self, tail: str) -> Close | None:
+    def _whole_body(self, tail: str, final: bool) -> Close | None:
         """Return the closer behind one strict value at the beginning of the tail, or None.
 
         None as well if a delimiter stands inside the value: then the machine has to decide.
@@ -168,6 +170,8 @@ class JsonBody:
 
         for closer in self._by.closers:
             if tail.startswith(closer, end):
+                if self._longer_from(tail, 0, end, final) >= 0:
+                    return None
                 for literal in self._by.literals:
                     # A literal that begins in the value and ends in the closer counts as well.
                     if tail.find(literal, 0, end + len(literal) - 1) >= 0:
@@ -200,6 +204,9 @@ class JsonBody:
 
             start = match.start()
             if match.lastgroup is not None:
+                held = self._longer_from(tail, pos, start, final)
+                if held >= 0:
+                    return self._settle(tail, held)
                 offset = self._at + start
                 if match.lastgroup == "close":
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
@@ -353,6 +360,9 @@ class JsonBody:
         In a body that was strict so far it is content, and remembered; in a damaged one it closes
         the body if an opener or the end follows.
         """
+        held = self._longer_from(tail, 0, start, final)
+        if held >= 0:
+            return self._settle(tail, held)
         if self._follow is None:
             self._follow = FollowCheck(self._by.openers)
 
@@ -412,6 +422,19 @@ class JsonBody:
             self._at += settled
 
         return settled
+
+    def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
+        """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
+
+        One may begin with another, or hold it behind white space: then the longer one counts. -1
+        where nothing of the kind is there. begin: what stands before it is decided.
+        """
+        longest = self._by.longest
+        size = len(tail)
+        if final or size - start >= longest:
+            return -1
+        match = self._by.partial.search(tail, max(begin, size - longest + 1))
+        return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
         """Return if a delimiter may begin at `pos` and go on behind the tail.

@@ -257,7 +257,9 @@ class YamlCall(Codec):
         else:
             call = self._unusual(body, view, reading)
         # Without an opener it may as well be text that looks like a call.
-        return (checked(call, body, reading) if opening.speculative else call,)
+        if opening.speculative and opening.end == 0:
+            call = checked(call, body, reading)
+        return (call,)
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call of a body that is no flat mapping; raises Refusal.
