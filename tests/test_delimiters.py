@@ -8,9 +8,7 @@ import toolparse_lab as tp
 from toolparse_lab.laws import check_all
 from toolparse_lab.protocols.base import Protocol
 
-TOOLS = [
-    {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
-]
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
 PAIRS = [
     ("<<", "<<end"),
     ("@", "@@"),

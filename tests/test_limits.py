@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import toolparse_lab as tp
 from toolparse_lab.laws.checks import run_chunks
 
 TOOLS = [

@@ -43,8 +43,8 @@ from .types import (
     Span,
     Step,
     TextDelta,
-    Withdrawn,
     ToolCall,
+    Withdrawn,
 )
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ __all__ = [
     "Step",
     "StreamReport",
     "TextDelta",
-    "Withdrawn",
     "ToolCall",
     "ToolSpec",
+    "Withdrawn",
     "__version__",
     "check_protocol",
     "check_stream",

@@ -37,7 +37,6 @@ from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
 from .unclosed import (
-    GivenUp,
     as_draft,
     calls_at_end,
     doubtful_end,
@@ -244,9 +243,7 @@ class BodyReader:
         if not unit.closed:
             self._give_up(body, text[:after], decoded)
 
-    def _give_up(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> None:
+    def _give_up(self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal) -> None:
         """Note a body that ends before an opener and cannot be read, where a value is open.
 
         What opens there, and behind it, is part of that value. text: the body, up to that opener.
@@ -379,7 +376,8 @@ class BodyReader:
         cut = wrong_closer(text)
         if cut is not None:
             unit, decoded = self._decode(body, text[:cut], False, "wrong")
-            if not isinstance(decoded, Refusal):
+            # With quotes that were guessed, the closer may be that of a call in a string.
+            if not isinstance(decoded, Refusal) and doubtful_end(text, decoded) < 0:
                 return unit, decoded, len(text)
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)

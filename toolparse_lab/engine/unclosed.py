@@ -112,9 +112,7 @@ class GivenUp:
 _INSIDE = "the call stands inside a value of another call, which does not end before it"
 
 
-def as_draft(
-    call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE
-) -> ToolCall:
+def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:
     """A call that is quoted, by default in another one: it is shown and never executed.
 
     code, message: of the problem that says so.

@@ -20,8 +20,8 @@ _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call t
 
 # Reasons of providers with which an answer is whole. Any other may have cut it off.
 _WHOLE_ENDS = frozenset(
-    ("stop", "other", "unknown", "eos", "end_turn", "stop_sequence", "complete", "completed")
-    + ("tool_calls", "tool-calls", "tool_call", "tool_use", "function_call")
+    "stop other unknown eos end_turn stop_sequence complete completed "
+    "tool_calls tool-calls tool_call tool_use function_call".split()
 )
 
 

@@ -54,9 +54,7 @@ class AnswerReading:
         cut, ways = was_cut(finish_reason), self.ways
         if ways.seed_choice:
             return parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
-        return parse_forced(
-            text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut
-        )
+        return parse_forced(text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.

@@ -44,6 +44,6 @@ __all__ = [
     "Span",
     "Step",
     "TextDelta",
-    "Withdrawn",
     "ToolCall",
+    "Withdrawn",
 ]

@@ -435,9 +435,9 @@ class _Rereading:
         result = None  # of a provider's failure there is nothing to parse
         if completion is not None and completion.ok:
             options = _with_policy(self.reading.options, policy)
-            result = _reader(
-                protocol, tools_json, choice, options, completion.finish_reason
-            )(completion.raw)
+            result = _reader(protocol, tools_json, choice, options, completion.finish_reason)(
+                completion.raw
+            )
 
         score = score_completion(case, completion, result, signs=signs)
         row = score_row(score, "" if score is not None else reason_missing(completion))

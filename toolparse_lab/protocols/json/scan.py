@@ -29,7 +29,6 @@ from typing import TypeAlias
 from ...rjson.strict import read_one
 from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
 
-
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
 # behind a string: anything else says that its quotes are out of step, and a text goes on. The last
 # token is no string for the same reason.
@@ -42,7 +41,9 @@ _BETWEEN_TOKENS = re.compile(
 
 
 # A call of which no more than the name is there.
-_NAME_ONLY = re.compile(r"""\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:\s*+"[\w.:-]*+"\s*+\Z""")
+_NAME_ONLY = re.compile(
+    r"""\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:\s*+"[\w.:-]*+"\s*+\Z"""
+)
 
 
 def ends_in_value(text: str) -> bool:

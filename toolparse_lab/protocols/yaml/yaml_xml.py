@@ -42,8 +42,8 @@ _KEY_SO_FAR = re.compile(r"(?:[\"'][^\"'\\\n]{0,128}[\"']?|[\w.$-]{0,128})[ \t]{
 
 # The last line of a mapping whose value nothing goes on with: one word, or what has its own end.
 _WHOLE_LINE = re.compile(
-    r"""(?:\A|\n)[ ]*[\w.$-]{1,128}[ ]*:[ ]+(?:[\w.+-]+|"[^"\\\n]*"|'[^'\n]*'|\[[^\]\n]*\]|\{[^}\n]*\})"""
-    r"""[ \r]*\Z"""
+    r"""(?:\A|\n)[ ]*[\w.$-]{1,128}[ ]*:[ ]+"""
+    r"""(?:[\w.+-]+|"[^"\\\n]*"|'[^'\n]*'|\[[^\]\n]*\]|\{[^}\n]*\})[ \r]*\Z"""
 )
 
 
