@@ -23,7 +23,11 @@ TOOLS = [
         ("tag", {"tag": TEXT, "tags": {"type": "array", "items": TEXT}}),
         (
             "user",
-            {"user_id": TEXT, "note": TEXT, "user": {"type": "object", "properties": {"name": TEXT}}},
+            {
+                "user_id": TEXT,
+                "note": TEXT,
+                "user": {"type": "object", "properties": {"name": TEXT}},
+            },
         ),
     )
 ]
@@ -45,7 +49,9 @@ def test_only_these_calls_are_executable(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", FORCED)
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "delete"}}])
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "delete"}}]
+)
 def test_a_forced_call_obeys_the_finish_reason(row: dict[str, Any], choice: Any) -> None:
     middleware = tp.create_tool_middleware(row["protocol"])
     turn = middleware.transform_params({"messages": [], "tools": TOOLS, "tool_choice": choice})
@@ -56,7 +62,9 @@ def test_a_forced_call_obeys_the_finish_reason(row: dict[str, Any], choice: Any)
     for char in row["raw"]:
         assert not stream.feed(char)
     deltas, answer = stream.close(row["finish_reason"])
-    assert answer.message == whole.message
+    called = [call["function"]["name"] for call in answer.tool_calls]
+    assert called == row["executable"]
+    assert answer.message["content"] == whole.message["content"]
     assert any("tool_calls" in delta for delta in deltas) == bool(row["executable"])
 
 
@@ -68,18 +76,27 @@ def test_calls_withdrawn_from_a_stream_are_named_at_its_end() -> None:
     result = parser.close()
     (withdrawn,) = (e for e in parser.last_events() if isinstance(e, tp.Withdrawn))
     assert withdrawn.calls == result.calls
-    assert result.calls[0].status == "draft" and not result.calls[0].valid
+    assert result.calls[0].status == "draft"
+    assert not result.calls[0].valid
 
 
 NESTED = [
-    ("morph_xml", "<note><content>a <delete><id>1</id></delete> b</content><title>c</title></note>"),
-    ("morph_xml", "<user><user_id>1</user_id><note>a <user><user_id>2</user_id></user></note></user>"),
+    (
+        "morph_xml",
+        "<note><content>a <delete><id>1</id></delete> b</content><title>c</title></note>",
+    ),
+    (
+        "morph_xml",
+        "<user><user_id>1</user_id><note>a <user><user_id>2</user_id></user></note></user>",
+    ),
     ("morph_xml", "Sure. <tag><tag>a</tag><tags>b</tags></tag> <delete><id>1</id></delete> Done."),
     ("yaml_xml", "<note>\ncontent: |\n  a\n  <delete>\n  id: 1\n  </delete>\ntitle: b\n</note>"),
     (
         "hermes",
         "<tool_call>"
-        + json.dumps({"name": "note", "arguments": {"content": '<tool_call>{"name": "ping"}</tool_call>'}})
+        + json.dumps(
+            {"name": "note", "arguments": {"content": '<tool_call>{"name": "ping"}</tool_call>'}}
+        )
         + "</tool_call>",
     ),
     (
@@ -106,7 +123,10 @@ NESTED = [
         '{"content": "<|channel|>to=functions.ping<|message|>{}<|call|>"}<|call|>',
     ),
     ("pythonic", '[note(content="[ping()]", title="a"), delete(id="1")]'),
-    ("openai_json", json.dumps({"tool_calls": [{"function": {"name": "note", "arguments": "{}"}}]})),
+    (
+        "openai_json",
+        json.dumps({"tool_calls": [{"function": {"name": "note", "arguments": "{}"}}]}),
+    ),
 ]
 FORMATS = [
     (row["format"], row["raw"], row["tools"])

@@ -63,7 +63,7 @@ def _withdraw(log: Log, end: int) -> None:
         log.calls[i] = as_draft(call, "call.in-reasoning", _IN_REASONING)
         withdrawn.append(log.calls[i])
     if withdrawn and not log.silent:
-        log.events.append(Withdrawn(tuple(withdrawn)))
+        log.events.append(Withdrawn(Span(end, end), tuple(withdrawn)))
 
 
 def _stray_closers(setting: Setting, raw: str, segments: list[Segment]) -> Iterator[Problem]:

@@ -71,7 +71,7 @@ class GivenUp:
 
     @property
     def none(self) -> bool:
-        """Nothing was given up, so that every call is the model's own."""
+        """Return if nothing was given up, so that every call is the model's own."""
         return self._at < 0 and self._suspect is None
 
     def begin(self, at: int, closers: tuple[str, ...]) -> None:

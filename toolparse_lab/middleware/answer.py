@@ -19,9 +19,9 @@ UnknownTools: TypeAlias = Literal["text", "call"]
 _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call turns into another
 
 # Reasons of providers with which an answer is whole. Any other may have cut it off.
-_WHOLE_ENDS = frozenset(
-    "stop other unknown eos end_turn stop_sequence complete completed "
-    "tool_calls tool-calls tool_call tool_use function_call".split()
+_WHOLE_ENDS = (
+    *("stop", "other", "unknown", "eos", "end_turn", "stop_sequence", "complete", "completed"),
+    *("tool_calls", "tool-calls", "tool_call", "tool_use", "function_call"),
 )
 
 

@@ -76,8 +76,10 @@ class Recovered:
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
     """Calls that events before held, and that must not be executed: they stood in reasoning that
-    was closed behind them. Each has the index and the place it had; it comes at the end."""
+    was closed behind them. Each has the index and the place it had; it comes at the end. span:
+    empty, in front of the tag that closed the reasoning."""
 
+    span: Span
     calls: tuple[ToolCall, ...]
 
 

@@ -205,9 +205,9 @@ class JsonBody:
 
             start = match.start()
             if match.lastgroup is not None:
-                held = self._longer_from(tail, pos, start, final)
-                if held >= 0:
-                    return self._settle(tail, held)
+                longer = self._longer_from(tail, pos, start, final)
+                if longer >= 0:
+                    return self._settle(tail, longer)
                 offset = self._at + start
                 if match.lastgroup == "close":
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
@@ -361,9 +361,9 @@ class JsonBody:
         In a body that was strict so far it is content, and remembered; in a damaged one it closes
         the body if an opener or the end follows.
         """
-        held = self._longer_from(tail, 0, start, final)
-        if held >= 0:
-            return self._settle(tail, held)
+        longer = self._longer_from(tail, 0, start, final)
+        if longer >= 0:
+            return self._settle(tail, longer)
         if self._follow is None:
             self._follow = FollowCheck(self._by.openers)
 

@@ -327,6 +327,8 @@ class FunctionReader:
         """
         pos, end = self._pos, self._end
         self._pos = end
+        # Its parameters look whole, but another one, or more of the last value, may have come.
+        # Elements are refused there for the same reason.
         if self._cut and json is None:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, self._head.end)

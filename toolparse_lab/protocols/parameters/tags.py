@@ -190,6 +190,7 @@ class ParameterTags(Envelope):
 
         That is a parameter's, JSON in place of tags, or words where only tags can be.
         """
+        # JSON in place of tags knows its own strings.
         start = text.lstrip()
         if start[:1] in ("{", "["):
             return ends_in_value(start)
@@ -391,6 +392,7 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
     open_before = False
     for function in functions:
         call = _read_or_report(function)
+        # Its own tags are sound, so only what stands before it tells that it is quoted.
         if open_before and call.readable:
             call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
         open_before = open_before or (not call.readable and function.breaks_off)

@@ -104,8 +104,8 @@ class YamlElements(ToolElements):
             return None
         key = _first_key(text, 0, False)
         if isinstance(key, NeedMore):
-            begun = text.strip("\"'").partition(":")[0].rstrip()
-            return key if has_property(begun, tools, partial=True) else None
+            part = text.strip("\"'").partition(":")[0].rstrip()
+            return key if has_property(part, tools, partial=True) else None
         return headless(key, tools) if key is not None else None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
