@@ -76,7 +76,6 @@ class BodyReader:
 
     __slots__ = (
         "_feed",
-        "_given_up",
         "_log",
         "_read_alone",
         "_setting",
@@ -101,7 +100,6 @@ class BodyReader:
         self._feed = feed
         self._log = log
         self._text = text
-        self._given_up = text.given_up
         self._read_alone = read_alone
         self._spent = 0
         self.open: OpenBody | None = None
@@ -254,7 +252,7 @@ class BodyReader:
         if envelope.in_value(body.opening, text, self._setting.tools):
             closer = envelope.closer_of(body.opening)
             closers = envelope.closers if closer is None else (closer,)
-            self._given_up.begin(body.start + len(text), closers)
+            self._text.remember().begin(body.start + len(text), closers)
 
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.
@@ -453,7 +451,8 @@ class BodyReader:
         if body.opening.speculative and not any(c.ok for c in calls):
             self._take_back(body, after)
             return
-        if not self._given_up.none and self._given_up.quotes(body.opener, after):
+        given_up = self._text.given_up
+        if given_up is not None and given_up.quotes(body.opener, after):
             calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()
@@ -498,7 +497,7 @@ class BodyReader:
         """
         feed, tools = self._feed, self._setting.tools
         envelope = (body.opening.owner or self._setting.protocol).envelope
-        self._given_up.suspect(
+        self._text.remember().suspect(
             body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
         )
         feed.go_to(body.opener, feed.text_of(Span(body.opener, end)) + feed.tail)

@@ -12,7 +12,6 @@ closers that close nothing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ..protocols.tags import THINK_TAGS
 from ..types import Problem, Segment, Span, ToolCall, Withdrawn
@@ -23,17 +22,25 @@ from .unclosed import as_draft
 _THINK_ENDS = {closer: opener for opener, closer in THINK_TAGS.items()}
 # Not between backticks, where it is spoken about.
 _THINK_END = re.compile(rf"(?<!`)(?:{'|'.join(map(re.escape, _THINK_ENDS))})(?!`)")
+_SHORTEST = 3  # characters; a text shorter than that holds no closer
 _IN_REASONING = "the call stands in reasoning that the answer closes behind it"
 
 
 def finish(setting: Setting, log: Log, raw: str) -> None:
     """Look through a finished text: calls before a lone think tag, and closers without opener."""
-    if log.calls and setting.reads_reasoning:
+    # Part of each closing think tag, so that nearly every text is done with one look.
+    if log.calls and setting.reads_reasoning and "/think" in raw:
         end = _reasoning_end(raw, log.segments)
         if end:
             _withdraw(log, end)
-    if setting.closers is not None:
-        log.problems.extend(_stray_closers(setting, raw, log.segments))
+    if setting.closers is None:
+        return
+    for segment in log.segments:
+        # White space between two calls is most of the text there is.
+        if segment.kind == "text" and segment.span.end - segment.span.start >= _SHORTEST:
+            problem = _stray_closer(setting, setting.closers, raw, segment.span)
+            if problem:
+                log.problems.append(problem)
 
 
 def _reasoning_end(raw: str, segments: list[Segment]) -> int:
@@ -41,8 +48,6 @@ def _reasoning_end(raw: str, segments: list[Segment]) -> int:
 
     raw: the whole text. segments: its parts.
     """
-    if not any(closer in raw for closer in _THINK_ENDS):
-        return 0
     for segment in segments:
         if segment.kind != "text" or segment.escaped:
             continue
@@ -66,18 +71,13 @@ def _withdraw(log: Log, end: int) -> None:
         log.events.append(Withdrawn(Span(end, end), tuple(withdrawn)))
 
 
-def _stray_closers(setting: Setting, raw: str, segments: list[Segment]) -> Iterator[Problem]:
-    """A problem for each text in which a closer stands without an opener before it."""
-    closers = setting.closers
-    if closers is None or closers.search(raw) is None:
-        return
-    for segment in segments:
-        if segment.kind != "text" or segment.escaped:
-            continue
-        start, end = segment.span.start, segment.span.end
-        match = closers.search(raw, start, end)
-        # Behind an opener in the same text both are part of an example.
-        if match and not any(head in raw[start : match.start()] for head in setting.heads):
-            message = "a closer stands here, and no call that it closes"
-            span = Span(*match.span())
-            yield Problem("scan", "call.stray-closer", "warning", message, "", span)
+def _stray_closer(
+    setting: Setting, closers: re.Pattern[str], raw: str, span: Span
+) -> Problem | None:
+    """The problem of a text in which a closer stands without an opener before it."""
+    match = closers.search(raw, span.start, span.end)
+    # Behind an opener in the same text both are part of an example.
+    if match is None or any(head in raw[span.start : match.start()] for head in setting.heads):
+        return None
+    message = "a closer stands here, and no call that it closes"
+    return Problem("scan", "call.stray-closer", "warning", message, "", Span(*match.span()))

@@ -67,7 +67,7 @@ class TextScanner:
         self._quoting = Quoting()
         self._fresh = True
         self._plain_to = 0
-        self.given_up = GivenUp(feed.text_of)
+        self.given_up: GivenUp | None = None  # made for the first call that is given up
         # made where something may be recovered, which is rare
         self._recovery: Recovery | None = None
 
@@ -87,6 +87,12 @@ class TextScanner:
         self._quoting.no_call()
         # Held back once more it would be tried once more, for ever.
         self._plain_to = self._feed.base + 1
+
+    def remember(self) -> GivenUp:
+        """Return the memory of what was given up in this text."""
+        if self.given_up is None:
+            self.given_up = GivenUp(self._feed.text_of)
+        return self.given_up
 
     # the loop over tokens
 
@@ -305,12 +311,12 @@ class TextScanner:
             # One that breaks off goes on to the end of the text.
             self._plain_to = end
             stop = end if outcome.end > 1 else sys.maxsize
-            self.given_up.suspect(start, stop, ends_in_value)
+            self.remember().suspect(start, stop, ends_in_value)
             return True
         log.end_text(start)
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
-        if not self.given_up.none and self.given_up.quotes(start, end):
+        if self.given_up is not None and self.given_up.quotes(start, end):
             calls = tuple(map(as_draft, calls))
         log.recovered(segment, calls)
         feed.take(outcome.end)

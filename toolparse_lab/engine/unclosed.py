@@ -69,11 +69,6 @@ class GivenUp:
         self._closers: tuple[str, ...] = ()
         self._suspect: tuple[int, int, Callable[[str], bool]] | None = None
 
-    @property
-    def none(self) -> bool:
-        """Return if nothing was given up, so that every call is the model's own."""
-        return self._at < 0 and self._suspect is None
-
     def begin(self, at: int, closers: tuple[str, ...]) -> None:
         """Note that a call was given up inside a value, at an offset in raw.
 

@@ -46,6 +46,11 @@ class AnyEnvelope(Envelope):
         return tuple(protocols().values())
 
     @cached_property
+    def _resuming(self) -> tuple[Protocol, ...]:
+        """The formats whose bodies tell by themselves that an opener may have stood before them."""
+        return tuple(m for m in self.members if type(m.envelope).resumes is not Envelope.resumes)
+
+    @cached_property
     def closers(self) -> tuple[str, ...]:
         """The closers of all formats, each once."""
         closers = [closer for member in self.members for closer in member.envelope.closers]
@@ -109,7 +114,7 @@ class AnyEnvelope(Envelope):
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening of the first format whose body the answer may begin with."""
         more: NeedMore | None = None
-        for member in self.members:
+        for member in self._resuming:
             opening = member.envelope.resumes(text, tools)
             if isinstance(opening, NeedMore):
                 more = opening

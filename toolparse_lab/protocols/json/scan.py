@@ -70,6 +70,7 @@ class _Delimiters:
         "literals",
         "longest",
         "loose",
+        "nested",
         "openers",
         "outside",
         "partial",
@@ -89,6 +90,10 @@ class _Delimiters:
         self.firsts = {literal[0] for literal in self.literals}
         self.longest = max(map(len, self.literals))
         self.partial = partial_pattern(self.literals)
+        # One holds another before its last character, so that it may go on behind it.
+        self.nested = any(
+            short in literal[:-1] for literal in self.literals for short in self.literals
+        )
         close = f"(?P<close>{any_of(closers)})"
         self.outside = re.compile(rf"""{close}|(?P<open>{any_of(openers)})|["']|//|/\*""")
         # What is plainly neither string damage nor delimiter is skipped in one match, whole clean
@@ -171,7 +176,7 @@ class JsonBody:
 
         for closer in self._by.closers:
             if tail.startswith(closer, end):
-                if self._longer_from(tail, 0, end, final) >= 0:
+                if self._by.nested and self._longer_from(tail, 0, end, final) >= 0:
                     return None
                 for literal in self._by.literals:
                     # A literal that begins in the value and ends in the closer counts as well.
@@ -205,7 +210,7 @@ class JsonBody:
 
             start = match.start()
             if match.lastgroup is not None:
-                longer = self._longer_from(tail, pos, start, final)
+                longer = self._longer_from(tail, pos, start, final) if by.nested else -1
                 if longer >= 0:
                     return self._settle(tail, longer)
                 offset = self._at + start
@@ -361,7 +366,7 @@ class JsonBody:
         In a body that was strict so far it is content, and remembered; in a damaged one it closes
         the body if an opener or the end follows.
         """
-        longer = self._longer_from(tail, 0, start, final)
+        longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
         if longer >= 0:
             return self._settle(tail, longer)
         if self._follow is None:

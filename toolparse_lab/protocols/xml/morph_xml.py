@@ -48,7 +48,7 @@ _MAX_COMMENT = 4096
 
 
 # A child at the beginning of an answer, which may be cut off.
-_FIRST_CHILD = re.compile(r"<(?P<name>[^\s<>/=\"'!]{0,128})(?P<end>>)?")
+_FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|\Z)")
 
 
 # How it works
@@ -194,13 +194,13 @@ class ToolElements(Envelope):
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
         """Return an opening without a name, where the answer begins with a tool's parameter."""
-        match = _FIRST_CHILD.match(text)
-        if match is None or not tools:
+        # Most answers begin with words, or with a tool's own tag.
+        match = _FIRST_CHILD.match(text) if text[0] == "<" else None
+        if match is None or match["name"] in tools:
             return None
         name = match["name"]
         if not match["end"]:
-            whole = len(match[0]) == len(text)
-            return NEED_MORE if whole and has_property(name, tools, partial=True) else None
+            return NEED_MORE if has_property(name, tools, partial=True) else None
         return headless(name, tools)
 
     def closer_of(self, opening: Opening) -> str:
