@@ -44,6 +44,7 @@ from .types import (
     Step,
     TextDelta,
     ToolCall,
+    Withdrawn,
 )
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ __all__ = [
     "TextDelta",
     "ToolCall",
     "ToolSpec",
+    "Withdrawn",
     "__version__",
     "check_protocol",
     "check_stream",

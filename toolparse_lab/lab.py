@@ -370,8 +370,9 @@ class Lab:
         if answer is None or not answer.ok:
             answer = self._ask_planned(plan, fresh).completion
         self._remember_protocols([arm])
-        raw = answer.raw if answer else ""
-        return read_answer(raw, arm.reader, case.tools, options, arm.levels["tool_choice"])
+        raw, reason = (answer.raw, answer.finish_reason) if answer else ("", None)
+        choice = arm.levels["tool_choice"]
+        return read_answer(raw, arm.reader, case.tools, options, choice, reason)
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
         """Keep the protocols of these arms, so that their runs can be opened again as they were."""

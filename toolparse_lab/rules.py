@@ -159,6 +159,21 @@ _CODES = (
         "A closer that stood inside an unterminated string was taken as the closer.",
     ),
     Code("call.unknown-tool", "The name is none of the tools given."),
+    Code(
+        "call.inside-value",
+        "The call stands inside a value of another call that does not end before it: it is shown, "
+        "and must not be executed.",
+    ),
+    Code(
+        "call.in-reasoning",
+        "The call stands in reasoning that is closed behind it: it is shown, and must not be "
+        "executed.",
+    ),
+    Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
+    Code(
+        "call.missing-opener",
+        "The answer begins with a whole body, whose opener stood in the prompt.",
+    ),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),
     Code("call.quoted-example", "A call inside quoted code is an example, not a call."),

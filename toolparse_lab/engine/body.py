@@ -36,7 +36,14 @@ from .log import Log
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
-from .unclosed import calls_at_end, doubtful_end, partial_closer, restarts, wrong_closer
+from .unclosed import (
+    as_draft,
+    calls_at_end,
+    doubtful_end,
+    partial_closer,
+    restarts,
+    wrong_closer,
+)
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
@@ -67,7 +74,15 @@ class OpenBody:
 class BodyReader:
     """Reads the bodies of one parser. read_alone: parses a text of its own, under a setting."""
 
-    __slots__ = ("_feed", "_log", "_read_alone", "_setting", "_spent", "_text", "open")
+    __slots__ = (
+        "_feed",
+        "_log",
+        "_read_alone",
+        "_setting",
+        "_spent",
+        "_text",
+        "open",
+    )
 
     def __init__(
         self,
@@ -206,6 +221,10 @@ class BodyReader:
         if body.opening.kind == "reasoning":
             self._close_reasoning(body, text, close)
             return
+        if close.name is not None:
+            name, at = close.name
+            span = Span(at, at + len(name)).shift(body.opening.end)
+            body.opening = replace(body.opening, name=name, name_span=span)
         inner = text[: close.start]
         closed = close.kind != "implicit"
         unit, decoded = self._decode(body, inner, closed, close.kind, close.value)
@@ -219,6 +238,21 @@ class BodyReader:
 
         self._settle(body, text, len(unit.text), after)
         self._finish_call(body, unit, body.start + after, decoded)
+        if not unit.closed:
+            self._give_up(body, text[:after], decoded)
+
+    def _give_up(self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal) -> None:
+        """Note a body that ends before an opener and cannot be read, where a value is open.
+
+        What opens there, and behind it, is part of that value. text: the body, up to that opener.
+        """
+        if not isinstance(decoded, Refusal) and all(d.readable for d in decoded):
+            return  # the body is whole, so nothing in it is open
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        if envelope.in_value(body.opening, text, self._setting.tools):
+            closer = envelope.closer_of(body.opening)
+            closers = envelope.closers if closer is None else (closer,)
+            self._text.remember().begin(body.start + len(text), closers)
 
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.
@@ -251,10 +285,23 @@ class BodyReader:
         before = doubtful_end(text, decoded)
         if before < 0:
             return None
-        envelope = (body.opening.owner or self._setting.protocol).envelope
-        heads = self._setting.heads if envelope.restarts is None else envelope.restarts
+        setting, opening = self._setting, body.opening
+        envelope = (opening.owner or setting.protocol).envelope
+        heads = envelope.restarts
+        # Quotes are guessed in JSON only, which every format reads in the same way.
+        if heads is None or not isinstance(decoded, Refusal):
+            heads = setting.heads
         end = body.start + len(text)
-        for at in restarts(text, before, heads):
+        start = 0 if opening.end else 1  # a body that begins with its own opener
+
+        def opens(at: int) -> bool:
+            """A call opens at an offset of the body, and it is no parameter of this one."""
+            inner = setting.protocol.envelope.open(text, at, True, setting.tools)
+            if not isinstance(inner, Opening) or inner.kind != "call":
+                return False
+            return not envelope.opens_parameter(opening, inner, setting.tools)
+
+        for at in restarts(text, start, before, heads, opens):
             if self._affords(body.start + at, end):
                 return at
         return None
@@ -311,6 +358,8 @@ class BodyReader:
             unit, decoded, after = self._read_less(body, text, unit, decoded)
         self._settle(body, text, len(unit.text), after)
         self._finish_call(body, unit, body.start + after, decoded)
+        if feed.tail:
+            self._give_up(body, text[:after], decoded)
         return bool(feed.tail)
 
     def _read_less(
@@ -325,7 +374,8 @@ class BodyReader:
         cut = wrong_closer(text)
         if cut is not None:
             unit, decoded = self._decode(body, text[:cut], False, "wrong")
-            if not isinstance(decoded, Refusal):
+            # With quotes that were guessed, the closer may be that of a call in a string.
+            if not isinstance(decoded, Refusal) and doubtful_end(text, decoded) < 0:
                 return unit, decoded, len(text)
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)
@@ -401,6 +451,9 @@ class BodyReader:
         if body.opening.speculative and not any(c.ok for c in calls):
             self._take_back(body, after)
             return
+        given_up = self._text.given_up
+        if given_up is not None and given_up.quotes(body.opener, after):
+            calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()
 
@@ -442,7 +495,11 @@ class BodyReader:
 
         The tail begins with it again; the rest of the tail follows as before.
         """
-        feed = self._feed
+        feed, tools = self._feed, self._setting.tools
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        self._text.remember().suspect(
+            body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
+        )
         feed.go_to(body.opener, feed.text_of(Span(body.opener, end)) + feed.tail)
         self._log.retract(body.opener)
         self._text.resume_at_no_call()

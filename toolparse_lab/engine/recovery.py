@@ -35,14 +35,16 @@ from .resolve import Body, Resolver
 
 # The first key of an object says that it is meant as a call; the value behind it may be damaged.
 _KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
-_HEAD = re.compile(rf"(?:\[\s*)?\{{\s*[\"'](?:{_KEYS})[\"']\s*:")
+# Blanks are bounded here as in what may become a head, so that both agree on every text.
+_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
 # A text that may still become a head. Its repetitions are bounded, so that no text is held back
 # for ever.
 _HEAD_SO_FAR = re.compile(
     r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
 )
 _FENCE = re.compile(
-    r"`{3,}+[ \t]*(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]*\r?\n\s*", re.IGNORECASE
+    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}",
+    re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _SPACE = re.compile(r"\s*")
@@ -95,11 +97,13 @@ class Recovery:
         self._end: int | None = None  # behind the JSON value
         self._space = 0  # behind the white space that was passed
 
-    def bare(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+    def bare(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
         """Judge a value that stands alone between the beginning of a text and its end, an opener or
         a stray closer.
 
         text: the tail from the value on. at: its offset in raw. final: no more text will come.
+        first: the answer begins with it, so that its opener may have stood in the prompt; elsewhere
+        a stray closer says that something is wrong, and there is no call.
 
         What is no call is text up to `Held.end`.
         """
@@ -112,7 +116,7 @@ class Recovery:
         if end is None:
             # Cut off: one character is text, and what is behind it may be something else.
             return Held(1) if final else NEED_MORE
-        close = self._bare_close(text, end, final)
+        close = self._bare_close(text, end, final, first)
         if isinstance(close, NeedMore):
             return NEED_MORE
         return Held(end) if close is None else self._judge(text, 0, end, close, at)
@@ -192,7 +196,7 @@ class Recovery:
         self._space = match.end() if match else end
         return self._space
 
-    def _bare_close(self, text: str, end: int, final: bool) -> int | NeedMore | None:
+    def _bare_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
         """The offset where a bare call ends: behind the value or behind a stray closer.
 
         None where something else stands behind the value, so that it is not alone.
@@ -204,7 +208,7 @@ class Recovery:
 
         for closer in self._closers:
             if rest.startswith(closer):
-                return after + len(closer)
+                return after + len(closer) if first else None
             if not final and closer.startswith(rest):
                 return NEED_MORE
 

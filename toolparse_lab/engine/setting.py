@@ -20,10 +20,12 @@ class Setting:
     Computed once for any number of texts, and never changed: parsers share it.
 
     heads: the literals that an opener may begin with. literals: heads and think tags, for which the
-    end of a tail is held back. tokens: the pattern of everything that means something in text.
+    end of a tail is held back. closers: the pattern of the literals that close a body and mean
+    nothing else, None without such. tokens: the pattern of everything that means something in text.
     """
 
     __slots__ = (
+        "closers",
         "heads",
         "literals",
         "longest_head",
@@ -53,6 +55,7 @@ class Setting:
         self.recovers = options.recover and bool(tools)
         self.literals = self.heads + (tuple(THINK_TAGS) if self.reads_reasoning else ())
         self.tokens = _text_tokens(self.literals)
+        self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
 
 
 # Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
@@ -65,3 +68,10 @@ def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
     by_length = sorted(literals, key=len, reverse=True)  # the longest of several heads wins
     heads = "|".join(map(re.escape, by_length)) or "(?!)"
     return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})")
+
+
+@lru_cache(maxsize=512)
+def _closer_tokens(closers: tuple[str, ...], heads: tuple[str, ...]) -> re.Pattern[str] | None:
+    """The pattern of the closers that are no openers, and no backticks or white space either."""
+    only = [c for c in closers if c[0] not in "`\r\n " and c not in heads and not c.startswith("]")]
+    return re.compile("|".join(map(re.escape, only))) if only else None

@@ -35,6 +35,7 @@ from ..errors import ParserClosed
 from ..protocols.base import Opening
 from ..types import Event, ParseResult, Span
 from .body import BodyReader
+from .ending import finish
 from .feed import Feed
 from .log import Log
 from .setting import Setting
@@ -103,8 +104,10 @@ class StreamParser:
         feed.end()
         self._run(True)
         log.end_text(feed.base)
+        raw = feed.raw()
+        finish(self._setting, log, raw)
         self._result = ParseResult(
-            raw=feed.raw(),
+            raw=raw,
             protocol=self.protocol.id,
             options=self.options,
             segments=tuple(log.segments),

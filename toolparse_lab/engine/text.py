@@ -22,9 +22,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
+from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import partial_start
 from ..protocols.tags import THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
@@ -33,6 +35,7 @@ from .log import Log
 from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
 from .setting import Setting
+from .unclosed import GivenUp, as_draft
 
 _THINK_TAGS = tuple(THINK_TAGS)
 _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
@@ -53,6 +56,7 @@ class TextScanner:
         "_quoting",
         "_recovery",
         "_setting",
+        "given_up",
     )
 
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
@@ -63,6 +67,7 @@ class TextScanner:
         self._quoting = Quoting()
         self._fresh = True
         self._plain_to = 0
+        self.given_up: GivenUp | None = None  # made for the first call that is given up
         # made where something may be recovered, which is rare
         self._recovery: Recovery | None = None
 
@@ -82,6 +87,12 @@ class TextScanner:
         self._quoting.no_call()
         # Held back once more it would be tried once more, for ever.
         self._plain_to = self._feed.base + 1
+
+    def remember(self) -> GivenUp:
+        """Return the memory of what was given up in this text."""
+        if self.given_up is None:
+            self.given_up = GivenUp(self._feed.text_of)
+        return self.given_up
 
     # the loop over tokens
 
@@ -250,7 +261,10 @@ class TextScanner:
         lead = len(tail) - len(stripped)
         if not self._quoting.spoken:
             # An undelimited format competes only where the whole answer begins like it.
-            opening = self._setting.protocol.envelope.speculates(stripped)
+            envelope = self._setting.protocol.envelope
+            opening = envelope.speculates(stripped)
+            if opening is None:
+                opening = envelope.resumes(stripped, self._setting.tools)
             if isinstance(opening, NeedMore):
                 return None if final else False
             if opening is not None:
@@ -259,7 +273,8 @@ class TextScanner:
 
         if stripped[0] not in "{[" or not self._setting.recovers:
             return None
-        outcome = self._recover().bare(stripped, final, self._feed.base + lead)
+        first = not self._quoting.spoken
+        outcome = self._recover().bare(stripped, final, self._feed.base + lead, first)
         return self._settle_outcome(outcome, lead)
 
     def _hold_fence(self, tail: str, at: int, run: int, final: bool) -> bool | None:
@@ -293,11 +308,16 @@ class TextScanner:
         feed, log = self._feed, self._log
         start, end = feed.base, feed.base + outcome.end
         if outcome.body is None:
+            # One that breaks off goes on to the end of the text.
             self._plain_to = end
+            stop = end if outcome.end > 1 else sys.maxsize
+            self.remember().suspect(start, stop, ends_in_value)
             return True
         log.end_text(start)
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
+        if self.given_up is not None and self.given_up.quotes(start, end):
+            calls = tuple(map(as_draft, calls))
         log.recovered(segment, calls)
         feed.take(outcome.end)
         self._fresh = True

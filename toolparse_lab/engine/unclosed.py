@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..protocols.base import Decoded
 from ..protocols.scan import partial_start
 from ..rjson.damage import Refusal
-from ..types import ParseResult
+from ..types import ParseResult, Problem, Span, ToolCall
 from .setting import Setting
 
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
@@ -35,15 +35,88 @@ def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
     )
 
 
-def restarts(text: str, before: int, heads: tuple[str, ...]) -> Iterator[int]:
-    """The places in a body before an offset where the model may have begun a call anew.
+def restarts(
+    text: str, start: int, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
+) -> Iterator[int]:
+    """The places in a body, from `start` to `before`, where the model may have begun a call anew.
 
-    heads: the literals of openers; at most one place for each, its first.
+    heads: the literals of openers; at most one place for each, its first that `opens` something.
     """
     for head in heads:
-        at = text.find(head)
-        if 0 <= at < before:
-            yield at
+        at = text.find(head, start)
+        while 0 <= at < before:
+            if opens(at):
+                yield at
+                break
+            at = text.find(head, at + 1)
+
+
+class GivenUp:
+    """Text that a call which was given up leaves behind: it may still be part of its last value.
+
+    A call found in it is what the value quotes, until a closer says that the value is over. State:
+    `_at`, up to where the text was looked through for closers (-1 = nothing was given up), and
+    `_closers`. `_suspect` is a text that only looked like a call, from one offset to another, with
+    the question if it breaks off inside a value; calls inside it are what it quotes.
+    """
+
+    __slots__ = ("_at", "_closers", "_suspect", "_text_of")
+
+    def __init__(self, text_of: Callable[[Span], str]) -> None:
+        """Begin with nothing given up. text_of: the characters of a span of raw."""
+        self._text_of = text_of
+        self._at = -1
+        self._closers: tuple[str, ...] = ()
+        self._suspect: tuple[int, int, Callable[[str], bool]] | None = None
+
+    def begin(self, at: int, closers: tuple[str, ...]) -> None:
+        """Note that a call was given up inside a value, at an offset in raw.
+
+        closers: the literals that would have ended it.
+        """
+        if self._at < 0:
+            self._closers = closers
+        self._at = at
+
+    def suspect(self, start: int, end: int, in_value: Callable[[str], bool]) -> None:
+        """Note that raw[start:end] looked like a call and is text.
+
+        in_value: whether it breaks off inside a value behind its beginning.
+        """
+        self._suspect = start, end, in_value
+
+    def quotes(self, start: int, end: int) -> bool:
+        """Return whether the call raw[start:end] stands inside a value of one that was given up.
+
+        To be asked of each call in turn; the closers before it are looked for on the way.
+        """
+        if self._suspect is not None:
+            begin, stop, in_value = self._suspect
+            if start < stop and in_value(self._text_of(Span(begin, start))):
+                return True
+        if self._at < 0:
+            return False
+        before = self._text_of(Span(self._at, start))
+        if any(closer in before for closer in self._closers):
+            self._at = -1
+            return False
+        self._at = end
+        return True
+
+
+_INSIDE = "the call stands inside a value of another call, which does not end before it"
+
+
+def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:
+    """A call that is quoted, by default in another one: it is shown and never executed.
+
+    code, message: of the problem that says so.
+    """
+    span = call.segment.span if call.segment else None
+    problem = Problem("scan", code, "error", message, "", span)
+    # One that could not be read keeps saying why.
+    status = "draft" if call.status in ("ok", "unknown_tool") else call.status
+    return replace(call, status=status, problems=(problem, *call.problems))
 
 
 def partial_closer(text: str, closers: tuple[str, ...]) -> int:

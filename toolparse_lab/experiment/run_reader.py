@@ -161,7 +161,9 @@ class RunReader:
         if completion is not None and completion.ok:
             tools = self.plan.cases[item.case_id].tools
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
-            result = read_answer(completion.raw, reader, tools, ParseOptions(coerce=policy), choice)
+            options = ParseOptions(coerce=policy)
+            reason = completion.finish_reason
+            result = read_answer(completion.raw, reader, tools, options, choice, reason)
         return self._trial(item, completion, recorded, result, reader, policy)
 
     def _trial(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engine.parse import Reader
+from ..middleware.answer import was_cut
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
 from ..toolspec import tool_specs
@@ -14,10 +15,18 @@ from ..types import ParseOptions, ParseResult
 
 
 def read_answer(
-    raw: str, protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
+    raw: str,
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    tool_choice: Any = "auto",
+    finish_reason: str | None = None,
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
+
+    finish_reason: what the provider said of the answer's end; a forced call that was cut off has to
+    close by itself.
 
     Raises what `parse` raises, and BadToolChoice.
 
@@ -25,11 +34,15 @@ def read_answer(
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
     True
     """
-    return answer_reader(protocol, tools, options, tool_choice)(raw)
+    return answer_reader(protocol, tools, options, tool_choice, finish_reason)(raw)
 
 
 def answer_reader(
-    protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    tool_choice: Any = "auto",
+    finish_reason: str | None = None,
 ) -> Callable[[str], ParseResult]:
     """`read_answer` for many texts: a function of the text; the rest is looked at once.
     Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
@@ -44,4 +57,5 @@ def answer_reader(
 
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
-    return lambda raw: parse_forced(raw, protocol, specs, candidates, allowed)
+    cut = was_cut(finish_reason)
+    return lambda raw: parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)

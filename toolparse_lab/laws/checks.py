@@ -86,6 +86,10 @@ def merge(events: Iterable[Any]) -> Log:
             log = retract(log, event.start)
             continue
 
+        if kind == "Withdrawn":
+            log = _withdraw(log, {call.index: call for call in event.calls})
+            continue
+
         start, end = event.span.start, event.span.end
         if kind not in _DELTAS:
             log.append((kind, start, end, getattr(event, "calls", None)))
@@ -97,6 +101,19 @@ def merge(events: Iterable[Any]) -> Log:
             log.append((kind, start, end, getattr(event, "calls", None)))
 
     return log
+
+
+def _withdraw(log: Log, calls: dict[int, ToolCall]) -> Log:
+    """A log in which calls are what they turned out to be.
+
+    calls: index -> the call that takes the place of an earlier one.
+    """
+    rest: Log = []
+    for kind, a, b, of_event in log:
+        if of_event is not None:
+            of_event = tuple(calls.get(call.index, call) for call in of_event)
+        rest.append((kind, a, b, of_event))
+    return rest
 
 
 def retract(log: Log, start: int) -> Log:

@@ -95,7 +95,9 @@ class ChunkReader:
         for _, state in sorted(self._choices.items()):
             finish = state.finish if state.finish is not None else default
             reason = None if finish is None else finish.choices[0].finish_reason
-            deltas, answer = state.stream.close(reason, called=bool(state.indices))
+            # A lost connection cuts an answer off as a limit of tokens does.
+            end = "length" if cut and reason is None else reason
+            deltas, answer = state.stream.close(end, called=bool(state.indices))
             chunks += self._chunks(self._last, state, deltas)
             if finish is not None:
                 endings.append(self._ending(state, finish, answer.finish_reason))

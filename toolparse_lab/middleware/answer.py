@@ -18,6 +18,12 @@ from .native import was_run
 UnknownTools: TypeAlias = Literal["text", "call"]
 _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call turns into another
 
+# Reasons of providers with which an answer is whole. Any other may have cut it off.
+_WHOLE_ENDS = (
+    *("stop", "other", "unknown", "eos", "end_turn", "stop_sequence", "complete", "completed"),
+    *("tool_calls", "tool-calls", "tool_call", "tool_use", "function_call"),
+)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -134,6 +140,17 @@ def finish_reason_of(reason: str | None, called: bool) -> str:
     if called and reason in _PLAIN_ENDS:
         return "tool_calls"
     return reason or "stop"
+
+
+def was_cut(reason: str | None) -> bool:
+    """Return whether an answer with this finish reason may have ended before its model did.
+
+    reason: what the provider said, None where it said nothing.
+
+    >>> was_cut("length"), was_cut("content_filter"), was_cut("stop"), was_cut(None)
+    (True, True, False, False)
+    """
+    return bool(reason) and str(reason).lower() not in _WHOLE_ENDS
 
 
 def usable_calls(calls: Iterable[ToolCall], unknown_tools: UnknownTools) -> list[ToolCall]:

@@ -155,7 +155,7 @@ class ToolCallMiddleware:
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             log_raw(text)
 
-        result = self._parse(turn, text, has_calls=bool(native))
+        result = self._parse(turn, text, finish_reason, has_calls=bool(native))
         answer = answer_of(
             result,
             finish_reason,
@@ -284,17 +284,20 @@ class ToolCallMiddleware:
 
     # answers
 
-    def _parse(self, turn: Turn, text: str, *, has_calls: bool) -> ParseResult:
+    def _parse(
+        self, turn: Turn, text: str, finish_reason: str | None, *, has_calls: bool
+    ) -> ParseResult:
         """The parse of an answer's text, its failures told.
 
         turn: the request, which says whether a call was forced.
         text: the answer's text without its other parts.
+        finish_reason: what the provider said of the answer's end.
         has_calls: the provider made calls itself. One that did so and wrote nothing has answered a
         forced choice.
         """
         reading = self._reading
         if turn.forced and (text.strip() or not has_calls):
-            result = reading.parse_forced(turn, text)
+            result = reading.parse_forced(turn, text, finish_reason)
         else:
             result = reading.readers(turn).whole.parse(text)
 

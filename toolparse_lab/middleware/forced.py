@@ -25,6 +25,8 @@ def parse_forced(
     tools: Sequence[ToolSpec],
     allowed: Sequence[ToolSpec],
     options: ParseOptions,
+    *,
+    cut: bool = False,
 ) -> ParseResult:
     """The one call of an answer: strict JSON, then JSON that can be repaired, then a call in the
     protocol's own form.
@@ -37,16 +39,17 @@ def parse_forced(
     result has no call and a problem `choice.no-call`.
     tools: those that were offered.
     allowed: those of which one must be called.
+    cut: the answer was cut off, so that only a text that closes itself is a call.
     """
     own = parse_text(raw, protocol, tools, options)
     # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
     whole = _Rest(own, Span(0, len(own.raw)))
-    strict = _one_call(whole, allowed, replace(options, repair=False))
+    strict = _one_call(whole, allowed, replace(options, repair=False), cut)
     if isinstance(strict, ParseResult):
         return strict
 
     rest = _without_markup(own)
-    outcome = _one_call(rest, allowed, options)
+    outcome = _one_call(rest, allowed, options, cut)
     if isinstance(outcome, ParseResult):
         return outcome
 
@@ -112,12 +115,15 @@ def _without_markup(own: ParseResult) -> _Rest:
 _ANY_PROTOCOL = HERMES
 
 
-def _one_call(rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions) -> ParseResult | str:
+def _one_call(
+    rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions, cut: bool
+) -> ParseResult | str:
     """The result if the rest is one call as JSON, otherwise the reason why it is not.
 
     rest: the part of the answer that should be the call.
     allowed: the tools of which one must be called.
     options: `repair` False reads strict JSON only.
+    cut: nothing that is missing at its end may be added.
     """
     text = rest.span.of(rest.own.raw)
     inner = text.strip()
@@ -126,7 +132,7 @@ def _one_call(rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions) -
 
     try:
         decoded = _CODEC.read(
-            inner, Reading(Opening(0), True, options.repair, options.max_depth, tools)
+            inner, Reading(Opening(0), not cut, options.repair, options.max_depth, tools)
         )
     except Refusal as no:
         return no.message
@@ -149,7 +155,12 @@ def _one_call(rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions) -
 
 
 def parse_like_seed(
-    raw: str, protocol_id: str, tools: Sequence[ToolSpec], options: ParseOptions
+    raw: str,
+    protocol_id: str,
+    tools: Sequence[ToolSpec],
+    options: ParseOptions,
+    *,
+    cut: bool = False,
 ) -> ParseResult:
     """The reading of the oldest version: strict JSON only, no coercion, and a call of `unknown`
     with the arguments `{}` where the answer is something else.
@@ -157,6 +168,7 @@ def parse_like_seed(
     raw: the whole text of the answer.
     protocol_id: stands in the result and in the call.
     tools, options: stand in the result; nothing is checked against them.
+    cut: the answer was cut off; one that is no JSON then is a truncated call.
     """
     everything = Span(0, len(raw))
     problems: tuple[Problem, ...] = ()
@@ -177,7 +189,7 @@ def parse_like_seed(
         name_span=None,
         wire_id=None,
         protocol=protocol_id,
-        status="ok",
+        status="truncated" if cut and problems else "ok",
         confidence=1.0,
         source_json=arguments,
         arguments_json=arguments,

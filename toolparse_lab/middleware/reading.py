@@ -8,7 +8,7 @@ from ..engine.content_parts import OnError
 from ..engine.foreign.protocol import ForeignProtocol
 from ..protocols.base import Protocol
 from ..types import ParseResult
-from .answer import UnknownTools, usable_calls
+from .answer import UnknownTools, usable_calls, was_cut
 from .compat import Ways
 from .failures import tell_failures, tell_left_out
 from .forced import parse_forced, parse_like_seed
@@ -45,14 +45,16 @@ class AnswerReading:
 
         return prepared.readers
 
-    def parse_forced(self, turn: Turn, text: str) -> ParseResult:
+    def parse_forced(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
         """The parse of an answer that must be one call.
 
         turn: one request, with the tools that may be called. text: the whole answer.
+        finish_reason: what the provider said; one that was cut off has to close by itself.
         """
-        if self.ways.seed_choice:
-            return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
-        return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+        cut, ways = was_cut(finish_reason), self.ways
+        if ways.seed_choice:
+            return parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
+        return parse_forced(text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.

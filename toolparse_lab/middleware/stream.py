@@ -105,7 +105,7 @@ class AnswerStream:
         if called and not text.strip():
             return (), passed_through(text or None, finish_reason)
 
-        result = self._reading.parse_forced(self._turn, text)
+        result = self._reading.parse_forced(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
         return deltas_of(answer), answer
 

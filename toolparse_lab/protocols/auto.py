@@ -46,6 +46,11 @@ class AnyEnvelope(Envelope):
         return tuple(protocols().values())
 
     @cached_property
+    def _resuming(self) -> tuple[Protocol, ...]:
+        """The formats whose bodies tell by themselves that an opener may have stood before them."""
+        return tuple(m for m in self.members if type(m.envelope).resumes is not Envelope.resumes)
+
+    @cached_property
     def closers(self) -> tuple[str, ...]:
         """The closers of all formats, each once."""
         closers = [closer for member in self.members for closer in member.envelope.closers]
@@ -100,6 +105,22 @@ class AnyEnvelope(Envelope):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of the format that opened the body."""
         return _owner(opening).envelope.scanner(opening, tools)
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return those of all formats, each once."""
+        closers = [c for member in self.members for c in member.envelope.closers_in_text(tools)]
+        return tuple(dict.fromkeys(closers))
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of the first format whose body the answer may begin with."""
+        more: NeedMore | None = None
+        for member in self._resuming:
+            opening = member.envelope.resumes(text, tools)
+            if isinstance(opening, NeedMore):
+                more = opening
+            elif opening is not None:
+                return replace(opening, owner=member)
+        return more
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
         """Return the opening of the first format that takes the answer for a call as a whole.

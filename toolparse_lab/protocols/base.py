@@ -156,6 +156,10 @@ class Envelope(ABC):
         """The literals that close a body; empty for a format without."""
         return ()
 
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the literals that in plain text say that an opener was lost."""
+        return self.closers
+
     @property
     def restarts(self) -> tuple[str, ...] | None:
         """The literals at which a model may begin a body anew after one that cannot be read.
@@ -187,12 +191,36 @@ class Envelope(ABC):
         """
         return None
 
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of an answer whose opener stood in the prompt, if this may be one.
+
+        text: the answer so far, without white space before it. A forced prefix does that: the
+        answer begins with a body, and the closer behind it says whose. By default none does.
+        """
+        return None
+
     def closer_of(self, opening: Opening) -> str | None:
         """Return the literal that every closer of the body behind `opening` contains, if any.
 
         The engine reads ahead to it, so that a whole body is scanned in one go.
         """
         return None
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether a body that was given up behind `text` ends inside one of its values.
+
+        text: the body so far. What follows is then part of that value: it is what the value
+        quotes, and no call of the model's own. By default every character but white space counts as
+        the beginning of a value.
+        """
+        return bool(text.strip())
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        """Return whether what looks like an opener inside a body is a parameter of its call.
+
+        opening: of the body. inner: what `open` says of the place inside it. By default never.
+        """
+        return False
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools

@@ -55,6 +55,7 @@ class Close:
     hidden: tuple[int, int] | None = None
     reached: int = 0  # how far the scanner had looked when it went back to a rescued closer
     value: tuple[Value] | None = None
+    name: tuple[str, int] | None = None  # of the tool and its offset, where only the closer has it
 
 
 class Scanner(Protocol):
@@ -170,6 +171,7 @@ class LiteralBody:
 
         closers: the literals that end it and belong to it. stops: those that end it and do not.
         """
+        closers = tuple(sorted(closers, key=len, reverse=True))
         self._pattern = _closer_or_stop(closers, stops)
         self._literals = closers + stops
         self._at = 0
@@ -189,6 +191,13 @@ class LiteralBody:
             self._at += settled
             return settled
 
+        # One literal may begin with another, and the rest of the longer one may be yet to come.
+        rest = tail[match.start() :]
+        if not final and any(
+            len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
+        ):
+            self._at += match.start()
+            return match.start()
         start = self._at + match.start()
         if match["close"] is not None:
             return Close(start, self._at + match.end(), "closer")

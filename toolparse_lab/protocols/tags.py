@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .base import NEED_MORE, Envelope, NeedMore, Opening, Tools
-from .json.scan import JsonBody
+from .json.scan import JsonBody, ends_in_value
 from .scan import LiteralBody, Scanner
 
 THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<|thinking|>": "<|/thinking|>"}
@@ -82,6 +82,10 @@ class JsonTags(Envelope):
         # In a body that was never closed, an opener begins the next call. Not so for a fence: its
         # opener begins with its closer, so that the closer is found there already.
         return JsonBody(self.closers, () if self.line else self.openers)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether JSON that was given up behind `text` ends inside a value."""
+        return ends_in_value(text)
 
     def closer_of(self, opening: Opening) -> str:
         """Return the text that each of the closers contains."""

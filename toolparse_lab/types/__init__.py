@@ -15,6 +15,7 @@ from .events import (
     Recovered,
     Retract,
     TextDelta,
+    Withdrawn,
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
@@ -44,4 +45,5 @@ __all__ = [
     "Step",
     "TextDelta",
     "ToolCall",
+    "Withdrawn",
 ]

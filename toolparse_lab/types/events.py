@@ -73,6 +73,24 @@ class Recovered:
     calls: tuple[ToolCall, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Calls that events before held, and that must not be executed: they stood in reasoning that
+    was closed behind them. Each has the index and the place it had; it comes at the end. span:
+    empty, in front of the tag that closed the reasoning."""
+
+    span: Span
+    calls: tuple[ToolCall, ...]
+
+
 Event: TypeAlias = (
-    TextDelta | ReasoningDelta | Markup | CallStart | CallDelta | CallEnd | Retract | Recovered
+    TextDelta
+    | ReasoningDelta
+    | Markup
+    | CallStart
+    | CallDelta
+    | CallEnd
+    | Retract
+    | Recovered
+    | Withdrawn
 )

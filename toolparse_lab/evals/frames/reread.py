@@ -193,7 +193,8 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     answer = _Answer(*(cells.get(name) for name in _RECORDED))
     protocol = cells.get("parse_protocol") or cells.get("prompt_protocol") or "auto"
     options = _with_policy(DEFAULT_OPTIONS, cells.get("policy") or "safe")
-    reader = _reader(protocol, answer.tools_json, answer.choice or "auto", options)
+    choice, reason = answer.choice or "auto", answer.finish
+    reader = _reader(protocol, answer.tools_json, choice, options, reason)
     result: ParseResult = reader(answer.text())
     return result
 
@@ -434,7 +435,9 @@ class _Rereading:
         result = None  # of a provider's failure there is nothing to parse
         if completion is not None and completion.ok:
             options = _with_policy(self.reading.options, policy)
-            result = _reader(protocol, tools_json, choice, options)(completion.raw)
+            result = _reader(protocol, tools_json, choice, options, completion.finish_reason)(
+                completion.raw
+            )
 
         score = score_completion(case, completion, result, signs=signs)
         row = score_row(score, "" if score is not None else reason_missing(completion))
@@ -520,15 +523,20 @@ def _calls_wanted(target: str | None) -> list[Any] | None:
 
 @lru_cache(maxsize=4096)
 def _reader(
-    protocol: ProtocolLike, tools_json: str | None, choice: str, options: ParseOptions
+    protocol: ProtocolLike,
+    tools_json: str | None,
+    choice: str,
+    options: ParseOptions,
+    finish_reason: str | None,
 ) -> Any:
     """Return what reads answers with these tools: a function from a text to its ParseResult.
 
-    choice: the cell `tool_choice`, a word or the tool's name as JSON. Raises UnknownProtocol and
+    choice: the cell `tool_choice`, a word or the tool's name as JSON. finish_reason: the cell of
+    that name. Raises UnknownProtocol and
     BadToolChoice.
     """
     level = json.loads(choice) if choice.startswith("{") else choice
-    return answer_reader(protocol, _tools(tools_json), options, level)
+    return answer_reader(protocol, _tools(tools_json), options, level, finish_reason)
 
 
 @lru_cache(maxsize=64)

@@ -283,6 +283,7 @@ class Trial:
                 self.case.tools,
                 replace(options, coerce=policy),
                 self.levels.get("tool_choice", "auto"),
+                self.completion.finish_reason,
             )
 
         return Trial.of(

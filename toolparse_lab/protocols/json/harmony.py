@@ -11,7 +11,7 @@ from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tool
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .named import NamedJson
-from .scan import JsonBody
+from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
@@ -45,11 +45,11 @@ class Channels(Envelope):
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
 
-        match = _HEADER.match(text, pos)
+        # A header that goes on longer than any is text, in one piece too; to wait for its end would
+        # cost too much at each of many openers.
+        match = _HEADER.match(text, pos, pos + _MAX_HEADER)
         if not match:
-            # A header that goes on longer than any is text; to wait for its end would cost too
-            # much at each of many openers.
-            return None if final or len(text) - pos > _MAX_HEADER else NEED_MORE
+            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
 
         end = match.end() - pos
         # The recipient may stand in the role or in the channel; both are in the header.
@@ -70,6 +70,10 @@ class Channels(Envelope):
         if opening.kind == "reasoning":
             return LiteralBody((_END,), (_START, _CHANNEL))
         return JsonBody((_CALL,), (_START, _CHANNEL, _END))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether arguments that were given up behind `text` end inside a value."""
+        return ends_in_value(text)
 
 
 def _frame(name: str, arguments_json: str) -> str:

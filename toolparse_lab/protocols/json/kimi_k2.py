@@ -10,7 +10,7 @@ from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tool
 from ..results import TextResult
 from ..scan import Scanner
 from .named import NamedJson
-from .scan import JsonBody
+from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _BEGIN = "<|tool_call_begin|>"
@@ -59,6 +59,10 @@ class KimiSection(Envelope):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of the arguments; the next call or the section's end closes too."""
         return JsonBody(self.closers, (_BEGIN, _SECTION[1]))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether arguments that were given up behind `text` end inside a value."""
+        return ends_in_value(text)
 
 
 def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:

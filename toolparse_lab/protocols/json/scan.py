@@ -29,6 +29,33 @@ from typing import TypeAlias
 from ...rjson.strict import read_one
 from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
 
+# The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
+# behind a string: anything else says that its quotes are out of step, and a text goes on. The last
+# token is no string for the same reason.
+_BETWEEN_TOKENS = re.compile(
+    r"""\s*+(?:(?:[{}\[\],:]
+    |"(?:[^"\\\x00-\x1f]|\\.)*+"(?=\s*+[,:}\]])
+    |(?:-?[0-9][0-9.eE+-]*+|true|false|null)(?=[\s,}\]]))\s*+)*+\Z""",
+    re.VERBOSE,
+)
+
+
+# A call of which no more than the name is there.
+_NAME_ONLY = re.compile(
+    r"""\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:\s*+"[\w.:-]*+"\s*+\Z"""
+)
+
+
+def ends_in_value(text: str) -> bool:
+    """Return whether JSON that breaks off behind `text` may break off inside a value.
+
+    The name of a call is none.
+
+    >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b" '), ends_in_value('{"a": "b"}')
+    (True, True, False)
+    """
+    return _BETWEEN_TOKENS.match(text) is None and _NAME_ONLY.match(text) is None
+
 
 class _Delimiters:
     """The patterns that a JSON body is looked through with, compiled once for its delimiters."""
@@ -43,6 +70,7 @@ class _Delimiters:
         "literals",
         "longest",
         "loose",
+        "nested",
         "openers",
         "outside",
         "partial",
@@ -54,12 +82,18 @@ class _Delimiters:
 
         closers, openers: literals, none of them empty.
         """
+        # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
+        closers = tuple(sorted(closers, key=len, reverse=True))
         self.closers = closers
         self.openers = openers
         self.literals = closers + openers
         self.firsts = {literal[0] for literal in self.literals}
         self.longest = max(map(len, self.literals))
         self.partial = partial_pattern(self.literals)
+        # One holds another before its last character, so that it may go on behind it.
+        self.nested = any(
+            short in literal[:-1] for literal in self.literals for short in self.literals
+        )
         close = f"(?P<close>{any_of(closers)})"
         self.outside = re.compile(rf"""{close}|(?P<open>{any_of(openers)})|["']|//|/\*""")
         # What is plainly neither string damage nor delimiter is skipped in one match, whole clean
@@ -119,7 +153,7 @@ class JsonBody:
         Returns the close, or how many characters of the tail are settled.
         """
         if self._at == 0:
-            whole = self._whole_body(tail)
+            whole = self._whole_body(tail, final)
             if whole is not None:
                 return whole
 
@@ -129,7 +163,7 @@ class JsonBody:
             if answer is not None:
                 return answer
 
-    def _whole_body(self, tail: str) -> Close | None:
+    def _whole_body(self, tail: str, final: bool) -> Close | None:
         """Return the closer behind one strict value at the beginning of the tail, or None.
 
         None as well if a delimiter stands inside the value: then the machine has to decide.
@@ -142,6 +176,8 @@ class JsonBody:
 
         for closer in self._by.closers:
             if tail.startswith(closer, end):
+                if self._by.nested and self._longer_from(tail, 0, end, final) >= 0:
+                    return None
                 for literal in self._by.literals:
                     # A literal that begins in the value and ends in the closer counts as well.
                     if tail.find(literal, 0, end + len(literal) - 1) >= 0:
@@ -174,6 +210,9 @@ class JsonBody:
 
             start = match.start()
             if match.lastgroup is not None:
+                longer = self._longer_from(tail, pos, start, final) if by.nested else -1
+                if longer >= 0:
+                    return self._settle(tail, longer)
                 offset = self._at + start
                 if match.lastgroup == "close":
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
@@ -327,6 +366,9 @@ class JsonBody:
         In a body that was strict so far it is content, and remembered; in a damaged one it closes
         the body if an opener or the end follows.
         """
+        longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
+        if longer >= 0:
+            return self._settle(tail, longer)
         if self._follow is None:
             self._follow = FollowCheck(self._by.openers)
 
@@ -386,6 +428,19 @@ class JsonBody:
             self._at += settled
 
         return settled
+
+    def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
+        """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
+
+        One may begin with another, or hold it behind white space: then the longer one counts. -1
+        where nothing of the kind is there. begin: what stands before it is decided.
+        """
+        longest = self._by.longest
+        size = len(tail)
+        if final or size - start >= longest:
+            return -1
+        match = self._by.partial.search(tail, max(begin, size - longest + 1))
+        return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
         """Return if a delimiter may begin at `pos` and go on behind the tail.

@@ -93,6 +93,18 @@ class FunctionReader:
         start = self._head.name_start
         return Span(start, start + len(self._head.name))
 
+    @property
+    def start(self) -> int:
+        """The offset of the function's tag in the body."""
+        return self._head.start
+
+    @property
+    def breaks_off(self) -> bool:
+        """The function ends in words, without its closer: what follows may be part of them."""
+        if any(mark.kind == "/function" for mark in self._marks):
+            return False
+        return self._body[self._marks[-1].end : self._end].strip() != ""
+
     def unread(self, refusal: Refusal) -> Decoded:
         """Return the function as one that cannot be read, although others of its block can.
 
@@ -134,24 +146,22 @@ class FunctionReader:
         """Return the call of parameter tags, or of one object in their place; raises Refusal."""
         # An object has no tags beside it but the function's own, so at most one mark is one.
         json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
-        closed, complete = self._read_marks()
-        if not closed:
-            self._close_function(complete, json)
+        if not self._read_marks():
+            self._close_function(json)
 
         self._check_gap(self._pos, self._end, closed=True)
         self._edits = list(in_order(*self._edits))
         return self._json(json) if json is not None else self._decoded()
 
-    def _read_marks(self) -> tuple[bool, bool]:
+    def _read_marks(self) -> bool:
         """Read the tags behind the function's own, and the values between them.
 
-        Returns if the function's closer was there, and if its last parameter is complete: a value
-        that the text ends in may go on.
+        Returns if the function's closer was there.
 
         Every tag is brought to the format's own spelling on the way.
         """
         marks = self._marks
-        closed = complete = False
+        closed = False
         i = 1
         while i < len(marks):
             mark = marks[i]
@@ -167,14 +177,11 @@ class FunctionReader:
                     self._respell_closer(following, self._form.parameter)
                     self._take_value(mark, following.start)
                     self._pos = following.end
-                    # A doubtful closer may be content of a value that goes on.
-                    complete = not following.doubtful
                     i += 1
                 else:
                     self._close_parameter(mark, i - 1, following)
-                    complete = True
 
-        return closed, complete
+        return closed
 
     # Tags and what stands between them
 
@@ -310,55 +317,24 @@ class FunctionReader:
             message = f"it cannot be told where the value of {mark.name!r} ends"
             raise Refusal("decode.ambiguous", message, mark.end)
 
-    def _close_function(self, complete: bool, json: Mark | None) -> None:
+    def _close_function(self, json: Mark | None) -> None:
         """Add the function's closer, which is missing.
 
-        complete: its last parameter is. Where the text ends, only a function that may be complete
-        is closed; raises Refusal for others.
+        Raises Refusal where the text ends inside the function: without its closer a body of tags
+        may go on. An object in place of parameters closes itself.
 
-        json: the object in place of parameters, if there is one: it is always complete.
+        json: the object in place of parameters, if there is one.
         """
         pos, end = self._pos, self._end
-        own = f"</{self._form.function}>"
         self._pos = end
-        if self._cut:
-            self._check_complete(complete or json is not None)
-            # The beginning of the closer may be there.
-            if json is None and self._complete_closer(pos, end, own):
-                return
-
-        self._check_gap(pos, end, closed=False)
-        self._fix(end, end, own, "tags.unclosed-function")
-
-    def _check_complete(self, complete: bool) -> None:
-        """Raise Refusal for a function in which the text ends, unless it may be whole.
-
-        complete: its last parameter, or the object in place of parameters, is there.
-        """
-        if not complete and not self._takes_nothing():
+        # Its parameters look whole, but another one, or more of the last value, may have come.
+        # Elements are refused there for the same reason.
+        if self._cut and json is None:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, self._head.end)
 
-    def _complete_closer(self, start: int, end: int, closer: str) -> bool:
-        """Complete the function's closer, if all of [start, end) is the beginning of it.
-
-        Returns if it is: a single `<` is not enough to say so.
-        """
-        rest = self._body[start:end]
-        part = rest.strip()
-        if len(part) < 2 or not closer.startswith(part):
-            return False
-
-        lead = len(rest) - len(rest.lstrip())
-        self._fix(start + lead, start + len(rest.rstrip()), closer, "tags.unclosed-function")
-        return True
-
-    def _takes_nothing(self) -> bool:
-        """Return if the function is complete without parameters: the tool takes none."""
-        view = self._view
-        if view is None or len(self._marks) != 1:
-            return False
-        return not view.properties and not view.open
+        self._check_gap(pos, end, closed=False)
+        self._fix(end, end, f"</{self._form.function}>", "tags.unclosed-function")
 
     # Values
 

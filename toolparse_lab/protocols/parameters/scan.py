@@ -68,6 +68,11 @@ class ParameterScan:
         """The marks of parameters whose values hold closers or calls, taken for content."""
         return self._walk.quoting
 
+    @property
+    def in_value(self) -> bool:
+        """Inside a value, or in an object in place of parameters; asked of a whole body."""
+        return self._walk.state in (HEAD, VALUE, JSON)
+
     def finish(self) -> Close | None:
         """Return the best close after all: the JSON's, or the first doubtful place.
 

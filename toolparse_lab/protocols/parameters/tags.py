@@ -33,6 +33,7 @@ from ..base import (
     Tools,
 )
 from ..json.call import JsonCall
+from ..json.scan import ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
@@ -184,6 +185,24 @@ class ParameterTags(Envelope):
         rest = rest.lower()
         return any(f"<{word}".startswith(rest) for word in self.form.functions)
 
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether a body that was given up behind `text` ends inside a value.
+
+        That is a parameter's, JSON in place of tags, or words where only tags can be.
+        """
+        # JSON in place of tags knows its own strings.
+        start = text.lstrip()
+        if start[:1] in ("{", "["):
+            return ends_in_value(start)
+        scan = ParameterScan(self.form, tools, wrapped=opening.end > 0, whole=True)
+        scan.scan(text, True)
+        if not scan.marks:
+            return False  # nothing but words before the first tag
+        last = scan.marks[-1]
+        if last.kind == "json":
+            return ends_in_value(text[last.start :])
+        return scan.in_value or text[last.end :].strip() != ""
+
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a block, or of one function if the opening is empty."""
         return ParameterScan(self.form, tools, wrapped=opening.end > 0)
@@ -222,7 +241,7 @@ class ParameterCall(Codec):
         if not functions:
             return self._without_functions(body, reading)
 
-        calls = [_read_or_report(function) for function in functions]
+        calls = _calls_of(functions)
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
             return _without_repairs(calls, functions)
@@ -362,6 +381,26 @@ def _without_tags(form: TagForm, text: str) -> str:
     """
     escaped = tag_pattern(form).sub(lambda tag: "&lt;" + tag[0][1:], text)
     return escaped.replace("<value>", "&lt;value>")
+
+
+def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
+    """Return the calls of the functions of one body.
+
+    A function behind one that breaks off in the middle of words is what those words quote.
+    """
+    calls: list[Decoded] = []
+    open_before = False
+    for function in functions:
+        call = _read_or_report(function)
+        # Its own tags are sound, so only what stands before it tells that it is quoted.
+        if open_before and call.readable:
+            call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
+        open_before = open_before or (not call.readable and function.breaks_off)
+        calls.append(call)
+    return calls
+
+
+_QUOTED = "the call stands inside another call, whose own text is not over"
 
 
 def _read_or_report(function: FunctionReader) -> Decoded:

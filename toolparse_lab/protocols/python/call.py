@@ -40,7 +40,8 @@ _KEYWORD = re.compile(r"[^\W\d]\w*(?=\s*=)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _WORDS = {"True": True, "False": False, "None": None}
 _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
-HEAD = re.compile(r"\[\s*[^\W\d][\w.]*\s*\(")
+# Bounded, as what may become one has to be.
+HEAD = re.compile(r"\[\s{0,40}[^\W\d][\w.]{0,200}\s{0,40}\(")
 
 
 class _Reader:

@@ -34,7 +34,8 @@ from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
 from ..scan import Scanner
 from .grammar import element_grammar
-from .scan import ElementBody
+from .headless import NamedEnd, checked, has_property, headless
+from .scan import ElementBody, ends_in_element
 from .type_rules import XML_TYPE_RULES
 
 _ATTRIBUTES = re.compile(
@@ -44,6 +45,10 @@ _PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
 _MAX_OPENER = 2048
 # a longer comment is text: waiting for its end would cost too much at each of many openers
 _MAX_COMMENT = 4096
+
+
+# A child at the beginning of an answer, which may be cut off.
+_FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|\Z)")
 
 
 # How it works
@@ -166,9 +171,37 @@ class ToolElements(Envelope):
         return undecided
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the element, which knows the tool's text parameters."""
+        """Return the scanner of the element, which knows the tool's text parameters.
+
+        Without a name, the one that ends with the closing tag of some tool.
+        """
         names = tuple(tools)
+        if not opening.name:
+            return NamedEnd(names)
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether an element that was given up behind `text` ends inside a parameter."""
+        return ends_in_element(text)
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        """Return whether a tool's tag is a parameter of that name of the open call."""
+        return inner.name in _view(tools, opening.name).properties
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the closing tag of each tool, and what else closes a body."""
+        return (*self.closers, *(f"</{name}>" for name in tools))
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return an opening without a name, where the answer begins with a tool's parameter."""
+        # Most answers begin with words, or with a tool's own tag.
+        match = _FIRST_CHILD.match(text) if text[0] == "<" else None
+        if match is None or match["name"] in tools:
+            return None
+        name = match["name"]
+        if not match["end"]:
+            return NEED_MORE if has_property(name, tools, partial=True) else None
+        return headless(name, tools)
 
     def closer_of(self, opening: Opening) -> str:
         """Return the closing tag, as nearly every call has it."""
@@ -197,7 +230,7 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
     final: no more text will come.
     """
     end = pos + 1 + len(name)
-    match = _ATTRIBUTES.match(text, end)
+    match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
     if match:
         span = Span(1, 1 + len(name))
         return Opening(match.end() - pos, name=name, name_span=span, whole=bool(match["whole"]))
@@ -222,20 +255,29 @@ class ElementCall(Codec):
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
+        call = self._call(body, view, reading)
+        # Without an opener it may as well be text that looks like a call.
+        if opening.speculative and opening.end == 0:
+            call = checked(call, body, reading)
+        return (call,)
+
+    def _call(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call of a closed body, by the first reader that fits; raises Refusal."""
+        opening = reading.opening
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
         flat = read_flat(body, view, TEXT_KEY)
         if flat is not None:
-            return (_decoded(opening, flat.value, flat.places, (), ()),)
+            return _decoded(opening, flat.value, flat.places, (), ())
 
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             call = self._json(body, reading)
             if call is not None:
-                return (call,)
+                return call
 
         if stripped and "<" not in stripped:
-            return (self._text(body, view, reading),)
-        return (self._elements(body, view, reading),)
+            return self._text(body, view, reading)
+        return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call whose parameters are elements; raises Refusal if there are none.

@@ -32,8 +32,9 @@ _TAG = re.compile(
     rf"<(?:(?P<skip>!\[CDATA\[|!--)"
     rf"|(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})"
     rf"(?P<rest>(?:\s(?:[^<>\"']|{_QUOTED}){{0,512}})?/?)>"
-    rf"|(?P<cut>(?:[^<>]{{0,600}}|!\[[A-Z]{{0,5}}\[?)\Z))"
+    rf"|(?P<cut>(?:(?:[^<>\"']|{_QUOTED})*+(?:[\"'][^<]*+)?|!\[[A-Z]{{0,5}}\[?)\Z))"
 )
+_MAX_TAG = 1024  # a longer tag is text, whether it is whole or may become one
 
 
 @lru_cache(maxsize=512)
@@ -79,6 +80,33 @@ def _raw_param(param: str, element: str) -> re.Pattern[str]:
         rf"|(?P<slash>/)[ \t\r\n]{{0,16}}(?P<name>{names})(?P<rest>)[ \t\r\n]{{0,16}}>"
         rf"|(?P<cut>(?:/[^<>]{{0,{longest + 32}}}|!\[?[A-Z]{{0,5}})?\Z))"
     )
+
+
+def ends_in_element(text: str) -> bool:
+    """Return whether the children of an element that break off behind `text` end inside one.
+
+    Text beside the children is a value as well: of the tool's only parameter, or of nothing.
+
+    >>> ends_in_element("<a>1</a> <b>2"), ends_in_element("words"), ends_in_element("<a>1</a> ")
+    (True, True, False)
+    """
+    param = ""  # the child that is open
+    inner = 0  # elements of its name that are open inside it
+    pos = 0  # behind the last child
+    for tag in _TAG.finditer(text):
+        name = tag["name"]
+        if name is None or tag.end() - tag.start() >= _MAX_TAG or tag["rest"].endswith("/"):
+            continue
+        if not param:
+            if tag["slash"] or text[pos : tag.start()].strip():
+                return True
+            param = name
+        elif name == param:
+            inner += -1 if tag["slash"] else 1
+            if inner < 0:
+                param, inner, pos = "", 0, tag.end()
+
+    return param != "" or text[pos:].strip() != ""
 
 
 class ElementBody:
@@ -159,6 +187,9 @@ class ElementBody:
                 return self._settle(len(tail))
 
             kind = tag.lastgroup
+            if tag.end() - tag.start() >= _MAX_TAG:
+                pos = tag.start() + 1
+                continue
             if kind == "cut":  # a tag that is not complete yet
                 return self._settle(len(tail) if final else tag.start())
 

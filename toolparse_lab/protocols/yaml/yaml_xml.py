@@ -18,6 +18,7 @@ from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protoco
 from ..json.mix import HERMES
 from ..results import YamlResult
 from ..scan import Scanner
+from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
 from .grammar import yaml_grammar
@@ -37,6 +38,13 @@ _KEY = re.compile(
     r"[ \t]{0,8}:(?P<after>\s|\Z)"
 )
 _KEY_SO_FAR = re.compile(r"(?:[\"'][^\"'\\\n]{0,128}[\"']?|[\w.$-]{0,128})[ \t]{0,8}\Z")
+
+
+# The last line of a mapping whose value nothing goes on with: one word, or what has its own end.
+_WHOLE_LINE = re.compile(
+    r"""(?:\A|\n)[ ]*[\w.$-]{1,128}[ ]*:[ ]+"""
+    r"""(?:[\w.+-]+|"[^"\\\n]*"|'[^'\n]*'|\[[^\]\n]*\]|\{[^}\n]*\})[ \r]*\Z"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,28 @@ class YamlElements(ToolElements):
         """
         if opening.owner is HERMES:
             return HERMES.envelope.scanner(opening, tools)
+        if not opening.name:
+            return NamedEnd(tools)
         return YamlBody(opening.name, tuple(tools))
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return an opening without a name, where the answer begins with a tool's parameter."""
+        if not tools:
+            return None
+        key = _first_key(text, 0, False)
+        if isinstance(key, NeedMore):
+            part = text.strip("\"'").partition(":")[0].rstrip()
+            return key if has_property(part, tools, partial=True) else None
+        return headless(key, tools) if key is not None else None
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return whether lines that were given up behind `text` may end inside a value.
+
+        A text without quotes may go on in the next line, so only one word, and a value that closes
+        itself, are over.
+        """
+        last = text.rstrip()
+        return last != "" and _WHOLE_LINE.search(last) is None
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
@@ -103,7 +132,7 @@ class YamlElements(ToolElements):
 
         start = _behind_space(text, at)
         if start == len(text):
-            return False if final or start - at >= _LOOK else NEED_MORE
+            return False if final else NEED_MORE
 
         key = _first_key(text, start, final)
         if not isinstance(key, str):
@@ -185,7 +214,7 @@ def _open_json(text: str, end: int, final: bool) -> Opening | NeedMore | None:
     """
     at = _behind_space(text, end)
     if at == len(text):
-        return None if final or at - end >= _LOOK else NEED_MORE
+        return None if final else NEED_MORE
     return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
 
@@ -224,8 +253,13 @@ class YamlCall(Codec):
         flat = read_flat(body, view) if reading.max_depth > 0 else None
         if flat is not None:
             values, flat_places = flat
-            return (_decoded(opening, values, lambda: flat_places),)
-        return (self._unusual(body, view, reading),)
+            call = _decoded(opening, values, lambda: flat_places)
+        else:
+            call = self._unusual(body, view, reading)
+        # Without an opener it may as well be text that looks like a call.
+        if opening.speculative and opening.end == 0:
+            call = checked(call, body, reading)
+        return (call,)
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call of a body that is no flat mapping; raises Refusal.

@@ -156,9 +156,15 @@ def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
             json.loads(tools),
             {"coerce": row["policy"]},
             _tool_choice(row.get("tool_choice")),
+            _finish_reason(row.get("finish_reason")),
         )
     except ToolparseError:  # a protocol that is not registered here
         return None
+
+
+def _finish_reason(cell: Any) -> str | None:
+    """Return the finish reason of a frame's cell, None for a gap."""
+    return cell if isinstance(cell, str) and cell else None
 
 
 def _tool_choice(cell: Any) -> Any:
