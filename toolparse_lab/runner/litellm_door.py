@@ -20,8 +20,8 @@ from .local.provider import register
 # asked, and once, under a lock: threads that ask at the same moment wait for the one that imports.
 # An application whose models go through the bridge is a host: its loggers and litellm's settings
 # stay as they are. What litellm would print, count or limit is switched off where a run is
-# recorded, and only there. Its switches stay the user's: they are not reset, but recorded with each answer
-# (`watched_globals`), because they change what is sent.
+# recorded, and only there. Its switches stay the user's: they are not reset, but recorded with each
+# answer (`watched_globals`), because they change what is sent.
 
 _lock = threading.Lock()
 _module: Any = None
