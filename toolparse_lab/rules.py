@@ -159,9 +159,14 @@ _CODES = (
         "A closer that stood inside an unterminated string was taken as the closer.",
     ),
     Code("call.unknown-tool", "The name is none of the tools given."),
+    Code(
+        "call.echoed",
+        "The call's own text stands in the request, where the model did not write it; it must not "
+        "be executed.",
+    ),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),
-    Code("call.quoted-example", "A call inside quoted code is an example, not a call."),
+    Code("call.quoted-example", "A call that is quoted is an example, not a call."),
     Code("call.recovered", "The call stood outside its format."),
     Code(
         "choice.no-call",

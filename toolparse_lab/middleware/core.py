@@ -120,6 +120,7 @@ class ToolCallMiddleware:
             offer.active,
             offer.forced,
             one_call,
+            tuple(params.get("messages") or ()),
             prepared,
         )
 
@@ -296,7 +297,7 @@ class ToolCallMiddleware:
         if turn.forced and (text.strip() or not has_calls):
             result = reading.parse_forced(turn, text)
         else:
-            result = reading.readers(turn).whole.parse(text)
+            result = reading.readers(turn).whole.parse(text, turn.messages)
 
         if self.on_error is not None:
             reading.tell_failures(result, turn)

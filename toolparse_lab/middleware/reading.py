@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..engine.content_parts import OnError
+from ..engine.echoes import judged
 from ..engine.foreign.protocol import ForeignProtocol
 from ..protocols.base import Protocol
 from ..types import ParseResult
@@ -51,8 +52,10 @@ class AnswerReading:
         turn: one request, with the tools that may be called. text: the whole answer.
         """
         if self.ways.seed_choice:
-            return parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
-        return parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+            result = parse_like_seed(text, self.protocol.id, turn.tools, self.ways.choice)
+        else:
+            result = parse_forced(text, self.protocol, turn.tools, turn.allowed, self.ways.choice)
+        return judged(result, turn.messages)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.
