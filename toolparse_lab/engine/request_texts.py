@@ -108,7 +108,7 @@ def _collect(content: Any, texts: list[str], depth: int) -> None:
         else:
             texts.append(_value_text(dict(content)))
     else:
-        texts.append(str(content))
+        texts.append(_value_text(content))
 
 
 def _value_text(value: Any) -> str:
@@ -116,4 +116,12 @@ def _value_text(value: Any) -> str:
     try:
         return write_canonical(value)
     except (TypeError, ValueError, RecursionError):
+        return _python_text(value)
+
+
+def _python_text(value: Any) -> str:
+    """The text of any object; '' where it has none, such as an integer of too many digits."""
+    try:
         return str(value)
+    except Exception:  # objects of somebody else's may do anything
+        return ""

@@ -43,6 +43,10 @@ from .recovery import Held, Recovery
 from .setting import Setting
 
 _THINK_TAGS = tuple(THINK_TAGS)
+# Signs of an example, as the sentence about it names them.
+_IN_CODE = "inside quoted code"
+_QUOTED = "inside a quotation"
+_SHOWN = "introduced as one"
 _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
 
 
@@ -241,27 +245,30 @@ class TextScanner:
             # An example in a code fence is no call; but a fence may be all that the model says.
             if quoting.lone_fence:
                 return replace(opening, speculative=True)
-            return self._note_example(at, opening)
+            return self._note_example(at, opening, _IN_CODE)
         if quoting.ticks:
             closed = quoting.closes(tail, at, self._feed.base, final)
             if closed is None:
                 return NEED_MORE
             if closed:
-                return self._note_example(at, opening)
+                return self._note_example(at, opening, _IN_CODE)
 
         if self._is_quoted(tail, at) or self._is_inside_example(at):
-            return self._note_example(at, opening)
+            return self._note_example(at, opening, _QUOTED)
         if tail[at] == "`" and is_example(self._before(at)):
             # The fence is the opener itself.
-            return self._note_example(at, opening)
+            return self._note_example(at, opening, _SHOWN)
         return opening
 
-    def _note_example(self, at: int, opening: Opening) -> None:
-        """Note an opener as an example, so that `why` can tell where a call went."""
+    def _note_example(self, at: int, opening: Opening, sign: str) -> None:
+        """Note an opener as an example, so that `why` can tell where a call went.
+
+        sign: where it stands, in words.
+        """
         self._example_end = self._feed.base + at + opening.end
         if opening.kind == "call":
             here = self._feed.base + at
-            message = "a call that is quoted is an example"
+            message = f"a call {sign} is an example"
             span = Span(here, here + opening.end)
             problem = Problem("scan", "call.quoted-example", "info", message, "", span)
             self._log.problems.append(problem)
@@ -361,7 +368,7 @@ class TextScanner:
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
         if isinstance(outcome, Held) and outcome.body is not None:
             if self._is_quoted(tail, at) or is_example(self._before(at)):
-                self._note_example(at, Opening(outcome.end))
+                self._note_example(at, Opening(outcome.end), _SHOWN)
                 outcome = Held(outcome.end)
         return self._settle_outcome(outcome, at)
 

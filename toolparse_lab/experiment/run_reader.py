@@ -18,7 +18,7 @@ from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial, TrialProtocols
 from ..exchange.types import Completion, PlanItem, Request
-from ..flow import OPEN, Conversation, drive, read_answer
+from ..flow import OPEN, Conversation, asked_of, drive, read_answer
 from ..rules import CODES
 from ..store.store import Store
 from ..types import ParseOptions, Policy
@@ -161,7 +161,10 @@ class RunReader:
         if completion is not None and completion.ok:
             tools = self.plan.cases[item.case_id].tools
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
-            result = read_answer(completion.raw, reader, tools, ParseOptions(coerce=policy), choice)
+            options = ParseOptions(coerce=policy)
+            result = read_answer(
+                completion.raw, reader, tools, options, choice, request=asked_of(completion)
+            )
         return self._trial(item, completion, recorded, result, reader, policy)
 
     def _trial(

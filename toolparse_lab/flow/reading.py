@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..engine.echoes import judged
 from ..engine.parse import Reader
+from ..exchange.completion import Completion
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
 from ..toolspec import tool_specs
@@ -14,7 +16,13 @@ from ..types import ParseOptions, ParseResult
 
 
 def read_answer(
-    raw: str, protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
+    raw: str,
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    tool_choice: Any = "auto",
+    *,
+    request: Any = None,
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
@@ -25,13 +33,14 @@ def read_answer(
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
     True
     """
-    return answer_reader(protocol, tools, options, tool_choice)(raw)
+    return answer_reader(protocol, tools, options, tool_choice)(raw, request)
 
 
 def answer_reader(
     protocol: Any, tools: Any = None, options: Any = None, tool_choice: Any = "auto"
-) -> Callable[[str], ParseResult]:
-    """`read_answer` for many texts: a function of the text; the rest is looked at once.
+) -> Callable[..., ParseResult]:
+    """`read_answer` for many texts: a function of the text and, where it is known, of
+    its request; the rest is looked at once.
     Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
     what `parse` raises.
     """
@@ -44,4 +53,14 @@ def answer_reader(
 
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
-    return lambda raw: parse_forced(raw, protocol, specs, candidates, allowed)
+
+    def read_forced(raw: str, request: Any = None) -> ParseResult:
+        return judged(parse_forced(raw, protocol, specs, candidates, allowed), request)
+
+    return read_forced
+
+
+def asked_of(completion: Completion) -> tuple[Any, ...] | None:
+    """The messages that a recorded answer is to; None where they were not recorded."""
+    messages = completion.request.get("messages")
+    return tuple(messages) if isinstance(messages, (list, tuple)) and messages else None

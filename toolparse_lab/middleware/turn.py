@@ -73,7 +73,7 @@ class Prepared:
 
     writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
     the system message. readers: made when the first answer is read; a request that only asks what
-    to send pays for none.
+    to send pays for none. delimiters: of the format, which no user's text may hold.
     """
 
     offer: Offer
@@ -82,3 +82,4 @@ class Prepared:
     ways: Ways
     prompt: str | None = None
     readers: Readers | None = None
+    delimiters: tuple[str, ...] | None = None
