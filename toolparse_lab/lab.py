@@ -371,9 +371,9 @@ class Lab:
             answer = self._ask_planned(plan, fresh).completion
         self._remember_protocols([arm])
         raw = answer.raw if answer else ""
-        asked = asked_of(answer) if answer else None
+        question = asked_of(answer) if answer else None
         return read_answer(
-            raw, arm.reader, case.tools, options, arm.levels["tool_choice"], request=asked
+            raw, arm.reader, case.tools, options, arm.levels["tool_choice"], request=question
         )
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:

@@ -104,7 +104,7 @@ class Echoes:
         """The first place of a call's own text in what others wrote; True where nobody can tell."""
         if own in self._judged:
             return self._judged[own], False
-        found: Source | None = None
+        place: Source | None = None
         for text in self._texts:
             if not text.foreign:
                 continue
@@ -113,15 +113,13 @@ class Echoes:
                 return None, True
             span = text.folded.find(own)
             if span is not None:
-                found = Source(text.role, text.message, span)
+                place = Source(text.role, text.message, span)
                 break
-        self._judged[own] = found
-        return found, False
+        self._judged[own] = place
+        return place, False
 
 
-def echoes_of(
-    request: Any, options: ParseOptions, raw_of: Callable[[Span], str]
-) -> Echoes | None:
+def echoes_of(request: Any, options: ParseOptions, raw_of: Callable[[Span], str]) -> Echoes | None:
     """The judge for an answer to a request; None where nothing is known of it.
 
     Raises UnreadableInput for what is no request.

@@ -25,7 +25,10 @@ from html import unescape
 from ..types import Span
 
 _WIDTHLESS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
-_DROPPED = rf"\s\"'`\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb\u2039\u203a>|*#+~\-\u2022{_WIDTHLESS}"
+_DROPPED = (
+    r"\s\"'`\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb\u2039\u203a"
+    rf">|*#+~\-\u2022{_WIDTHLESS}"
+)
 _TOKEN = re.compile(
     r"\\+[nrt]\s*//|\n\s*//|\\+[nrt]"  # line breaks, with the sign of a comment behind them
     r"|\\+u(?P<unit>[0-9a-fA-F]{4})|\\+x(?P<byte>[0-9a-fA-F]{2})|%(?P<percent>[2-7][0-9a-fA-F])"
@@ -47,16 +50,16 @@ class Folded:
         self.source = source
         self._folded: list[int] = []
         self._starts: list[int] = []
-        kept: list[str] = []
+        runs: list[str] = []
         size = 0
         for match in _TOKEN.finditer(source):
             run = _kept(match)
             if run:
                 self._folded.append(size)
                 self._starts.append(match.start())
-                kept.append(run)
+                runs.append(run)
                 size += len(run)
-        self.text = "".join(kept)
+        self.text = "".join(runs)
 
     def find(self, needle: str) -> Span | None:
         """The first place of a folded text, as a span of `source`; None where it stands nowhere.
@@ -102,7 +105,7 @@ def folded(source: str) -> Folded:
 
 
 def _kept(match: re.Match[str]) -> str:
-    """What a token of a text becomes: itself, the character it stands for, or nothing."""
+    """Return what a token becomes: itself, the character it stands for, or nothing."""
     kind = match.lastgroup
     if kind is None:
         return ""

@@ -124,10 +124,11 @@ class Quoting:
 
         self.word()
 
-    def closes(self, tail: str, at: int, base: int, final: bool) -> bool | None:
+    def closes(self, tail: str, at: int, base: int, final: bool, *, adjacent: bool) -> bool | None:
         """Return True where the inline code around `tail[at]` is closed; None = not known yet.
 
-        `base` is the offset in raw of `tail[0]`.
+        `base` is the offset in raw of `tail[0]`. adjacent: a backtick stands right before; then the
+        code is about the opener, and blank lines do not end the search.
 
         Asked at an opener. Where the code is not closed, the backtick before was a lone one, and
         the opener counts.
@@ -136,14 +137,16 @@ class Quoting:
         begin, end, closed = self._quote
         if begin <= here < end:
             return closed
-        quote_end = self._quote_end(tail, at, base, final)
+        quote_end = self._quote_end(tail, at, base, final, adjacent)
         if quote_end is None:
             return None
         end, closed = quote_end
         self._quote = (here, base + end, closed)
         return closed
 
-    def _quote_end(self, tail: str, at: int, base: int, final: bool) -> tuple[int, bool] | None:
+    def _quote_end(
+        self, tail: str, at: int, base: int, final: bool, adjacent: bool
+    ) -> tuple[int, bool] | None:
         """The end in `tail` of the paragraph or its inline code, and True where it is the code's.
 
         None where the tail ends before it, or in something that may go on. What was looked at in
@@ -153,8 +156,6 @@ class Quoting:
         start = max(at, searched - base) if here == base + at else at
         go_on = None if final else _MAY_GO_ON.search(tail, start)
         stop = go_on.start() if go_on else len(tail)
-        # Backticks right before the opener are about it, blank lines or not.
-        adjacent = at > 0 and tail[at - 1] == "`"
         for match in _BLANK_LINE_OR_TICKS.finditer(tail, start, len(tail)):
             if match.start() >= stop:
                 break

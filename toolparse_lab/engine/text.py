@@ -247,7 +247,8 @@ class TextScanner:
                 return replace(opening, speculative=True)
             return self._note_example(at, opening, _IN_CODE)
         if quoting.ticks:
-            closed = quoting.closes(tail, at, self._feed.base, final)
+            adjacent = self._before(at).endswith("`")
+            closed = quoting.closes(tail, at, self._feed.base, final, adjacent=adjacent)
             if closed is None:
                 return NEED_MORE
             if closed:
@@ -297,17 +298,17 @@ class TextScanner:
         asked about, so that no line is looked at for every opener behind it.
         """
         line_at = self._quoting.line_at
-        known_at, known = self._block
-        stop = max(self._log.text_start, known_at)
-        if line_at == known_at:
-            return known
+        last_at, verdict = self._block
+        stop = max(self._log.text_start, last_at)
+        if line_at == last_at:
+            return verdict
         window, answer = WINDOW, None
         while answer is None:
             start = max(stop, line_at - window)
             before = self._feed.text_of(Span(start, line_at))
             answer = introduces_block(before, start == stop)
             if answer is None and start == stop:
-                answer = known and stop == known_at
+                answer = verdict and stop == last_at
             window *= 4
         self._block = line_at, answer
         return answer
@@ -366,10 +367,11 @@ class TextScanner:
         if self._feed.base + at < self._plain_to or not self._setting.recovers:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
-        if isinstance(outcome, Held) and outcome.body is not None:
-            if self._is_quoted(tail, at) or is_example(self._before(at)):
-                self._note_example(at, Opening(outcome.end), _SHOWN)
-                outcome = Held(outcome.end)
+        is_call = isinstance(outcome, Held) and outcome.body is not None
+        if is_call and (self._is_quoted(tail, at) or is_example(self._before(at))):
+            assert isinstance(outcome, Held)
+            self._note_example(at, Opening(outcome.end), _SHOWN)
+            outcome = Held(outcome.end)
         return self._settle_outcome(outcome, at)
 
     def _recover(self) -> Recovery:

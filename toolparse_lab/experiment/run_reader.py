@@ -159,11 +159,12 @@ class RunReader:
         """Return an item's trial with its answer parsed, where there is one."""
         reader, result = self._reader(item, protocol), None
         if completion is not None and completion.ok:
-            tools = self.plan.cases[item.case_id].tools
+            case = self.plan.cases[item.case_id]
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
             options = ParseOptions(coerce=policy)
+            asked = asked_of(completion, case.input)
             result = read_answer(
-                completion.raw, reader, tools, options, choice, request=asked_of(completion)
+                completion.raw, reader, case.tools, options, choice, request=question
             )
         return self._trial(item, completion, recorded, result, reader, policy)
 

@@ -53,7 +53,7 @@ class NativeTools:
 
         active = bool(offered.tools)
         forced = active and choice.forced
-        asked = tuple(params["messages"])
+        conversation = tuple(params["messages"])
         return Turn(
             request,
             offered.tools,
@@ -61,7 +61,7 @@ class NativeTools:
             choice.name,
             active,
             forced,
-            messages=asked,
+            messages=conversation,
         )
 
     def wrap_generate(

@@ -60,7 +60,10 @@ def answer_reader(
     return read_forced
 
 
-def asked_of(completion: Completion) -> tuple[Any, ...] | None:
-    """The messages that a recorded answer is to; None where they were not recorded."""
+def asked_of(completion: Completion, input: Any = None) -> Any:
+    """Return what a recorded answer is to: its request's messages, where they were recorded.
+
+    input: of the case, a text or messages; it counts where the request holds none.
+    """
     messages = completion.request.get("messages")
-    return tuple(messages) if isinstance(messages, (list, tuple)) and messages else None
+    return messages if isinstance(messages, (list, tuple)) and messages else input or None

@@ -18,9 +18,9 @@ from .. import hooks
 from ..engine.any_protocol import AnyProtocol, any_protocol
 from ..engine.content_parts import OnError
 from ..errors import BadOptions
-from ..protocols.neutral import delimiters_of
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
+from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
 from ..types import ParseOptions, ParseResult
 from .answer import Answer, UnknownTools, answer_of, both_thoughts, passed_through
@@ -29,9 +29,9 @@ from .choice import Offer, forced_prompt, read_offer, response_format
 from .compat import Ways, ways_of
 from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
-from .neutral import without_delimiters
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
+from .neutral import without_delimiters
 from .reading import AnswerReading
 from .stream import AnswerStream
 from .turn import Prepared, Turn
@@ -94,10 +94,10 @@ class ToolCallMiddleware:
             params.get("tools"), params.get("tool_choice"), original_tool_schemas
         )
         offer = prepared.offer
-        asked = params.get("messages", ())
+        conversation = params.get("messages", ())
         if offer.active and self.neutral_text:
-            asked = without_delimiters(asked, self._delimiters(prepared))
-        messages = rewrite_history(asked, prepared.writer)
+            conversation = without_delimiters(conversation, self._delimiters(prepared))
+        messages = rewrite_history(conversation, prepared.writer)
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:

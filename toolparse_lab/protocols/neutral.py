@@ -78,7 +78,7 @@ def _neutralised(match: re.Match[str]) -> str:
 
 
 def _restored(match: re.Match[str]) -> str:
-    """What `_neutralised` was given; a delimiter that stands bare is left alone."""
+    """Return what `_neutralised` was given; a delimiter that stands bare is left alone."""
     slashes, coded = match["slashes"], match["coded"]
     if coded is None:
         return match[0]

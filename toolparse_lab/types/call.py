@@ -25,9 +25,7 @@ from .serial import (
 from .sources import Source, Sources, sources_in, sources_out
 from .spans import Edit, Origin, Problem, Segment, Span, Step
 
-CallStatus: TypeAlias = Literal[
-    "ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"
-]
+CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"]
 Origins: TypeAlias = Mapping[str, Origin]
 """JSON Pointer into the arguments -> place in raw"""
 
@@ -85,8 +83,8 @@ class OriginTable:
         """A pickle of the table, not of the parser behind `make`: a process pool needs no more."""
         # The pickle names the function: a new name would make older pickles unreadable.
         sources = self.sources
-        known = (dict(self.get()),)
-        return (_known_origins, known if sources is None else (*known, dict(sources)))
+        tables = (dict(self.get()),) if sources is None else (dict(self.get()), dict(sources))
+        return (_known_origins, tables)
 
 
 def _known_origins(

@@ -33,7 +33,7 @@ class Source:
     span: Span
 
     def __str__(self) -> str:
-        """As sentences name it.
+        """Return the words for it in a sentence.
 
         >>> str(Source("tool", 2, Span(4, 9)))
         'tool result 2'

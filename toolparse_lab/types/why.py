@@ -85,10 +85,11 @@ def explain_call(call: ToolCall) -> str:
     causes = _changes(call) + _complaints(call)
     if causes:
         sentence += ": " + "; ".join(causes)
-    return f"{sentence}.{_copied(call)}"
+    copied = explain_sources(call)
+    return f"{sentence}. {copied}" if copied else f"{sentence}."
 
 
-def _copied(call: ToolCall) -> str:
+def explain_sources(call: ToolCall) -> str:
     """A sentence on the values that stand in the request, and where; '' where there are none."""
     sources = call.origins.sources or {}
     phrases = [
@@ -100,7 +101,7 @@ def _copied(call: ToolCall) -> str:
         return ""
     more = len(phrases) - _MOST_COPIED
     rest = f"; and {more} more" if more > 0 else ""
-    return f" {'; '.join(phrases[:_MOST_COPIED])}{rest}."
+    return f"{'; '.join(phrases[:_MOST_COPIED])}{rest}."
 
 
 def _status(call: ToolCall) -> str:

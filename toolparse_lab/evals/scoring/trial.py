@@ -283,7 +283,7 @@ class Trial:
                 self.case.tools,
                 replace(options, coerce=policy),
                 self.levels.get("tool_choice", "auto"),
-                request=asked_of(self.completion),
+                request=asked_of(self.completion, self.case.input),
             )
 
         return Trial.of(
