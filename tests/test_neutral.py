@@ -34,7 +34,7 @@ def test_there_and_back(text: str) -> None:
 
 
 def test_every_format_is_kept_out_of_the_prompt() -> None:
-    specs = {t["name"]: tp.ToolSpec.of(t) for t in TOOLS}
+    specs = {spec.name: spec for spec in map(tp.ToolSpec.of, TOOLS)}
     for name, protocol in formats():
         call = written(protocol, "reboot", "{}")
         assert call is not None

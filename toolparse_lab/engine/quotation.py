@@ -22,18 +22,25 @@ _INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
 _STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
 _OPENING = "\u201c\u201e\u00ab\u300c\u300e"
 _CLOSING = "\u201d\u201c\u00bb\u300d\u300f"  # German closes with the mark that opens in English
-_ADJACENT = re.compile(r"(?:[\u201c\u201e\u2018\u201a\u300c\u300e\u2039]|[\u00ab\u2039]\s?)\Z")
+_ADJACENT = re.compile(
+    r"(?:[\u2018\u201a\u2039]|(?:^|[\s(:])[\u00bb\u203a]|(?:^|[\s(\[{:=,;>\u2014\u2013])\\?\")\Z"
+)
+MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
+"""characters after which a line break, and then an opener, may be a quotation all the same"""
+
+_SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
 # An apostrophe is no mark; one that stands right before markup is.
 _SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
 # A block is an example where the words before it say so, or say that it is somebody else's.
 _EXAMPLE = re.compile(
-    r"\b(?:examples?|e\.\s?g\.|for instance|such as|samples?|illustrat\w+|hypothetical\w*|template"
-    r"|like th(?:is|at)|looks? like|syntax|do(?:es)?\s+nothing|instead of|avoid|never|cannot|refuse"
+    r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
+    r"|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
     r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
-    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|voorbeeld|\u043f\u0440\u0438\u043c\u0435\u0440)\b"
+    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|voorbeeld"
+    r"|\u043f\u0440\u0438\u043c\u0435\u0440)\b"
     r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
-    r"|states?|asks? (?:me|us|you)|asked|told|tells|includes?d?|suggests?)\b[^.!?\n]*:\s*\Z"
+    r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
     r"|\u4f8b",
     re.IGNORECASE,
 )
@@ -49,10 +56,16 @@ def is_quoted(before: str, line_head: str) -> bool:
         return True
     if not before:
         return False
-    if _ADJACENT.search(before) or _SINGLE.search(before):
-        return True
     line = before[before.rfind("\n") + 1 :]
-    return _in_straight_marks(line) or _in_marks(before)
+    if not line:
+        # A mark alone at the end of a line may be about the next one.
+        line = before.rstrip().rpartition("\n")[2]
+        return bool(_ADJACENT.search(line) or _SINGLE.search(line)) or _in_marks(line)
+    if not _SIGN.search(line):
+        return False
+    if _ADJACENT.search(line) or _SINGLE.search(line):
+        return True
+    return _in_straight_marks(line) or _in_marks(line)
 
 
 def is_example(before: str) -> bool:
@@ -90,11 +103,10 @@ def _in_straight_marks(line: str) -> bool:
     return is_open
 
 
-def _in_marks(before: str) -> bool:
-    """Typographic marks that opened in this paragraph are still open at its end."""
-    paragraph = before.rpartition("\n\n")[2]
+def _in_marks(line: str) -> bool:
+    """Typographic marks that opened on this line are still open at its end."""
     depth = 0
-    for character in paragraph:
+    for character in line:
         if character in _OPENING and (character != "\u201c" or not depth):
             depth += 1
         elif character in _CLOSING and depth:

@@ -32,6 +32,7 @@ from .feed import Feed
 from .log import Log
 from .quotation import (
     LINE_HEAD,
+    MARKS,
     WINDOW,
     introduces_block,
     is_example,
@@ -245,21 +246,26 @@ class TextScanner:
             # An example in a code fence is no call; but a fence may be all that the model says.
             if quoting.lone_fence:
                 return replace(opening, speculative=True)
-            return self._note_example(at, opening, _IN_CODE)
+            return self._noted(at, opening, _IN_CODE)
         if quoting.ticks:
             adjacent = self._before(at).endswith("`")
             closed = quoting.closes(tail, at, self._feed.base, final, adjacent=adjacent)
             if closed is None:
                 return NEED_MORE
             if closed:
-                return self._note_example(at, opening, _IN_CODE)
+                return self._noted(at, opening, _IN_CODE)
 
-        if self._is_quoted(tail, at) or self._is_inside_example(at):
-            return self._note_example(at, opening, _QUOTED)
+        if self._is_quoted(tail, at) or (self._example_end and self._is_inside_example(at)):
+            return self._noted(at, opening, _QUOTED)
         if tail[at] == "`" and is_example(self._before(at)):
             # The fence is the opener itself.
-            return self._note_example(at, opening, _SHOWN)
+            return self._noted(at, opening, _SHOWN)
         return opening
+
+    def _noted(self, at: int, opening: Opening, sign: str) -> Opening | None:
+        """None, for an opener that is an example, once that is noted."""
+        self._note_example(at, opening, sign)
+        return None
 
     def _note_example(self, at: int, opening: Opening, sign: str) -> None:
         """Note an opener as an example, so that `why` can tell where a call went.
@@ -275,7 +281,19 @@ class TextScanner:
             self._log.problems.append(problem)
 
     def _is_quoted(self, tail: str, at: int) -> bool:
-        """A sign before tail[at] says that what begins there is quoted."""
+        """A sign before tail[at] says that what begins there is quoted.
+
+        Most openers begin their line or the text, where one look is enough.
+        """
+        here, start = self._feed.base + at, self._log.text_start
+        if here == start:
+            return False
+        if at > 1:
+            last = tail[at - 2 : at]
+        else:
+            last = self._feed.text_of(Span(max(start, here - 2), here))
+        if last[-1] == "\n" and last[0] not in MARKS:
+            return False
         head = self._line_head(tail, at)
         if is_quoted(self._before(at), head):
             return True
@@ -367,12 +385,18 @@ class TextScanner:
         if self._feed.base + at < self._plain_to or not self._setting.recovers:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
-        is_call = isinstance(outcome, Held) and outcome.body is not None
-        if is_call and (self._is_quoted(tail, at) or is_example(self._before(at))):
-            assert isinstance(outcome, Held)
-            self._note_example(at, Opening(outcome.end), _SHOWN)
-            outcome = Held(outcome.end)
-        return self._settle_outcome(outcome, at)
+        return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
+
+    def _unless_shown(
+        self, outcome: Held | NeedMore | None, tail: str, at: int
+    ) -> Held | NeedMore | None:
+        """What recovery decided of the fence at tail[at]; text where a call is only shown there."""
+        if not isinstance(outcome, Held) or outcome.body is None:
+            return outcome
+        if not self._is_quoted(tail, at) and not is_example(self._before(at)):
+            return outcome
+        self._note_example(at, Opening(outcome.end), _SHOWN)
+        return Held(outcome.end)
 
     def _recover(self) -> Recovery:
         """The recovery of this text."""

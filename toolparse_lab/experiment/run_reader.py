@@ -162,7 +162,7 @@ class RunReader:
             case = self.plan.cases[item.case_id]
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
             options = ParseOptions(coerce=policy)
-            asked = asked_of(completion, case.input)
+            question = asked_of(completion, case.input)
             result = read_answer(
                 completion.raw, reader, case.tools, options, choice, request=question
             )

@@ -253,8 +253,8 @@ class ToolCallMiddleware:
         """The delimiters that no user's text may hold; none for somebody else's protocol."""
         if prepared.delimiters is None:
             tools = prepared.writer.tools
-            ours = isinstance(self.protocol, Protocol)
-            prepared.delimiters = delimiters_of(self.protocol, tools) if ours else ()
+            own = self.protocol
+            prepared.delimiters = delimiters_of(own, tools) if isinstance(own, Protocol) else ()
         return prepared.delimiters
 
     def _prompt_of(self, prepared: Prepared) -> str:
