@@ -9,7 +9,7 @@ from typing import Any
 
 import openai.types.chat as openai_types
 
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab import litellm_bridge
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.litellm_faults import hold_logging_worker, ignore_warnings
@@ -70,7 +70,7 @@ def ask(
     the list of its chunks."""
     module = litellm()
     arguments = {
-        "messages": [{"role": "user", "content": text}],
+        "messages": [{"role": "user", "content": unseen(text)}],
         "api_base": mock.url,
         "api_key": KEY,
         "max_retries": 0,

@@ -14,6 +14,7 @@ message). A request with ``n`` gets so many choices: the parts of the answer bet
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -119,7 +120,12 @@ class MockOpenAI:
 
     def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
         asked = str(body["messages"][-1]["content"])
-        orders, _, text = asked.partition("say=")
+        orders, coded, text = asked.partition("say64=")
+        if coded:
+            code, _, rest = text.partition(" ")
+            text = base64.b64decode(code).decode("utf-8", "surrogatepass") + rest
+        else:
+            orders, _, text = asked.partition("say=")
         order = dict(re.findall(r"(\w+)=([\d.]+)", orders))
         words = orders.split()
         with self.lock:
@@ -273,3 +279,15 @@ class MockOpenAI:
                 usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
             )
         http.wfile.write(b"data: [DONE]\n\n")
+
+
+def unseen(text: str) -> str:
+    """The same order with its answer in base64: an answer that stands in the question is an echo.
+
+    >>> unseen("slow=1 say=Hi")
+    'slow=1 say64=SGk='
+    """
+    orders, ordered, answer = text.partition("say=")
+    if not ordered:
+        return text
+    return f"{orders}say64={base64.b64encode(answer.encode('utf-8', 'surrogatepass')).decode()}"

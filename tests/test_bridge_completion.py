@@ -12,7 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, litellm, run
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab import litellm_bridge
 from toolparse_lab.errors import (
     BadOptions,
@@ -286,7 +286,7 @@ def test_a_middleware_has_the_calls_itself(mock: MockOpenAI) -> None:
     middleware = tp.hermes_tool_middleware
     arguments: dict[str, Any] = {
         "model": "openai/m",
-        "messages": [{"role": "user", "content": "say=" + OSLO}],
+        "messages": [{"role": "user", "content": unseen("say=" + OSLO)}],
         "tools": TOOLS,
         "api_base": mock.url,
         "api_key": KEY,
@@ -306,7 +306,7 @@ def test_calls_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
     async def one(i: int) -> list[tuple[str, str]]:
         said = OSLO.replace("Oslo", f"City {i}")
         arguments: dict[str, Any] = {
-            "messages": [{"role": "user", "content": f"slow=0.0{i % 5} say={said}"}],
+            "messages": [{"role": "user", "content": unseen(f"slow=0.0{i % 5} say={said}")}],
             "tools": TOOLS,
             "api_base": mock.url,
             "api_key": KEY,

@@ -22,7 +22,7 @@ from tests.bridge import (
     litellm,
     run,
 )
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -156,7 +156,7 @@ def test_router_needs_a_model_string_only(mock: MockOpenAI) -> None:
     )
     asked: dict[str, Any] = {
         "model": "small",
-        "messages": [{"role": "user", "content": f"say=Well. {OSLO}"}],
+        "messages": [{"role": "user", "content": unseen(f"say=Well. {OSLO}")}],
         "tools": TOOLS,
     }
 
@@ -190,7 +190,7 @@ def test_router_falls_back_to_it(mock: MockOpenAI) -> None:
     )
     asked = {
         "model": "broken",
-        "messages": [{"role": "user", "content": "say=" + OSLO}],
+        "messages": [{"role": "user", "content": unseen("say=" + OSLO)}],
         "tools": TOOLS,
     }
     answer = run(lambda: router.acompletion(**asked))
@@ -221,7 +221,7 @@ def test_cancelling_a_call_is_litellms_own(mock: MockOpenAI) -> None:
             await task
 
     asked: dict[str, Any] = {
-        "messages": [{"role": "user", "content": "slow=2 say=x"}],
+        "messages": [{"role": "user", "content": unseen("slow=2 say=x")}],
         "tools": TOOLS,
         "api_base": mock.url,
         "api_key": KEY,

@@ -24,7 +24,7 @@ from tests.bridge import (
     litellm,
     run,
 )
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -105,7 +105,9 @@ def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> No
             messages=[
                 {
                     "role": "user",
-                    "content": f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on",
+                    "content": unseen(
+                        f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on"
+                    ),
                 }
             ],
             tools=TOOLS,
@@ -174,7 +176,7 @@ def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
     module = litellm()
     arguments: dict[str, Any] = {
         "model": "openai/m",
-        "messages": [{"role": "user", "content": "say=" + OSLO}],
+        "messages": [{"role": "user", "content": unseen("say=" + OSLO)}],
         "tools": TOOLS,
         "stream": True,
         "api_base": mock.url,
@@ -205,7 +207,7 @@ def test_a_sync_stream_can_be_read_with_async_for(mock: MockOpenAI) -> None:
     async def work() -> list[Any]:
         stream = litellm_bridge.completion(
             "openai/m",
-            [{"role": "user", "content": "say=" + OSLO}],
+            [{"role": "user", "content": unseen("say=" + OSLO)}],
             tools=TOOLS,
             stream=True,
             api_base=mock.url,
@@ -265,7 +267,10 @@ def test_a_stream_that_breaks_loses_no_text(
         arguments: dict[str, Any] = {
             "model": f"toolparse/hermes/{provider}/m" if is_provider else f"{provider}/m",
             "messages": [
-                {"role": "user", "content": f"abort={-(-len(text) // 4)} say={text}      more"}
+                {
+                    "role": "user",
+                    "content": unseen(f"abort={-(-len(text) // 4)} say={text}      more"),
+                }
             ],
             "stream": True,
             "api_base": mock.url,
@@ -380,7 +385,9 @@ def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
             [
                 {
                     "role": "user",
-                    "content": f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}",
+                    "content": unseen(
+                        f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}"
+                    ),
                 }
             ],
             tools=TOOLS,

@@ -406,9 +406,9 @@ def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.Monke
 
     read: list[str] = []
 
-    def reading(raw: str, *how: Any) -> Any:
+    def reading(raw: str, *how: Any, **asked: Any) -> Any:
         read.append(raw)
-        return read_answer(raw, *how)
+        return read_answer(raw, *how, **asked)
 
     monkeypatch.setattr(run_reading, "read_answer", reading)
     monkeypatch.setattr(run_reading, "KEPT", 6)

@@ -29,7 +29,7 @@ from .experiment.plan import Plan, make_plan, plan_one
 from .experiment.rounds import run_rounds
 from .experiment.run import HEADLINE, Run
 from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
-from .flow import read_answer
+from .flow import asked_of, read_answer
 from .ingest.build import ingest
 from .runner.loop import run_sync
 from .store.recording import replay
@@ -371,8 +371,11 @@ class Lab:
             answer = self._ask_planned(plan, fresh).completion
         self._remember_protocols([arm])
         raw, reason = (answer.raw, answer.finish_reason) if answer else ("", None)
+        question = asked_of(answer) if answer else None
         choice = arm.levels["tool_choice"]
-        return read_answer(raw, arm.reader, case.tools, options, choice, reason)
+        return read_answer(
+            raw, arm.reader, case.tools, options, choice, reason, request=question
+        )
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
         """Keep the protocols of these arms, so that their runs can be opened again as they were."""

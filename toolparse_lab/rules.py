@@ -160,6 +160,11 @@ _CODES = (
     ),
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code(
+        "call.echoed",
+        "The call's own text stands in the request, where the model did not write it; it must not "
+        "be executed.",
+    ),
+    Code(
         "call.inside-value",
         "The call stands inside a value of another call that does not end before it: it is shown, "
         "and must not be executed.",
@@ -176,7 +181,7 @@ _CODES = (
     ),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),
-    Code("call.quoted-example", "A call inside quoted code is an example, not a call."),
+    Code("call.quoted-example", "A call that is quoted is an example, not a call."),
     Code("call.recovered", "The call stood outside its format."),
     Code(
         "choice.no-call",

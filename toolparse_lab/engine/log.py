@@ -29,16 +29,21 @@ from ..types import (
     TextDelta,
     ToolCall,
 )
+from .echoes import Echoes
 
 
 class Log:
-    """The segments, calls, problems and events of one text. silent: it makes no events."""
+    """The segments, calls, problems and events of one text. silent: it makes no events.
 
-    __slots__ = ("calls", "events", "problems", "segments", "silent", "text_start")
+    echoes: judges every call that is logged; None where no request is known.
+    """
+
+    __slots__ = ("calls", "echoes", "events", "problems", "segments", "silent", "text_start")
 
     def __init__(self, silent: bool) -> None:
         """Begin empty; `silent` where nobody asks for the events."""
         self.silent = silent
+        self.echoes: Echoes | None = None
         self.segments: list[Segment] = []
         self.calls: list[ToolCall] = []
         self.problems: list[Problem] = []
@@ -110,6 +115,8 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -120,6 +127,8 @@ class Log:
         No delta came before it: text that is held back makes no events.
         """
         self.add(segment)
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))

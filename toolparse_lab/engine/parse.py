@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .foreign.parser import ForeignParser
 
     NewParser: TypeAlias = Callable[..., StreamParser | ForeignParser]
-    """makes a parser for one text; takes `silent`"""
+    """makes a parser for one text; takes `silent` and `request`"""
 
 
 def parse(
@@ -27,6 +27,8 @@ def parse(
     protocol: Any = "auto",
     tools: Any = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
+    *,
+    request: Any = None,
 ) -> ParseResult:
     """Reads one answer. Never raises on account of what it says.
 
@@ -42,6 +44,10 @@ def parse(
 
     options: ParseOptions or a mapping.
 
+    request: what was asked, as OpenAI messages or a mapping with `messages`. A call whose own text
+    stands there, in what users, tools or documents said, is an echo and never `ok`; and
+    `call.source` says where values are from.
+
     Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for what is wrong with the
     call itself, such as an object that holds no answer.
 
@@ -51,7 +57,7 @@ def parse(
     """
     if not isinstance(raw, str) or _may_be_response(raw):
         raw, protocol = _read_response(raw, protocol)
-    return parse_text(raw, protocol, tools, options)
+    return parse_text(raw, protocol, tools, options, request=request)
 
 
 def parse_text(
@@ -59,23 +65,29 @@ def parse_text(
     protocol: Any,
     tools: Any = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
+    *,
+    request: Any = None,
 ) -> ParseResult:
     """`parse` of a text that is known to be the model's own.
 
     Unlike `parse` it never takes the text for a response, even if it looks like one.
     """
-    return Reader(protocol, tools, options).parse(raw)
+    return Reader(protocol, tools, options).parse(raw, request)
 
 
 def stream(
-    protocol: Any, tools: Any = None, options: ParseOptions | Mapping[str, Any] | None = None
+    protocol: Any,
+    tools: Any = None,
+    options: ParseOptions | Mapping[str, Any] | None = None,
+    *,
+    request: Any = None,
 ) -> StreamParser | ForeignParser:
     """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools,
-    options: as for `parse`.
+    options, request: as for `parse`.
 
     Raises as `parse` does, and never on account of the text.
     """
-    return Reader(protocol, tools, options).stream()
+    return Reader(protocol, tools, options).stream(request)
 
 
 class Reader:
@@ -96,9 +108,9 @@ class Reader:
         specs = tool_specs(tools)
         self._parser: NewParser = _parser_of(protocol, specs, options)
 
-    def parse(self, raw: str) -> ParseResult:
+    def parse(self, raw: str, request: Any = None) -> ParseResult:
         """The result of a text that is known to be the model's own, whatever it looks like: a model
-        may write a stream.
+        may write a stream. request: what was asked, as for `parse`.
 
         Raises UnreadableInput for what is no str.
         """
@@ -106,13 +118,13 @@ class Reader:
             raise UnreadableInput(
                 "raw is the text of one answer", got=type(raw).__name__, expected="str"
             )
-        parser = self._parser(silent=True)
+        parser = self._parser(silent=True, request=request)
         parser.feed(raw)
         return parser.close()
 
-    def stream(self) -> StreamParser | ForeignParser:
-        """A push parser for one text."""
-        return self._parser()
+    def stream(self, request: Any = None) -> StreamParser | ForeignParser:
+        """A push parser for one text; request: what was asked, as for `parse`."""
+        return self._parser(request=request)
 
 
 def _parser_of(

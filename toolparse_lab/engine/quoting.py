@@ -23,26 +23,40 @@ from __future__ import annotations
 import re
 
 LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
-_LINE_OR_TICKS = re.compile(rf"\n|`{{1,{LONG_RUN}}}")
+_BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")
+_MAY_GO_ON = re.compile(rf"(?:\n[ \t\r]*|`{{1,{LONG_RUN - 1}}})\Z")
 _NOT, _FENCE_LINE, _INSIDE = range(3)
 
 
 class Quoting:
     """The position in a text: in a fence, in inline code, at the beginning of a line."""
 
-    __slots__ = ("_fence_line", "_lone", "_quote", "blank", "fence", "spoken", "ticks")
+    __slots__ = (
+        "_fence_line",
+        "_lone",
+        "_quote",
+        "_searched",
+        "blank",
+        "fence",
+        "line_at",
+        "spoken",
+        "ticks",
+    )
 
     def __init__(self) -> None:
         """Begin at the first line of a text, outside any code."""
         self.spoken = False  # something visible came, be it text or a call
         self.blank = True  # only white space on this line
         self.fence = 0  # length of the run of backticks that opened a code fence
-        self.ticks = 0  # length of the run that may have opened inline code on this line
+        self.ticks = 0  # length of the run that may have opened inline code in this paragraph
+        self.line_at = 0  # the offset in raw where this line begins
         self._fence_line = False  # still on the line that opened the fence
         self._lone = _NOT  # progress in a code fence with nothing visible before it
         # Between the two offsets nothing ends the inline code; the third says whether it is closed
         # behind them.
         self._quote = (0, 0, False)
+        # An offset in raw whose inline code is being looked for, and how far that was done.
+        self._searched = (-1, 0)
 
     @property
     def lone_fence(self) -> bool:
@@ -59,14 +73,16 @@ class Quoting:
         if self._lone == _INSIDE:
             self._lone = _NOT
 
-    def line(self) -> None:
-        """Note that a line break was read.
+    def line(self, end: int) -> None:
+        """Note that a line break was read, which ends at an offset in raw.
 
-        Inline code never goes on over a line break here, unlike in Markdown: an unmatched backtick
-        must not hide the calls of all later lines.
+        Inline code goes on over a line break, but as in Markdown never over a blank line: an
+        unmatched backtick must not hide the calls of all later lines.
         """
+        if self.blank:
+            self.ticks = 0
         self.blank = True
-        self.ticks = 0
+        self.line_at = end
         self._fence_line = False
         if self._lone == _FENCE_LINE:
             self._lone = _INSIDE
@@ -96,8 +112,9 @@ class Quoting:
             if self._fence_line or (self.blank and run >= max(3, self.fence)):
                 self.fence = 0
                 self._lone = _NOT
-        elif run >= 3 and self.blank:
+        elif run >= 3 and self.blank and self.ticks != run:
             self.fence = run
+            self.ticks = 0
             self._fence_line = True
             self._lone = _NOT if self.spoken else _FENCE_LINE
         elif not self.ticks:
@@ -107,11 +124,11 @@ class Quoting:
 
         self.word()
 
-    def closes(self, tail: str, at: int, base: int, final: bool) -> bool | None:
-        """Return True where the inline code around `tail[at]` is closed on its line; None = not
-        known yet.
+    def closes(self, tail: str, at: int, base: int, final: bool, *, adjacent: bool) -> bool | None:
+        """Return True where the inline code around `tail[at]` is closed; None = not known yet.
 
-        `base` is the offset in raw of `tail[0]`.
+        `base` is the offset in raw of `tail[0]`. adjacent: a backtick stands right before; then the
+        code is about the opener, and blank lines do not end the search.
 
         Asked at an opener. Where the code is not closed, the backtick before was a lone one, and
         the opener counts.
@@ -120,27 +137,35 @@ class Quoting:
         begin, end, closed = self._quote
         if begin <= here < end:
             return closed
-        quote_end = self._quote_end(tail, at, final)
+        quote_end = self._quote_end(tail, at, base, final, adjacent)
         if quote_end is None:
             return None
         end, closed = quote_end
         self._quote = (here, base + end, closed)
         return closed
 
-    def _quote_end(self, tail: str, at: int, final: bool) -> tuple[int, bool] | None:
-        """The end in `tail` of the line or its inline code, and True where it is the code's.
+    def _quote_end(
+        self, tail: str, at: int, base: int, final: bool, adjacent: bool
+    ) -> tuple[int, bool] | None:
+        """The end in `tail` of the paragraph or its inline code, and True where it is the code's.
 
-        None where the tail ends before it, or in a run of backticks that may go on.
+        None where the tail ends before it, or in something that may go on. What was looked at in
+        vain is not looked at again when the tail has grown.
         """
-        for match in _LINE_OR_TICKS.finditer(tail, at):
-            run = match[0]
-            if run == "\n":
-                return match.start(), False
-            if match.end() == len(tail) and not final and len(run) < LONG_RUN:
-                return None
-            if len(run) == self.ticks:
+        here, searched = self._searched
+        start = max(at, searched - base) if here == base + at else at
+        go_on = None if final else _MAY_GO_ON.search(tail, start)
+        stop = go_on.start() if go_on else len(tail)
+        for match in _BLANK_LINE_OR_TICKS.finditer(tail, start, len(tail)):
+            if match.start() >= stop:
+                break
+            if match[0][0] == "\n":
+                if not adjacent:
+                    return match.start(), False
+            elif len(match[0]) == self.ticks:
                 return match.start(), True
 
+        self._searched = base + at, base + stop
         return (len(tail), False) if final else None
 
 

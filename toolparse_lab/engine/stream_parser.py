@@ -31,10 +31,13 @@ reasoning may be retracted.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import ParserClosed
 from ..protocols.base import Opening
 from ..types import Event, ParseResult, Span
 from .body import BodyReader
+from .echoes import echoes_of
 from .ending import finish
 from .feed import Feed
 from .log import Log
@@ -63,14 +66,16 @@ class StreamParser:
         "tools",
     )
 
-    def __init__(self, setting: Setting, *, silent: bool = False) -> None:
-        """Begin a text under `setting`, which many parsers may share."""
+    def __init__(self, setting: Setting, *, silent: bool = False, request: Any = None) -> None:
+        """Begin a text under `setting`, which many parsers may share; request: what was asked."""
         self._setting = setting
         self.protocol = setting.protocol
         self.tools = setting.tools
         self.options = setting.options
         self._feed = feed = Feed()
         self._log = log = Log(silent)
+        if request is not None:
+            log.echoes = echoes_of(request, setting.options, feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
         self._bodies = BodyReader(setting, feed, log, text, _read_alone)
         self._closed = False

@@ -32,12 +32,25 @@ from ..protocols.tags import THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
 from .feed import Feed
 from .log import Log
+from .quotation import (
+    LINE_HEAD,
+    MARKS,
+    WINDOW,
+    introduces_block,
+    is_example,
+    is_indented,
+    is_quoted,
+)
 from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
 from .setting import Setting
 from .unclosed import GivenUp, as_draft
 
 _THINK_TAGS = tuple(THINK_TAGS)
+# Signs of an example, as the sentence about it names them.
+_IN_CODE = "inside quoted code"
+_QUOTED = "inside a quotation"
+_SHOWN = "introduced as one"
 _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
 
 
@@ -49,8 +62,11 @@ class TextScanner:
     """
 
     __slots__ = (
+        "_block",
+        "_example_end",
         "_feed",
         "_fresh",
+        "_line",
         "_log",
         "_plain_to",
         "_quoting",
@@ -68,6 +84,9 @@ class TextScanner:
         self._fresh = True
         self._plain_to = 0
         self.given_up: GivenUp | None = None  # made for the first call that is given up
+        self._block = (-1, False)  # an indented line, and True in a block of code
+        self._example_end = 0  # behind the last opener that was an example
+        self._line = (-1, "")  # where a line begins, and its first characters
         # made where something may be recovered, which is rare
         self._recovery: Recovery | None = None
 
@@ -119,8 +138,8 @@ class TextScanner:
                 quoting.word()
             kind = token.lastgroup
             if kind == "line":
-                quoting.line()
                 pos = token.end()
+                quoting.line(feed.base + pos)
             elif kind == "ticks":
                 step = self._read_backticks(tail, at, token.end(), final)
                 if step is not None:
@@ -218,34 +237,130 @@ class TextScanner:
         opening = setting.protocol.envelope.open(tail, at, final, setting.tools)
         if not isinstance(opening, Opening):
             return opening
-        if opening.kind != "call":
-            # An opener of no length would be found again for ever.
-            return opening if opening.end else None
-        if quoting.fence:
-            # An example in a code fence is no call; but a fence may be all that the model says.
-            return replace(opening, speculative=True) if quoting.lone_fence else None
-        if quoting.ticks:
-            return self._quoted(tail, at, opening, final)
-        return opening
+        if opening.kind != "call" and not opening.end:
+            return None  # it would be found again for ever
+        if opening.kind == "reasoning":
+            return opening
+        return self._unless_quoted(tail, at, opening, final)
 
-    def _quoted(
+    def _unless_quoted(
         self, tail: str, at: int, opening: Opening, final: bool
     ) -> Opening | NeedMore | None:
-        """The opener unless it is an example: inside inline code that ends on the same line.
+        """The opener unless it is an example: in a fence, in inline code, or quoted by other signs.
 
-        Returns NEED_MORE where the line is not over yet. An example is noted as a problem of
-        severity info, so that `why` can tell where a call went.
+        Returns NEED_MORE where the inline code around it may still be closed.
         """
-        closed = self._quoting.closes(tail, at, self._feed.base, final)
-        if closed is None:
-            return NEED_MORE
-        if not closed:
-            return opening
-        here = self._feed.base + at
-        message = "a call inside quoted code is an example"
-        span = Span(here, here + opening.end)
-        self._log.problems.append(Problem("scan", "call.quoted-example", "info", message, "", span))
+        quoting = self._quoting
+        if quoting.fence:
+            if opening.kind != "call":
+                return opening
+            # An example in a code fence is no call; but a fence may be all that the model says.
+            if quoting.lone_fence:
+                return replace(opening, speculative=True)
+            return self._noted(at, opening, _IN_CODE)
+        if quoting.ticks:
+            adjacent = self._before(at).endswith("`")
+            closed = quoting.closes(tail, at, self._feed.base, final, adjacent=adjacent)
+            if closed is None:
+                return NEED_MORE
+            if closed:
+                return self._noted(at, opening, _IN_CODE)
+
+        if self._is_quoted(tail, at) or (self._example_end and self._is_inside_example(at)):
+            return self._noted(at, opening, _QUOTED)
+        if tail[at] == "`" and is_example(self._before(at)):
+            # The fence is the opener itself.
+            return self._noted(at, opening, _SHOWN)
+        return opening
+
+    def _noted(self, at: int, opening: Opening, sign: str) -> Opening | None:
+        """None, for an opener that is an example, once that is noted."""
+        self._note_example(at, opening, sign)
         return None
+
+    def _note_example(self, at: int, opening: Opening, sign: str) -> None:
+        """Note an opener as an example, so that `why` can tell where a call went.
+
+        sign: where it stands, in words.
+        """
+        self._example_end = self._feed.base + at + opening.end
+        if opening.kind == "call":
+            here = self._feed.base + at
+            message = f"a call {sign} is an example"
+            span = Span(here, here + opening.end)
+            problem = Problem("scan", "call.quoted-example", "info", message, "", span)
+            self._log.problems.append(problem)
+
+    def _is_quoted(self, tail: str, at: int) -> bool:
+        """A sign before tail[at] says that what begins there is quoted.
+
+        Most openers begin their line or the text, where one look is enough.
+        """
+        here, start = self._feed.base + at, self._log.text_start
+        if here == start:
+            return False
+        if at > 1:
+            last = tail[at - 2 : at]
+        else:
+            last = self._feed.text_of(Span(max(start, here - 2), here))
+        if last[-1] == "\n" and last[0] not in MARKS:
+            return False
+        head = self._line_head(tail, at)
+        if is_quoted(self._before(at), head):
+            return True
+        return is_indented(head) and self._in_block()
+
+    def _is_inside_example(self, at: int) -> bool:
+        """The opener at the tail's offset `at` stands right behind a quoted one, as a part of it.
+
+        So a block's first function is quoted with its block.
+        """
+        here, end = self._feed.base + at, self._example_end
+        if not self._log.text_start < end <= here <= end + LINE_HEAD:
+            return False
+        return not self._feed.text_of(Span(end, here)).strip()
+
+    def _in_block(self) -> bool:
+        """This line, which is indented, is one of a block of code that words introduce.
+
+        The text is looked at backwards, to the line before the block or to the last line that was
+        asked about, so that no line is looked at for every opener behind it.
+        """
+        line_at = self._quoting.line_at
+        last_at, verdict = self._block
+        stop = max(self._log.text_start, last_at)
+        if line_at == last_at:
+            return verdict
+        window, answer = WINDOW, None
+        while answer is None:
+            start = max(stop, line_at - window)
+            before = self._feed.text_of(Span(start, line_at))
+            answer = introduces_block(before, start == stop)
+            if answer is None and start == stop:
+                answer = verdict and stop == last_at
+            window *= 4
+        self._block = line_at, answer
+        return answer
+
+    def _before(self, at: int) -> str:
+        """The text before tail[at] as far as it tells of quotation; nothing of an earlier call."""
+        here = self._feed.base + at
+        return self._feed.text_of(Span(max(self._log.text_start, here - WINDOW), here))
+
+    def _line_head(self, tail: str, at: int) -> str:
+        """The beginning of the line of tail[at]; '' where it begins with something that is no text.
+
+        Looked up once a line: the line may be long.
+        """
+        start = self._quoting.line_at
+        if start < self._log.text_start:
+            return ""
+        line, head = self._line
+        if line != start:
+            head = self._feed.text_of(Span(start, min(start + LINE_HEAD, self._feed.base + at)))
+            if self._feed.base + at - start >= LINE_HEAD:
+                self._line = start, head
+        return head
 
     # calls without an opener, and calls outside their format
 
@@ -285,7 +400,18 @@ class TextScanner:
         if self._feed.base + at < self._plain_to or not self._setting.recovers:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
-        return self._settle_outcome(outcome, at)
+        return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
+
+    def _unless_shown(
+        self, outcome: Held | NeedMore | None, tail: str, at: int
+    ) -> Held | NeedMore | None:
+        """What recovery decided of the fence at tail[at]; text where a call is only shown there."""
+        if not isinstance(outcome, Held) or outcome.body is None:
+            return outcome
+        if not self._is_quoted(tail, at) and not is_example(self._before(at)):
+            return outcome
+        self._note_example(at, Opening(outcome.end), _SHOWN)
+        return Held(outcome.end)
 
     def _recover(self) -> Recovery:
         """The recovery of this text."""

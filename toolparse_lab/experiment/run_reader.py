@@ -18,7 +18,7 @@ from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial, TrialProtocols
 from ..exchange.types import Completion, PlanItem, Request
-from ..flow import OPEN, Conversation, drive, read_answer
+from ..flow import OPEN, Conversation, asked_of, drive, read_answer
 from ..rules import CODES
 from ..store.store import Store
 from ..types import ParseOptions, Policy
@@ -159,11 +159,13 @@ class RunReader:
         """Return an item's trial with its answer parsed, where there is one."""
         reader, result = self._reader(item, protocol), None
         if completion is not None and completion.ok:
-            tools = self.plan.cases[item.case_id].tools
+            case = self.plan.cases[item.case_id]
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
             options = ParseOptions(coerce=policy)
-            reason = completion.finish_reason
-            result = read_answer(completion.raw, reader, tools, options, choice, reason)
+            question, reason = asked_of(completion, case.input), completion.finish_reason
+            result = read_answer(
+                completion.raw, reader, case.tools, options, choice, reason, request=question
+            )
         return self._trial(item, completion, recorded, result, reader, policy)
 
     def _trial(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .conversation import OPEN, STOPS, Conversation, ConversationTurn, Stop, ToolRun
 from .drive import Flow, adrive, advance, drive
 from .native import NativeTools
-from .reading import answer_reader, read_answer
+from .reading import answer_reader, asked_of, read_answer
 from .tool_loop import Middleware, Record, Runnable, result_row, tool_loop
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "adrive",
     "advance",
     "answer_reader",
+    "asked_of",
     "drive",
     "read_answer",
     "result_row",

@@ -53,7 +53,16 @@ class NativeTools:
 
         active = bool(offered.tools)
         forced = active and choice.forced
-        return Turn(request, offered.tools, choice.kind, choice.name, active, forced)
+        conversation = tuple(params["messages"])
+        return Turn(
+            request,
+            offered.tools,
+            choice.kind,
+            choice.name,
+            active,
+            forced,
+            messages=conversation,
+        )
 
     def wrap_generate(
         self,
@@ -71,7 +80,8 @@ class NativeTools:
         content: its text, or with tools the canonical JSON of text and calls.
         """
         # The runner records such an answer as the JSON of text and calls, which this format reads.
-        result = parse_text(content, "openai_json", turn.tools, ParseOptions(coerce="middleware"))
+        options = ParseOptions(coerce="middleware")
+        result = parse_text(content, "openai_json", turn.tools, options, request=turn.messages)
         return answer_of(result, finish_reason, CallIds(), reasoning=reasoning)
 
 

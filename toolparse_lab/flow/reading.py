@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..engine.echoes import judged
 from ..engine.parse import Reader
+from ..exchange.completion import Completion
 from ..middleware.answer import was_cut
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
@@ -21,6 +23,8 @@ def read_answer(
     options: Any = None,
     tool_choice: Any = "auto",
     finish_reason: str | None = None,
+    *,
+    request: Any = None,
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
@@ -34,7 +38,8 @@ def read_answer(
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
     True
     """
-    return answer_reader(protocol, tools, options, tool_choice, finish_reason)(raw)
+    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason)
+    return reader(raw, request)
 
 
 def answer_reader(
@@ -43,8 +48,9 @@ def answer_reader(
     options: Any = None,
     tool_choice: Any = "auto",
     finish_reason: str | None = None,
-) -> Callable[[str], ParseResult]:
-    """`read_answer` for many texts: a function of the text; the rest is looked at once.
+) -> Callable[..., ParseResult]:
+    """`read_answer` for many texts: a function of the text and, where it is known, of
+    its request; the rest is looked at once.
     Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
     what `parse` raises.
     """
@@ -58,4 +64,18 @@ def answer_reader(
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
     cut = was_cut(finish_reason)
-    return lambda raw: parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
+
+    def read_forced(raw: str, request: Any = None) -> ParseResult:
+        forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
+        return judged(forced, request)
+
+    return read_forced
+
+
+def asked_of(completion: Completion, input: Any = None) -> Any:
+    """Return what a recorded answer is to: its request's messages, where they were recorded.
+
+    input: of the case, a text or messages; it counts where the request holds none.
+    """
+    messages = completion.request.get("messages")
+    return messages if isinstance(messages, (list, tuple)) and messages else input or None

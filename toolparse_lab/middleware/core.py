@@ -20,6 +20,7 @@ from ..engine.content_parts import OnError
 from ..errors import BadOptions
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
+from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
 from ..types import ParseOptions, ParseResult
 from .answer import Answer, UnknownTools, answer_of, both_thoughts, passed_through
@@ -30,6 +31,7 @@ from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
+from .neutral import without_delimiters
 from .reading import AnswerReading
 from .stream import AnswerStream
 from .turn import Prepared, Turn
@@ -64,6 +66,7 @@ class ToolCallMiddleware:
     tool_choice_by: Literal["response_format", "prompt"] = "response_format"
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
+    neutral_text: bool = True
     _prepared: dict[bytes, Prepared] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -91,7 +94,10 @@ class ToolCallMiddleware:
             params.get("tools"), params.get("tool_choice"), original_tool_schemas
         )
         offer = prepared.offer
-        messages = rewrite_history(params.get("messages", ()), prepared.writer)
+        conversation = params.get("messages", ())
+        if offer.active and self.neutral_text:
+            conversation = without_delimiters(conversation, self._delimiters(prepared))
+        messages = rewrite_history(conversation, prepared.writer)
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
@@ -120,6 +126,7 @@ class ToolCallMiddleware:
             offer.active,
             offer.forced,
             one_call,
+            tuple(params.get("messages") or ()),
             prepared,
         )
 
@@ -242,6 +249,14 @@ class ToolCallMiddleware:
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
         return Prepared(offer, writer, self.protocol, self.ways)
 
+    def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
+        """The delimiters that no user's text may hold; none for somebody else's protocol."""
+        if prepared.delimiters is None:
+            tools = prepared.writer.tools
+            own = self.protocol
+            prepared.delimiters = delimiters_of(own, tools) if isinstance(own, Protocol) else ()
+        return prepared.delimiters
+
     def _prompt_of(self, prepared: Prepared) -> str:
         """The prompt of a set of tools, remembered with it.
 
@@ -299,7 +314,7 @@ class ToolCallMiddleware:
         if turn.forced and (text.strip() or not has_calls):
             result = reading.parse_forced(turn, text, finish_reason)
         else:
-            result = reading.readers(turn).whole.parse(text)
+            result = reading.readers(turn).whole.parse(text, turn.messages)
 
         if self.on_error is not None:
             reading.tell_failures(result, turn)
@@ -375,6 +390,7 @@ def create_tool_middleware(
     tool_choice_by: Literal["response_format", "prompt"] = "response_format",
     result_format: ResultFormat | None = None,
     unknown_tools: UnknownTools = "text",
+    neutral_text: bool | None = None,
 ) -> ToolCallMiddleware:
     """A middleware that gives tool calling to a model by one protocol.
 
@@ -388,7 +404,8 @@ def create_tool_middleware(
     its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
     that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
     tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
-    model that there is no such tool.
+    model that there is no such tool. neutral_text: delimiters of the format in what users say are
+    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
 
     Raises UnknownProtocol and BadOptions.
     """
@@ -404,6 +421,7 @@ def create_tool_middleware(
         tool_choice_by=tool_choice_by,
         result_format=result_format,
         unknown_tools=unknown_tools,
+        neutral_text=compat is None if neutral_text is None else neutral_text,
     )
 
 

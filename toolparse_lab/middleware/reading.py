@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..engine.content_parts import OnError
+from ..engine.echoes import judged
 from ..engine.foreign.protocol import ForeignProtocol
 from ..protocols.base import Protocol
 from ..types import ParseResult
@@ -53,8 +54,12 @@ class AnswerReading:
         """
         cut, ways = was_cut(finish_reason), self.ways
         if ways.seed_choice:
-            return parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
-        return parse_forced(text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut)
+            result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
+        else:
+            result = parse_forced(
+                text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut
+            )
+        return judged(result, turn.messages)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.

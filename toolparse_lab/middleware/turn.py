@@ -22,6 +22,7 @@ class Turn:
     choice and tool_name: what was asked for. active: answers are parsed; False where there are no
     tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
     text holds only the first is made, because the request says `parallel_tool_calls=False`.
+    messages: the conversation as the application gave it, by which echoes are known.
     """
 
     params: dict[str, Any]
@@ -31,6 +32,7 @@ class Turn:
     active: bool = False
     forced: bool = False
     one_call: bool = False
+    messages: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -71,7 +73,7 @@ class Prepared:
 
     writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
     the system message. readers: made when the first answer is read; a request that only asks what
-    to send pays for none.
+    to send pays for none. delimiters: of the format, which no user's text may hold.
     """
 
     offer: Offer
@@ -80,3 +82,4 @@ class Prepared:
     ways: Ways
     prompt: str | None = None
     readers: Readers | None = None
+    delimiters: tuple[str, ...] | None = None

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..errors import BadOptions
 from ..types import ParseResult, Problem, ToolCall
+from ..types.why import explain_sources
 from .changes import Change, changes_of, place, sentence_of
 from .marks import Mark, Run, clip, marks_of, runs_of
 from .show import one_line, shorten, visible
@@ -41,6 +42,7 @@ _STATUS = {
     "truncated": ("…", "33"),
     "undecodable": ("✗", "31"),
     "draft": ("~", "2"),
+    "echoed": ("»", "31"),
 }
 _SEVERITY = {"error": ("✗", "31"), "warning": ("!", "33"), "info": ("i", "36")}
 
@@ -176,6 +178,9 @@ def _call(call: ToolCall, result: ParseResult, pen: _Pen) -> Iterator[str]:
     yield from _arguments(call, pen)
     if not call.readable:
         yield "  the body could not be read, so there are no arguments"
+    copied = explain_sources(call)
+    if copied:
+        yield f"  {copied}"
 
     for change in islice(changes_of(call, result.raw), MAX_ROWS):
         yield _change(change, pen)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from ..types import ParseResult, Problem, Step, ToolCall
+from ..types.why import explain_sources
 from .cells import (
     badge,
     call_title,
@@ -255,6 +256,9 @@ def _argument_notes(call: ToolCall, *, has_none: bool, cut: bool) -> list[Markup
     elif has_none:
         notes.append(note("No arguments."))
 
+    copied = explain_sources(call)
+    if copied:
+        notes.append(note(shorten(copied, 2_000)))
     if cut:
         text = f"Arguments beyond the first {MAX_ROWS:,} of the result are not shown."
         notes.append(note(text))

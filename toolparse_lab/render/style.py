@@ -78,6 +78,7 @@ STATUS: dict[str, tuple[str, str]] = {
     "truncated": ("…", ORANGE),
     "undecodable": ("✗", VERMILLION),
     "draft": ("~", GREY),
+    "echoed": ("»", VERMILLION),
 }
 SEVERITY: dict[str, tuple[str, str]] = {
     "error": ("✗", VERMILLION),

@@ -19,6 +19,7 @@ from .events import (
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
+from .sources import Source, Sources
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "Retract",
     "Segment",
     "SegmentKind",
+    "Source",
+    "Sources",
     "Span",
     "Step",
     "TextDelta",

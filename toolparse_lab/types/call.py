@@ -22,9 +22,10 @@ from .serial import (
     step_in,
     step_out,
 )
+from .sources import Source, Sources, sources_in, sources_out
 from .spans import Edit, Origin, Problem, Segment, Span, Step
 
-CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft"]
+CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"]
 Origins: TypeAlias = Mapping[str, Origin]
 """JSON Pointer into the arguments -> place in raw"""
 
@@ -39,13 +40,20 @@ _PATHS_IN_MESSAGE = 20
 
 
 class OriginTable:
-    """The origins of one call, made by `make` when first asked for and then kept."""
+    """The origins of one call, made by `make` when first asked for and then kept.
 
-    __slots__ = ("_make", "_table")
+    make_sources: its places in the request, likewise; None where no request is known.
+    """
 
-    def __init__(self, make: Callable[[], Origins]) -> None:
+    __slots__ = ("_make", "_make_sources", "_sources", "_table")
+
+    def __init__(
+        self, make: Callable[[], Origins], make_sources: Callable[[], Sources] | None = None
+    ) -> None:
         self._make = make
         self._table: Origins | None = None
+        self._make_sources = make_sources
+        self._sources: Sources | None = None
 
     def get(self) -> Origins:
         """The table, JSON Pointer -> origin; the same object every time.
@@ -56,6 +64,17 @@ class OriginTable:
             self._table = self._make()
         return self._table
 
+    @property
+    def sources(self) -> Sources | None:
+        """JSON Pointer -> the places of that leaf in the request; None where none is known."""
+        if self._sources is None and self._make_sources is not None:
+            self._sources = self._make_sources()
+        return self._sources
+
+    def with_sources(self, make_sources: Callable[[], Sources]) -> OriginTable:
+        """The same origins, with sources beside them."""
+        return OriginTable(self.get, make_sources)
+
     def __deepcopy__(self, memo: object) -> OriginTable:
         """The table itself: it is never changed."""
         return self
@@ -63,12 +82,16 @@ class OriginTable:
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle of the table, not of the parser behind `make`: a process pool needs no more."""
         # The pickle names the function: a new name would make older pickles unreadable.
-        return (_known_origins, (dict(self.get()),))
+        sources = self.sources
+        tables = (dict(self.get()),) if sources is None else (dict(self.get()), dict(sources))
+        return (_known_origins, tables)
 
 
-def _known_origins(table: dict[str, Origin]) -> OriginTable:
-    """A table that is there already, read back from a pickle or a dict."""
-    return OriginTable(lambda: table)
+def _known_origins(
+    table: dict[str, Origin], sources: dict[str, tuple[Source, ...]] | None = None
+) -> OriginTable:
+    """A table that is there already, read back from a pickle or a dict; `sources` likewise."""
+    return OriginTable(lambda: table, None if sources is None else lambda: sources)
 
 
 NO_ORIGINS = OriginTable(dict)
@@ -154,6 +177,23 @@ class ToolCall:
                 expected=paths or "none: the body was not read",
             ) from None
 
+    def source(self, path: str = "") -> tuple[Source, ...]:
+        """The places in the request where the value at a JSON Pointer stands, longest first.
+
+        Empty where the model made the value up, for what is no text or number, and where the call
+        was read without its request. '' is the whole call, which has a place where it is an echo.
+        Raises NoOrigin for a path that is not in the arguments.
+
+        >>> import toolparse_lab as tp
+        >>> text = '<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>'
+        >>> asked = [{"role": "user", "content": "How is Rome?"}]
+        >>> str(tp.parse(text, "hermes", request=asked).calls[0].source("/city")[0])
+        'user message 0'
+        """
+        if path:
+            self.origin(path)
+        return (self.origins.sources or {}).get(path, ())
+
     @property
     def repair_steps(self) -> tuple[Step, ...]:
         """The edits as steps of the stage 'repair'.
@@ -167,6 +207,9 @@ class ToolCall:
 
         Asks for the origins, so that they can be read back without the parser.
         """
+        sources = self.origins.sources
+        # Only a call that was read with its request has them.
+        rest = {} if sources is None else {"sources": sources_out(sources)}
         # A span or step is a short row: a result has thousands of them (see `serial`).
         return {
             "index": self.index,
@@ -183,6 +226,7 @@ class ToolCall:
             "steps": list(map(step_out, self.steps)),
             "problems": list(map(problem_out, self.problems)),
             "origins": origins_out(self.origins.get()),
+            **rest,
         }
 
     @classmethod
@@ -203,7 +247,10 @@ class ToolCall:
             steps=tuple(map(step_in, d["steps"])),
             problems=tuple(map(problem_in, d["problems"])),
             segment=segments[d["segment_index"]],
-            origins=_known_origins(origins_in(d["origins"])),
+            origins=_known_origins(
+                origins_in(d["origins"]),
+                sources_in(d["sources"]) if "sources" in d else None,
+            ),
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -14,6 +14,7 @@ from ..errors import BadOptions
 
 Policy: TypeAlias = Literal["none", "safe", "middleware", "seed-layer2", "lossy"]
 Reasoning: TypeAlias = Literal["auto", "prefilled", "none"]
+EchoChoice: TypeAlias = Literal["refuse", "allow"]
 
 VERSION = 1
 """of the stored form of results, options included"""
@@ -31,7 +32,8 @@ class ParseOptions:
     repair: read damaged bodies, each repair an edit. recover: read calls outside their format.
     coerce: policy. validate: check arguments against the schema. reasoning: 'auto' reads think
     tags, 'prefilled' begins inside one, 'none' reads them as text. max_depth: nesting beyond it is
-    a problem, never an error.
+    a problem, never an error. echoes: a call whose own text stands in the request, written by
+    somebody else, is refused, or allowed with a warning.
     """
 
     repair: bool = True
@@ -41,6 +43,7 @@ class ParseOptions:
     reasoning: Reasoning = "auto"
     max_depth: int = 1000
     version: int = VERSION
+    echoes: EchoChoice = "refuse"
 
     def __post_init__(self) -> None:
         """Check every field; raises BadOptions, which names the first that is wrong."""
@@ -59,6 +62,10 @@ class ParseOptions:
         if self.reasoning not in _REASONING:
             raise BadOptions(
                 "unknown reasoning mode", got=self.reasoning, expected="auto, prefilled or none"
+            )
+        if self.echoes not in ("refuse", "allow"):
+            raise BadOptions(
+                "unknown choice for echoes", got=self.echoes, expected="refuse or allow"
             )
         if not _is_depth(self.max_depth):
             raise BadOptions(

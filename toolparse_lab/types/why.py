@@ -14,12 +14,15 @@ from collections.abc import Iterable, Sequence
 from .call import ToolCall
 from .spans import Problem, Segment
 
+_MOST_COPIED = 6  # values whose place in the request is told
+
 # Status -> how the sentence about a call that is not ok goes on.
 _STATUS = {
     "unknown_tool": "was read, but names no known tool",
     "truncated": "is cut off and must not be executed",
     "undecodable": "could not be read",
     "draft": "is not finished yet",
+    "echoed": "is an echo and must not be executed",
 }
 
 
@@ -82,7 +85,23 @@ def explain_call(call: ToolCall) -> str:
     causes = _changes(call) + _complaints(call)
     if causes:
         sentence += ": " + "; ".join(causes)
-    return sentence + "."
+    copied = explain_sources(call)
+    return f"{sentence}. {copied}" if copied else f"{sentence}."
+
+
+def explain_sources(call: ToolCall) -> str:
+    """A sentence on the values that stand in the request, and where; '' where there are none."""
+    sources = call.origins.sources or {}
+    phrases = [
+        f"`{printable(path.removeprefix('/'))}` was copied from {places[0]}"
+        for path, places in sources.items()
+        if path and places
+    ]
+    if not phrases:
+        return ""
+    more = len(phrases) - _MOST_COPIED
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{'; '.join(phrases[:_MOST_COPIED])}{rest}."
 
 
 def _status(call: ToolCall) -> str:

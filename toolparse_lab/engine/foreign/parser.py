@@ -39,6 +39,8 @@ from ...types import (
     ToolCall,
 )
 from ...values import Value, leaves, read_strict, write_canonical
+from ..echoes import judged
+from ..request_texts import request_texts
 from ..resolve import Body, Resolver
 from .placing import Piece, Placement, TheirPart, place
 from .protocol import ForeignProtocol, TheirOptions, tools_for_them
@@ -55,7 +57,7 @@ _ID_KEYS = ("toolCallId", "tool_call_id", "id")
 class ForeignParser:
     """Collects one text and lets their protocol read it at the end; see the module.
 
-    silent: as for `StreamParser`; events cost nothing here.
+    silent: as for `StreamParser`; events cost nothing here. request: what was asked.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class ForeignParser:
         options: ParseOptions,
         *,
         silent: bool = False,
+        request: Any = None,
     ) -> None:
         """Begin with no text; their protocol is not called before `close`."""
+        self._request = request_texts(request)
         self.protocol = protocol
         self.tools = {t.name: t for t in tools}
         self.options = options
@@ -92,7 +96,7 @@ class ForeignParser:
             joined = "".join(self._chunks).encode("utf-16-le", "surrogatepass")
             raw = joined.decode("utf-16-le", "surrogatepass")
             self._chunks = [raw]
-            self._result = self._read(raw)
+            self._result = judged(self._read(raw), self._request)
             self._events = list(_events_of(self._result))
         return self._result
 

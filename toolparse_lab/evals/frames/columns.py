@@ -153,7 +153,7 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("call_id", _TEXT, "trial_id/index."),
         ("index", _INT, "Place among the calls of the text, from 0."),
         ("name", _TEXT, "The tool's name."),
-        ("status", _CATEGORY, "ok, unknown_tool, truncated, undecodable or draft."),
+        ("status", _CATEGORY, "ok, unknown_tool, truncated, undecodable, echoed or draft."),
         ("ok", _BOOL, "Readable, complete and of a known name."),
         ("valid", _BOOL, "ok, and the arguments satisfy the schema."),
         ("confidence", _FLOAT, "1 for a call in its own format, lower for a recovered one."),

@@ -239,6 +239,8 @@ class _Scoring:
                 self.ok_calls.append(call)
             elif call.status == "unknown_tool":
                 self.unknown.append(call)
+            elif call.status == "echoed":
+                continue  # the model quotes somebody: no attempt of its own
             elif not self._is_mention(call):
                 self.broken.append(call)
 

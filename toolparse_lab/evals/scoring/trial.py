@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import BadOptions
-from ...flow import read_answer
+from ...flow import asked_of, read_answer
 from ...protocols.base import Signs
 from ...protocols.registry import is_shipped
 from ...types import DEFAULT_OPTIONS, ParseResult, Policy
@@ -284,6 +284,7 @@ class Trial:
                 replace(options, coerce=policy),
                 self.levels.get("tool_choice", "auto"),
                 self.completion.finish_reason,
+                request=asked_of(self.completion, self.case.input),
             )
 
         return Trial.of(
