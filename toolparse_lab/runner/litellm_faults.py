@@ -172,8 +172,8 @@ _TAKES_CHUNKS = (1, 89)
 def chunk_form() -> Callable[[Any], Any]:
     """The function that makes of a ModelResponseStream what litellm takes from a custom provider's
     stream: the chunk itself, and before 1.89 a dict around it."""
-    found = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("litellm"))
-    if found is None or (int(found[1]), int(found[2])) >= _TAKES_CHUNKS:
+    version = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("litellm"))
+    if version is None or (int(version[1]), int(version[2])) >= _TAKES_CHUNKS:
         return lambda chunk: chunk
     return _chunk_as_dict
 
