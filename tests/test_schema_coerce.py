@@ -60,6 +60,7 @@ def test_safe_never_touches_what_is_legal(case: dict[str, Any]) -> None:
     if case["title"] in (
         "circle of references",
         "hostile pattern is left alone",
+        "types written by hand",
     ):  # these the oracle cannot take
         return
     if jsonschema.Draft202012Validator(_modern(schema)).is_valid(case["value"]):

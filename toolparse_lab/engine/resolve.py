@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
-from ..schema.coerce import coerce
+from ..schema.coerce import coerce, holds_bare_null
 from ..schema.validate import find_problems, fits, validate
 from ..toolspec import ToolSpec
 from ..types import (
@@ -203,7 +203,10 @@ class Resolver:
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
         # One look is enough for arguments that plainly are what the schema says, which most are.
-        if tool is not None and not fits(d.arguments, tool.schema_json, self.options.coerce):
+        if tool is not None and (
+            (d.untyped and holds_bare_null(d.arguments))
+            or not fits(d.arguments, tool.schema_json, self.options.coerce)
+        ):
             coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
             steps += coerced
             if self.options.validate:
@@ -252,6 +255,7 @@ class Resolver:
         if policy == "none":
             return (), d.arguments, source_json
         result = coerce(d.arguments, tool.schema_json, policy, one_item=d.untyped)
+        problems.extend(result.problems)
         if not result.steps:
             return (), d.arguments, source_json
         try:

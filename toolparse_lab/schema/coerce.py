@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UnknownRule
-from ..types import Policy, Step
+from ..types import Policy, Problem, Step
 from ..values import Value, read_plain
+from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
 from .policies import coerce_like_go, coerce_lossy
 from .view import View, view_of
-from .walk import Walk
+from .walk import Walk, is_bare_null
 
 # How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
@@ -30,19 +31,22 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, and what was done to it."""
+    """A value after coercion, what was done to it, and why nothing could be done."""
 
     value: Value
     steps: tuple[Step, ...]
+    problems: tuple[Problem, ...] = ()
 
 
 def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool = False) -> Coerced:
-    """Brings `value` to `schema` (a mapping, JSON text, bool or None) by `policy`; raises
-    UnknownRule for a policy that does not exist. The value itself is never changed; one that nests
-    deeper than it can be compared with the schema stays as it is.
+    """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
+
+    The value itself is never changed; one that nests deeper than it can be compared with the schema
+    stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
+    problem. Raises UnknownRule for a policy that does not exist.
 
     one_item: the value was written in a format where a single text under a list is one item, as in
-    XML.
+    XML, and where the bare word null of a parameter is null, if that is legal.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
@@ -57,15 +61,46 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
         plain_schema = read_plain(schema) if isinstance(schema, str) else schema
         return _coerced(*coerce_like_go(value, plain_schema))
 
-    view = view_of(schema)
     try:
-        if policy == "lossy":
-            return _coerced(*coerce_lossy(value, view))
-        if policy == "safe" and conforms(view, value):
-            return Coerced(value, ())  # legal as it is, as is most of what comes
-        return _walk(value, view, policy, one_item)
+        return _by_view(value, view_of(schema), policy, one_item)
     except TooDeep:
         return Coerced(value, ())
+    except OverBudget:
+        return _left_alone(value, "the tool's schema branches too often to be followed")
+    except RecursionError:  # the caller's own stack was nearly full
+        return _left_alone(value, "value and schema nest too deep to be followed")
+
+
+def _left_alone(value: Value, message: str) -> Coerced:
+    """A value that was given up, with the problem that says why."""
+    message = f"the arguments stay as they are: {message}"
+    return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
+
+
+def _by_view(value: Value, view: View, policy: Policy, one_item: bool) -> Coerced:
+    """A value under one of the policies that read a compiled schema.
+
+    one_item: see `coerce`. Raises TooDeep and OverBudget.
+    """
+    if policy == "lossy":
+        return _coerced(*coerce_lossy(value, view))
+
+    budget = Budget(value)
+    if policy == "safe" and conforms(view, value, budget):
+        # Legal as it is, as is most of what comes; a bare null may be legal as text.
+        if not (one_item and holds_bare_null(value)):
+            return Coerced(value, ())
+
+    return _walk(value, view, policy, one_item, budget)
+
+
+def holds_bare_null(value: Value) -> bool:
+    """Tell if a parameter is the text null, which may mean null in a format of raw text.
+
+    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
+    (True, False)
+    """
+    return isinstance(value, dict) and any(map(is_bare_null, value.values()))
 
 
 def _coerced(value: Value, steps: list[Step]) -> Coerced:
@@ -76,15 +111,16 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
     return Coerced(value, tuple(steps))
 
 
-def _walk(value: Value, view: View, policy: str, one_item: bool) -> Coerced:
+def _walk(value: Value, view: View, policy: str, one_item: bool, budget: Budget) -> Coerced:
     """A value walked once from its root, with the steps of the walk.
 
-    one_item: see `coerce`. Raises TooDeep, as the walk asks if what it made is legal.
+    one_item: see `coerce`. Raises TooDeep, as the walk asks if what it made is legal, and
+    OverBudget.
 
     view: the compiled schema of the whole value.
     policy: one that walks, `safe` or `middleware`.
     """
-    walk = Walk(policy, one_item)
+    walk = Walk(policy, one_item, budget)
     new = walk.value(value, view, "", 0)
     return _coerced(new, walk.steps)
 
