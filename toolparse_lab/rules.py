@@ -242,6 +242,11 @@ _CODES = (
         "foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."
     ),
     Code("foreign.reported", "Somebody else's parser reported an error of its own."),
+    Code(
+        "read.internal-error",
+        "The toolkit itself failed at this answer, which is left unread or without a score; others "
+        "are not touched by it.",
+    ),
     Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
 )
 

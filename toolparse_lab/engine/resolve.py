@@ -111,12 +111,13 @@ class Resolver:
         if isinstance(decoded, Refusal):
             return (self._refused(decoded, body, segment, segment_index, index),)
         if len(decoded) == 1:
-            return (self._call(decoded[0], body, segment, segment_index, index),)
+            return (self._safe_call(decoded[0], body, segment, segment_index, index),)
         if not decoded:
             empty = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._refused(empty, body, segment, segment_index, index),)
         return tuple(
-            self._call(d, body, segment, segment_index, index + i) for i, d in enumerate(decoded)
+            self._safe_call(d, body, segment, segment_index, index + i)
+            for i, d in enumerate(decoded)
         )
 
     # calls without arguments
@@ -179,6 +180,16 @@ class Resolver:
         )
 
     # a call that was read, stage by stage
+
+    def _safe_call(
+        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> ToolCall:
+        """One call through all stages; a fault of ours in one of them is a refusal that says so."""
+        try:
+            return self._call(d, body, segment, segment_index, index)
+        except Exception as e:
+            fault = Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
+            return self._refused(fault, body, segment, segment_index, index)
 
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int

@@ -9,7 +9,7 @@ from ..values import Value
 # is enough for what people write; when it is used up, the value is measured, once, and its size is
 # worth some steps more, since long values are honest work.
 
-_FIRST_PORTION = 2_000  # steps, a few microseconds each
+_FIRST_PORTION = 1_500  # steps, a few microseconds each
 _STEPS_A_NODE = 8
 _CHARACTERS_A_NODE = 8  # a text may hold JSON
 _MOST_NODES = 50_000  # no more are counted: an object of Python's may hold itself many times over
