@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
-from ..schema.coerce import coerce, holds_bare_null
+from ..schema.coerce import coerce
 from ..schema.validate import find_problems, fits, validate
 from ..toolspec import ToolSpec
 from ..types import (
@@ -92,7 +92,7 @@ class Resolver:
             return refusal
         except Exception as e:
             # Model text must never raise; a fault of ours becomes a problem that says so.
-            return Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
+            return _fault(e)
 
     def calls(
         self,
@@ -111,7 +111,10 @@ class Resolver:
         if isinstance(decoded, Refusal):
             return (self._refused(decoded, body, segment, segment_index, index),)
         if len(decoded) == 1:
-            return (self._safe_call(decoded[0], body, segment, segment_index, index),)
+            try:  # as `_safe_call`, which would be one Python call more for nearly every body
+                return (self._call(decoded[0], body, segment, segment_index, index),)
+            except Exception as e:
+                return (self._refused(_fault(e), body, segment, segment_index, index),)
         if not decoded:
             empty = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._refused(empty, body, segment, segment_index, index),)
@@ -188,8 +191,7 @@ class Resolver:
         try:
             return self._call(d, body, segment, segment_index, index)
         except Exception as e:
-            fault = Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
-            return self._refused(fault, body, segment, segment_index, index)
+            return self._refused(_fault(e), body, segment, segment_index, index)
 
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
@@ -214,9 +216,8 @@ class Resolver:
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
         # One look is enough for arguments that plainly are what the schema says, which most are.
-        if tool is not None and (
-            (d.untyped and holds_bare_null(d.arguments))
-            or not fits(d.arguments, tool.schema_json, self.options.coerce)
+        if tool is not None and not fits(
+            d.arguments, tool.schema_json, self.options.coerce, d.untyped
         ):
             coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
             steps += coerced
@@ -265,7 +266,8 @@ class Resolver:
         policy = self.options.coerce
         if policy == "none":
             return (), d.arguments, source_json
-        result = coerce(d.arguments, tool.schema_json, policy, one_item=d.untyped)
+        raw_text = d.untyped
+        result = coerce(d.arguments, tool.schema_json, policy, one_item=raw_text, raw_text=raw_text)
         problems.extend(result.problems)
         if not result.steps:
             return (), d.arguments, source_json
@@ -302,6 +304,11 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
+
+
+def _fault(error: Exception) -> Refusal:
+    """A fault of ours as the refusal of the body that it happened at."""
+    return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
 def _closer_notes(body: Body, segment: Segment) -> list[Problem]:

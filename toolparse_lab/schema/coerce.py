@@ -19,8 +19,9 @@ from ..values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
 from .policies import coerce_like_go, coerce_lossy
+from .scalars import holds_bare_null
 from .view import View, view_of
-from .walk import Walk, is_bare_null
+from .walk import Walk
 
 # How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
@@ -38,7 +39,14 @@ class Coerced:
     problems: tuple[Problem, ...] = ()
 
 
-def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool = False) -> Coerced:
+def coerce(
+    value: Any,
+    schema: Any,
+    policy: Policy = "safe",
+    *,
+    one_item: bool = False,
+    raw_text: bool = False,
+) -> Coerced:
     """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
 
     The value itself is never changed; one that nests deeper than it can be compared with the schema
@@ -46,7 +54,9 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
     problem. Raises UnknownRule for a policy that does not exist.
 
     one_item: the value was written in a format where a single text under a list is one item, as in
-    XML, and where the bare word null of a parameter is null, if that is legal.
+    XML.
+    raw_text: it was written in a format that has no quotes, so that the bare word null of a
+    parameter is null under `safe`, if null is legal, even where text is.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
@@ -62,7 +72,7 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
         return _coerced(*coerce_like_go(value, plain_schema))
 
     try:
-        return _by_view(value, view_of(schema), policy, one_item)
+        return _by_view(value, view_of(schema), policy, one_item, raw_text)
     except TooDeep:
         return Coerced(value, ())
     except OverBudget:
@@ -77,30 +87,24 @@ def _left_alone(value: Value, message: str) -> Coerced:
     return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
 
 
-def _by_view(value: Value, view: View, policy: Policy, one_item: bool) -> Coerced:
+def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
     """A value under one of the policies that read a compiled schema.
 
-    one_item: see `coerce`. Raises TooDeep and OverBudget.
+    one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
     """
     if policy == "lossy":
         return _coerced(*coerce_lossy(value, view))
 
     budget = Budget(value)
-    if policy == "safe" and conforms(view, value, budget):
-        # Legal as it is, as is most of what comes; a bare null may be legal as text.
-        if not (one_item and holds_bare_null(value)):
-            return Coerced(value, ())
+    # Legal as it is, as is most of what comes; a bare null may be legal as text.
+    may_hold_null = raw_text and holds_bare_null(value)
+    if policy == "safe" and not may_hold_null and conforms(view, value, budget):
+        return Coerced(value, ())
 
-    return _walk(value, view, policy, one_item, budget)
-
-
-def holds_bare_null(value: Value) -> bool:
-    """Tell if a parameter is the text null, which may mean null in a format of raw text.
-
-    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
-    (True, False)
-    """
-    return isinstance(value, dict) and any(map(is_bare_null, value.values()))
+    walk = Walk(policy, one_item, budget)
+    walk.raw_text = raw_text
+    new = walk.value(value, view, "", 0)
+    return _coerced(new, walk.steps)
 
 
 def _coerced(value: Value, steps: list[Step]) -> Coerced:
@@ -109,20 +113,6 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
     steps: in the order in which they were taken.
     """
     return Coerced(value, tuple(steps))
-
-
-def _walk(value: Value, view: View, policy: str, one_item: bool, budget: Budget) -> Coerced:
-    """A value walked once from its root, with the steps of the walk.
-
-    one_item: see `coerce`. Raises TooDeep, as the walk asks if what it made is legal, and
-    OverBudget.
-
-    view: the compiled schema of the whole value.
-    policy: one that walks, `safe` or `middleware`.
-    """
-    walk = Walk(policy, one_item, budget)
-    new = walk.value(value, view, "", 0)
-    return _coerced(new, walk.steps)
 
 
 def coerce_by_schema(value: Any, schema: Any = None) -> Value:

@@ -17,6 +17,7 @@ from .view import View
 # both outlive the question. What is left are schemas of very many branches; a budget of steps ends
 # those.
 
+
 class Answers(dict[tuple[int, int], bool]):
     """The answers of a union's branches, by the identity of branch and value, and the budget that
     all of them share."""

@@ -16,6 +16,7 @@ from .bounds import Bounds, split_bounds, within
 from .budget import OverBudget
 from .conforms import TooDeep, conforms
 from .references import node_at, unwrap_json_schema
+from .scalars import holds_bare_null
 from .type_names import foreign_type_names
 from .view import View, view_of
 
@@ -39,14 +40,19 @@ _NODES_BY_NAME = ("properties", "$defs", "definitions")
 _NODES_IN_ORDER = ("prefixItems", "anyOf")
 
 
-def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
+def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool = False) -> bool:
     """Tell if a value plainly conforms to a plain schema.
 
     The policy then changes nothing in it, and `validate` finds no problem. False says nothing.
 
     schema_json: the schema's text, by which the compiled view is cached.
     policy: the one that would coerce the value if it did not fit.
+    raw_text: the value was written as raw text, see `coerce`; there the word null may be more than
+    text that fits.
     """
+    if raw_text and holds_bare_null(value):
+        return False
+
     plain = plain_schema(schema_json)
     if plain is None:
         return False

@@ -47,6 +47,7 @@ _SWITCHES: Mapping[str, tuple[bool, str]] = {
 }
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))
 _MAX_DEPTH = 1000  # of JSON inside text
+_LONGEST_NULL = 100  # characters, most of them white space
 _WIDE = Context(prec=_MOST_DIGITS + 10)
 # Edits that drop letters which are no part of any value.
 _DROPS_NO_VALUE = frozenset(("rjson.equal-duplicate-key", "rjson.fence"))
@@ -151,6 +152,24 @@ def _null_from_text(record: Record, value: str, path: str) -> Value:
     if value.strip(SPACE) != "null":
         return value
     return record.note("coerce.null-from-string", path, value, None)
+
+
+def is_bare_null(value: Value) -> bool:
+    """Tell if a value is a text that says null and nothing else.
+
+    >>> is_bare_null(" null"), is_bare_null("NULL"), is_bare_null(None)
+    (True, False, False)
+    """
+    return isinstance(value, str) and len(value) < _LONGEST_NULL and value.strip(SPACE) == "null"
+
+
+def holds_bare_null(value: Value) -> bool:
+    """Tell if a parameter is the text null, which may mean null in a format of raw text.
+
+    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
+    (True, False)
+    """
+    return isinstance(value, dict) and any(map(is_bare_null, value.values()))
 
 
 TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
@@ -374,9 +393,7 @@ def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
     return [member for member in others if _names_member(text, member)]
 
 
-def _enum_from_switch(
-    record: Record, value: Value, members: tuple[Value, ...], path: str
-) -> Value:
+def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
     """A boolean member out of a word like yes and 0, where all members are booleans or null.
 
     >>> _enum_from_switch(Record("safe"), "no", (True, False), "/b")

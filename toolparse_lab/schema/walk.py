@@ -14,6 +14,7 @@ from .scalars import (
     TEXT_READERS,
     boolean_from_switch,
     from_untyped_text,
+    is_bare_null,
     object_from_text,
     to_enum,
     to_text,
@@ -38,7 +39,6 @@ from .view import View
 
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
 _MAX_TRIALS = 4  # lists of one item inside each other that a single text is brought into
-_LONGEST_NULL = 100  # characters, most of them white space
 _ONLY_TEXT = (("string",), ("string", "null"))
 
 
@@ -48,7 +48,16 @@ class Walk(Record):
     Use it once: `value` walks a value from its root, and `steps` then holds the changes.
     """
 
-    __slots__ = ("_alive", "_answers", "_in_union", "_no_switch_at", "_outcomes", "_trials", "budget")
+    __slots__ = (
+        "_alive",
+        "_answers",
+        "_in_union",
+        "_no_switch_at",
+        "_outcomes",
+        "_trials",
+        "budget",
+        "raw_text",
+    )
 
     def __init__(
         self, policy: str, one_item: bool = False, budget: Budget | None = None, trials: int = 0
@@ -63,6 +72,7 @@ class Walk(Record):
         super().__init__(policy, one_item)
         self.budget = Budget(None) if budget is None else budget
         self._trials = trials
+        self.raw_text = False  # the bare word null of a parameter is null, if that is legal
         # What each union made of a value: the value, its outcome, the steps, and their path. The
         # value is kept so that no other object gets its id while the walk lasts.
         self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
@@ -85,7 +95,7 @@ class Walk(Record):
             return value
 
         self.budget.spend()
-        if self.one_item and kind is str and self._is_bare_null(value, view, path):
+        if self.raw_text and kind is str and self._is_bare_null(value, view, path):
             return self.note("coerce.null-from-string", path, value, None)
         if view.union:
             return self.union(value, view, path, depth)
@@ -473,15 +483,6 @@ class Walk(Record):
             return self.wrapped(value, view, path, depth)
 
         return self._switch(value, view, path)
-
-
-def is_bare_null(value: Value) -> bool:
-    """Tell if a value is a text that says null and nothing else.
-
-    >>> is_bare_null(" null"), is_bare_null("NULL"), is_bare_null(None)
-    (True, False, False)
-    """
-    return isinstance(value, str) and len(value) < _LONGEST_NULL and value.strip(SPACE) == "null"
 
 
 def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
