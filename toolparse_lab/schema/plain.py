@@ -17,7 +17,7 @@ from .budget import OverBudget
 from .conforms import TooDeep, conforms
 from .references import node_at, unwrap_json_schema
 from .scalars import holds_bare_null
-from .type_names import foreign_type_names
+from .type_names import has_own_type_names
 from .view import View, view_of
 
 # How it works. The keywords of every node are gone through once a schema, and the answer is cached
@@ -153,7 +153,7 @@ def _judged(schema_json: str) -> tuple[View, Bounds] | None:
         else:
             return None
 
-    return None if foreign_type_names(schema) else (view_of(schema_json), bounds)
+    return (view_of(schema_json), bounds) if has_own_type_names(schema) else None
 
 
 def _is_plain(node: dict[str, Any]) -> bool:

@@ -57,6 +57,15 @@ def foreign_type_names(schema: Any) -> dict[str, str]:
     return names
 
 
+def has_own_type_names(schema: Any) -> bool:
+    """Tell if all types in a schema are named as JSON Schema names them.
+
+    >>> has_own_type_names({"type": "array"}), has_own_type_names({"type": "colour"})
+    (True, False)
+    """
+    return all(name in _MEANINGS for node in _nodes(schema) for name in _names_of(node.get("type")))
+
+
 def with_own_type_names(schema: Any) -> None:
     """Put JSON Schema's own names into a schema, which is changed in place.
 

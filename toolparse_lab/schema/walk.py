@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..types import Step
 from ..values import Value, escape_token, same
 from .arrays import list_from_json, list_from_mapping, list_from_separated_text
@@ -39,6 +41,8 @@ from .view import View
 
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
 _MAX_TRIALS = 4  # lists of one item inside each other that a single text is brought into
+_NO_ITEM = object()  # is no value
+_MAX_WRAPS = 20  # lists around one value that is no list
 _ONLY_TEXT = (("string",), ("string", "null"))
 
 
@@ -52,6 +56,9 @@ class Walk(Record):
         "_alive",
         "_answers",
         "_in_union",
+        "_is_endless",
+        "_item",
+        "_links",
         "_no_switch_at",
         "_outcomes",
         "_trials",
@@ -72,6 +79,10 @@ class Walk(Record):
         super().__init__(policy, one_item)
         self.budget = Budget(None) if budget is None else budget
         self._trials = trials
+        # The value that is being wrapped, the lists around it, and that there is no end to them.
+        self._item: Any = _NO_ITEM
+        self._links = 0
+        self._is_endless = False
         self.raw_text = False  # the bare word null of a parameter is null, if that is legal
         # What each union made of a value: the value, its outcome, the steps, and their path. The
         # value is kept so that no other object gets its id while the walk lasts.
@@ -450,10 +461,23 @@ class Walk(Record):
         if value is None and self._stays_null(view):
             return value
 
+        # A list of lists of itself would take one value as an item without end.
+        links = self._links + 1 if self._item is value else 1
+        if links > _MAX_WRAPS:
+            self._is_endless = True
+            return value
+
         mark = len(self.steps)
+        outer, self._item, self._links = (self._item, self._links), value, links
         # The item is coerced inside the new list, where its own view is.
         items = self.note("coerce.wrap-array", path, value, [value])
         new = self.sequence(items, view, path, depth + 1)
+        self._item, self._links = outer
+        if self._is_endless:
+            self._is_endless = links > 1  # until the first list of the chain is undone
+            del self.steps[mark:]
+            return value
+
         # Only `safe` asks: the others would rather have a list than none.
         if self.safe and not conforms(view, new, self.budget):
             del self.steps[mark:]
