@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recorded import recorded_run
 
+from tests.recorded import recorded_run
 from toolparse_lab.engine import parse as engine
 from toolparse_lab.engine import resolve
 from toolparse_lab.evals.frames import reread
