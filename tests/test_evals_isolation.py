@@ -14,6 +14,7 @@ from toolparse_lab.engine import resolve
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import parse_frame
 from toolparse_lab.evals.scoring import isolation
+from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.experiment.run import Run
 from toolparse_lab.flow import read_answer
 from toolparse_lab.flow.reading import internal_problem_of
@@ -51,9 +52,7 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     if place == "reading":
         monkeypatch.setattr(engine.Reader, "parse", failing_at(text, engine.Reader.parse))
     else:
-        monkeypatch.setattr(
-            isolation, "score_completion", failing_at(text, isolation.score_completion)
-        )
+        monkeypatch.setattr(isolation, "score_completion", failing_at(text, score_completion))
 
     frame = run.frame()
     broken = frame["missing_reason"].fillna("").str.contains("a fault of ours")

@@ -163,7 +163,7 @@ def test_types_written_by_hand_are_read_and_told(name: str) -> None:
         "dict": {},
         "list": [],
     }
-    value = right[name.lower()]
+    value: Any = right[name.lower()]
     for arguments, valid in (({"a": value, "b": [value]}, True), ({"b": [None]}, False)):
         raw = json.dumps({"name": "f", "arguments": arguments})
         call = tp.parse(

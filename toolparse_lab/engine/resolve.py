@@ -215,9 +215,11 @@ class Resolver:
         arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
+        # In raw text the word null may mean null even where it fits as text.
+        may_hold_null = d.untyped and "null" in source_json
         # One look is enough for arguments that plainly are what the schema says, which most are.
         if tool is not None and not fits(
-            d.arguments, tool.schema_json, self.options.coerce, d.untyped
+            d.arguments, tool.schema_json, self.options.coerce, may_hold_null
         ):
             coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
             steps += coerced

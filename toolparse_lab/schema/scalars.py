@@ -212,15 +212,17 @@ def loose_number_of(text: str) -> Number | None:
     >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "-", "1e309")]
     [7, 0.5, 5.0, None, None]
     """
-    if _NUMBER.fullmatch(text):
-        return number_of(text)
+    number_read = number_of(text)
+    if number_read is not None:
+        return number_read
     match = _LOOSE_NUMBER.fullmatch(text)
     if match is None or not any(char.isdigit() for char in text.lower().partition("e")[0]):
         return None
 
     sign, whole, part, power = match.group("sign", "whole", "part", "power")
     point = "" if part is None else "." + (part or "0")
-    return number_of(f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}")
+    lexeme = f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}"
+    return number_of(lexeme) if lexeme != text else None
 
 
 def from_untyped_text(record: Record, value: str, path: str) -> Value:

@@ -87,7 +87,7 @@ class Walk(Record):
         # What each union made of a value: the value, its outcome, the steps, and their path. The
         # value is kept so that no other object gets its id while the walk lasts.
         self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
-        self._answers = Answers(self.budget)
+        self._answers: Answers | None = None  # most walks meet no union
         self._alive: list[Value] = []  # the values in `_answers`, kept for the same reason
         self._in_union = False  # a union is being tried
         # The path of a value of which an outer union admits more than booleans.
@@ -227,12 +227,16 @@ class Walk(Record):
 
         Inner unions are asked first, so that outer ones need not look into them again.
         """
+        if self._answers is None:
+            self._answers = Answers(self.budget)
+        answers = self._answers
+
         key = id(branch), id(value)
-        if key not in self._answers:
-            self._answers[key] = conforms_by_answers(branch, value, 1, self._answers)
+        if key not in answers:
+            answers[key] = conforms_by_answers(branch, value, 1, answers)
             self._alive.append(value)
 
-        return self._answers[key]
+        return answers[key]
 
     # what the value is
 
