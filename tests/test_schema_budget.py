@@ -145,7 +145,8 @@ def test_a_broken_schema_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(validation, "_new_validator", new_validator)
     schema_json = '{"type": "object", "properties": {"a": {"type": "colour"}}, "title": "once"}'
-    for value in ({"a": 1}, {"a": "x"}, {}, []):
+    values: list[Any] = [{"a": 1}, {"a": "x"}, {}, []]
+    for value in values:
         assert [p.code for p in validate(value, schema_json)] == ["validate.schema"]
     assert len(judged) == 1
 
