@@ -39,6 +39,7 @@ STAGES = {
     "call": "The call as a whole",
     "choice": "The answer to a forced tool choice",
     "decode": "The body of a call",
+    "read": "The reading of an answer",
     "coerce": "Arguments that are brought to their schema",
     "validate": "Arguments against their schema",
     "foreign": "A protocol object of somebody else's",

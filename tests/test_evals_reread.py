@@ -15,6 +15,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
+from toolparse_lab.evals.scoring import isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.exchange.types import Completion
@@ -163,7 +164,7 @@ def test_equal_answers_are_read_once_and_say_the_same(monkeypatch: pytest.Monkey
         asked.append(given)
         return score_completion(*given, **options)
 
-    monkeypatch.setattr(reread, "score_completion", counting)
+    monkeypatch.setattr(isolation, "score_completion", counting)
     monkeypatch.setattr(reread, "_memory", reread._Memory(reread.MEMORY))
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) == len(TRIALS)

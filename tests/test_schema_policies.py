@@ -12,6 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.schema.go_strconv import format_v, parse_bool, parse_float, parse_int
+from toolparse_lab.values import write_canonical
 
 VECTORS = [
     json.loads(line)
@@ -48,6 +49,13 @@ def test_strconv_is_gos_to_the_letter() -> None:
         ):
             wrong.append(v)
     assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "0", "+0", "0x0p0", "-0x0p0"])
+def test_the_sign_of_zero_survives(text: str) -> None:
+    coerced = tp.coerce({"n": text}, {"properties": {"n": {"type": "number"}}}, "seed-layer2")
+    wanted = "-0" if text.startswith("-") else "0"
+    assert write_canonical(coerced.value) == f'{{"n":{wanted}}}'
 
 
 SCHEMA = {

@@ -373,9 +373,7 @@ class Lab:
         raw, reason = (answer.raw, answer.finish_reason) if answer else ("", None)
         question = asked_of(answer) if answer else None
         choice = arm.levels["tool_choice"]
-        return read_answer(
-            raw, arm.reader, case.tools, options, choice, reason, request=question
-        )
+        return read_answer(raw, arm.reader, case.tools, options, choice, reason, request=question)
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
         """Keep the protocols of these arms, so that their runs can be opened again as they were."""

@@ -111,6 +111,16 @@ _RULES = (
     Rule("coerce.integer-from-string", "Text that is exactly an integer becomes one."),
     Rule("coerce.number-from-string", "Text that is exactly a JSON number becomes one."),
     Rule("coerce.boolean-from-string", "The words true and false become booleans."),
+    Rule("coerce.boolean-from-yes-no", "The word yes or no becomes a boolean, where the schema "
+        "admits only that."),
+    Rule("coerce.boolean-from-on-off", "The word on or off becomes a boolean, where the schema "
+        "admits only that."),
+    Rule("coerce.boolean-from-y-n", "The letter y or n becomes a boolean, where the schema admits "
+        "only that."),
+    Rule("coerce.boolean-from-t-f", "The letter t or f becomes a boolean, where the schema admits "
+        "only that."),
+    Rule("coerce.boolean-from-1-0", "The digit 1 or 0 becomes a boolean, where the schema admits "
+        "only that."),
     Rule("coerce.null-from-string", "The word null becomes null where the schema has null and no "
         "string."),
     Rule("coerce.string-from-number", "A number becomes its text where the schema wants a string."),
@@ -208,6 +218,10 @@ _CODES = (
         "coerce.not-finite",
         "Coercion gave a number that is not finite; the arguments stay as they were.",
     ),
+    Code(
+        "coerce.budget",
+        "Value and schema take too many steps to compare; the arguments stay as they were.",
+    ),
     Code("validate.type", "A value has another type than the schema says."),
     Code("validate.required", "A required argument is missing."),
     Code("validate.enum", "A value is none of the values the schema lists."),
@@ -218,6 +232,15 @@ _CODES = (
         "A pattern of the schema takes too long on a text, so nothing is validated.",
     ),
     Code("validate.too-deep", "The value nests too deep to be validated."),
+    Code(
+        "validate.budget",
+        "The schema branches too often for this value, so nothing is validated.",
+    ),
+    Code(
+        "validate.type-name",
+        "The tool's schema names a type that JSON Schema does not have; it is read as the one it "
+        "means.",
+    ),
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
     Code(
         "foreign.text-not-in-raw",
@@ -239,6 +262,11 @@ _CODES = (
         "foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."
     ),
     Code("foreign.reported", "Somebody else's parser reported an error of its own."),
+    Code(
+        "read.internal-error",
+        "The toolkit itself failed at this answer, which is left unread or without a score; others "
+        "are not touched by it.",
+    ),
     Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
 )
 

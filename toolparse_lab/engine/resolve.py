@@ -92,7 +92,7 @@ class Resolver:
             return refusal
         except Exception as e:
             # Model text must never raise; a fault of ours becomes a problem that says so.
-            return Refusal("parser.failed", f"{type(e).__name__}: {e}", 0)
+            return _fault(e)
 
     def calls(
         self,
@@ -111,12 +111,16 @@ class Resolver:
         if isinstance(decoded, Refusal):
             return (self._refused(decoded, body, segment, segment_index, index),)
         if len(decoded) == 1:
-            return (self._call(decoded[0], body, segment, segment_index, index),)
+            try:  # as `_safe_call`, which would be one Python call more for nearly every body
+                return (self._call(decoded[0], body, segment, segment_index, index),)
+            except Exception as e:
+                return (self._refused(_fault(e), body, segment, segment_index, index),)
         if not decoded:
             empty = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._refused(empty, body, segment, segment_index, index),)
         return tuple(
-            self._call(d, body, segment, segment_index, index + i) for i, d in enumerate(decoded)
+            self._safe_call(d, body, segment, segment_index, index + i)
+            for i, d in enumerate(decoded)
         )
 
     # calls without arguments
@@ -180,6 +184,15 @@ class Resolver:
 
     # a call that was read, stage by stage
 
+    def _safe_call(
+        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
+    ) -> ToolCall:
+        """One call through all stages; a fault of ours in one of them is a refusal that says so."""
+        try:
+            return self._call(d, body, segment, segment_index, index)
+        except Exception as e:
+            return self._refused(_fault(e), body, segment, segment_index, index)
+
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
@@ -202,8 +215,12 @@ class Resolver:
         arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
+        # In raw text the word null may mean null even where it fits as text.
+        may_hold_null = d.untyped and "null" in source_json
         # One look is enough for arguments that plainly are what the schema says, which most are.
-        if tool is not None and not fits(d.arguments, tool.schema_json, self.options.coerce):
+        if tool is not None and not fits(
+            d.arguments, tool.schema_json, self.options.coerce, may_hold_null
+        ):
             coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
             steps += coerced
             if self.options.validate:
@@ -251,7 +268,9 @@ class Resolver:
         policy = self.options.coerce
         if policy == "none":
             return (), d.arguments, source_json
-        result = coerce(d.arguments, tool.schema_json, policy, one_item=d.untyped)
+        raw_text = d.untyped
+        result = coerce(d.arguments, tool.schema_json, policy, one_item=raw_text, raw_text=raw_text)
+        problems.extend(result.problems)
         if not result.steps:
             return (), d.arguments, source_json
         try:
@@ -287,6 +306,11 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
+
+
+def _fault(error: Exception) -> Refusal:
+    """A fault of ours as the refusal of the body that it happened at."""
+    return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
 def _closer_notes(body: Body, segment: Segment) -> list[Problem]:

@@ -8,12 +8,17 @@ from typing import Any
 
 from ..engine.echoes import judged
 from ..engine.parse import Reader
+from ..errors import ToolparseError
 from ..exchange.completion import Completion
 from ..middleware.answer import was_cut
 from ..middleware.choice import read_choice, read_tools
 from ..middleware.forced import parse_forced
-from ..toolspec import tool_specs
-from ..types import ParseOptions, ParseResult
+from ..toolspec import ToolSpec, tool_specs
+from ..types import ParseOptions, ParseResult, Problem, Segment, Span
+
+INTERNAL_ERROR = "read.internal-error"
+"""The code of an answer at which our own code failed."""
+_LONGEST_MESSAGE = 300
 
 
 def read_answer(
@@ -52,24 +57,26 @@ def answer_reader(
     """`read_answer` for many texts: a function of the text and, where it is known, of
     its request; the rest is looked at once.
     Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
-    what `parse` raises.
+    UnreadableInput for what is no text, and nothing else: a fault of the parser's own becomes a
+    problem of the result, so that one answer never stops the reading of others.
     """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
     # The provider's own calls need no reading as JSON, forced or not.
     if not choice.forced or getattr(protocol, "id", protocol) in ("native", "openai_json"):
-        return Reader(protocol, specs, allowed).parse
+        return _isolated(Reader(protocol, specs, allowed).parse, protocol, specs, allowed)
 
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
     cut = was_cut(finish_reason)
 
     def read_forced(raw: str, request: Any = None) -> ParseResult:
+        """The result of one text as the forced call."""
         forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
         return judged(forced, request)
 
-    return read_forced
+    return _isolated(read_forced, protocol, specs, allowed)
 
 
 def asked_of(completion: Completion, input: Any = None) -> Any:
@@ -79,3 +86,45 @@ def asked_of(completion: Completion, input: Any = None) -> Any:
     """
     messages = completion.request.get("messages")
     return messages if isinstance(messages, (list, tuple)) and messages else input or None
+
+
+def _isolated(
+    parse: Callable[..., ParseResult],
+    protocol: Any,
+    tools: tuple[ToolSpec, ...],
+    options: ParseOptions,
+) -> Callable[..., ParseResult]:
+    """Return a reading that never raises on account of the text, whatever `parse` does.
+
+    Where it fails, all of the raw text is text, and the result's one problem says what happened.
+    """
+    name = str(getattr(protocol, "id", protocol))
+
+    def read(raw: str, request: Any = None) -> ParseResult:
+        """The result of one text. Raises errors of this package."""
+        try:
+            return parse(raw, request)
+        except ToolparseError:
+            raise
+        except Exception as error:
+            text = (Segment("text", Span(0, len(raw))),) if raw else ()
+            problems = (internal_problem(error, "reading"),)
+            return ParseResult(raw, name, options, text, (), problems, tools)
+
+    return read
+
+
+def internal_problem(error: Exception, activity: str) -> Problem:
+    """Return the problem of an answer at which our own code failed.
+
+    activity: what was under way, such as "reading".
+    """
+    message = f"{activity} failed: {type(error).__name__}: {error}"
+    return Problem("read", INTERNAL_ERROR, "error", message[:_LONGEST_MESSAGE])
+
+
+def internal_problem_of(result: ParseResult | None) -> Problem | None:
+    """Return the problem that says that our own code failed at an answer, if it did."""
+    if result is None:
+        return None
+    return next((p for p in result.problems if p.code == INTERNAL_ERROR), None)

@@ -32,7 +32,7 @@ def list_from_json(record: Record, value: str, path: str) -> Value:
     if text[:1] not in ("[", "{"):
         return value
 
-    parsed = json_of(text)
+    parsed = json_of(text, record.safe)
     if isinstance(parsed, list):
         return record.note("coerce.json-from-string", path, value, parsed)
     if isinstance(parsed, dict):

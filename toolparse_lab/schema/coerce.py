@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UnknownRule
-from ..types import Policy, Step
+from ..types import Policy, Problem, Step
 from ..values import Value, read_plain
+from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
 from .policies import coerce_like_go, coerce_lossy
+from .scalars import holds_bare_null
 from .view import View, view_of
 from .walk import Walk
 
@@ -30,19 +32,31 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, and what was done to it."""
+    """A value after coercion, what was done to it, and why nothing could be done."""
 
     value: Value
     steps: tuple[Step, ...]
+    problems: tuple[Problem, ...] = ()
 
 
-def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool = False) -> Coerced:
-    """Brings `value` to `schema` (a mapping, JSON text, bool or None) by `policy`; raises
-    UnknownRule for a policy that does not exist. The value itself is never changed; one that nests
-    deeper than it can be compared with the schema stays as it is.
+def coerce(
+    value: Any,
+    schema: Any,
+    policy: Policy = "safe",
+    *,
+    one_item: bool = False,
+    raw_text: bool = False,
+) -> Coerced:
+    """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
+
+    The value itself is never changed; one that nests deeper than it can be compared with the schema
+    stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
+    problem. Raises UnknownRule for a policy that does not exist.
 
     one_item: the value was written in a format where a single text under a list is one item, as in
     XML.
+    raw_text: it was written in a format that has no quotes, so that the bare word null of a
+    parameter is null under `safe`, if null is legal, even where text is.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
@@ -57,15 +71,40 @@ def coerce(value: Any, schema: Any, policy: Policy = "safe", *, one_item: bool =
         plain_schema = read_plain(schema) if isinstance(schema, str) else schema
         return _coerced(*coerce_like_go(value, plain_schema))
 
-    view = view_of(schema)
     try:
-        if policy == "lossy":
-            return _coerced(*coerce_lossy(value, view))
-        if policy == "safe" and conforms(view, value):
-            return Coerced(value, ())  # legal as it is, as is most of what comes
-        return _walk(value, view, policy, one_item)
+        return _by_view(value, view_of(schema), policy, one_item, raw_text)
     except TooDeep:
         return Coerced(value, ())
+    except OverBudget:
+        return _left_alone(value, "the tool's schema branches too often to be followed")
+    except RecursionError:  # the caller's own stack was nearly full
+        return _left_alone(value, "value and schema nest too deep to be followed")
+
+
+def _left_alone(value: Value, message: str) -> Coerced:
+    """A value that was given up, with the problem that says why."""
+    message = f"the arguments stay as they are: {message}"
+    return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
+
+
+def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
+    """A value under one of the policies that read a compiled schema.
+
+    one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
+    """
+    if policy == "lossy":
+        return _coerced(*coerce_lossy(value, view))
+
+    budget = Budget(value)
+    # Legal as it is, as is most of what comes; a bare null may be legal as text.
+    may_hold_null = raw_text and holds_bare_null(value)
+    if policy == "safe" and not may_hold_null and conforms(view, value, budget):
+        return Coerced(value, ())
+
+    walk = Walk(policy, one_item, budget)
+    walk.raw_text = raw_text
+    new = walk.value(value, view, "", 0)
+    return _coerced(new, walk.steps)
 
 
 def _coerced(value: Value, steps: list[Step]) -> Coerced:
@@ -74,19 +113,6 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
     steps: in the order in which they were taken.
     """
     return Coerced(value, tuple(steps))
-
-
-def _walk(value: Value, view: View, policy: str, one_item: bool) -> Coerced:
-    """A value walked once from its root, with the steps of the walk.
-
-    one_item: see `coerce`. Raises TooDeep, as the walk asks if what it made is legal.
-
-    view: the compiled schema of the whole value.
-    policy: one that walks, `safe` or `middleware`.
-    """
-    walk = Walk(policy, one_item)
-    new = walk.value(value, view, "", 0)
-    return _coerced(new, walk.steps)
 
 
 def coerce_by_schema(value: Any, schema: Any = None) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ..values import Value, same
+from .budget import Budget
 from .kinds import LEAVES, is_type
 from .view import View
 
@@ -13,10 +14,21 @@ from .view import View
 # right are put on. A union with one branch that a value can be meant for goes on the list as that
 # branch; only a union with several asks again, by recursion. Unions inside unions would make that
 # exponential, so answers are kept by the identity of branch and value, which is safe because
-# both outlive the question.
+# both outlive the question. What is left are schemas of very many branches; a budget of steps ends
+# those.
 
-Answers: TypeAlias = dict[tuple[int, int], bool]
-"""The answers of a union's branches, by the identity of branch and value."""
+
+class Answers(dict[tuple[int, int], bool]):
+    """The answers of a union's branches, by the identity of branch and value, and the budget that
+    all of them share."""
+
+    __slots__ = ("budget",)
+
+    def __init__(self, budget: Budget) -> None:
+        """Begin without an answer."""
+        super().__init__()
+        self.budget = budget
+
 
 _Todo: TypeAlias = list[tuple[View, Value, int]]
 """What must still hold: a view, a value, and the unions passed on the way to it."""
@@ -29,37 +41,36 @@ class TooDeep(Exception):
     """A value nests deeper than it is looked into."""
 
 
-def conforms(view: View, value: Value) -> bool:
+def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
     """Tell if types, enums, required members and branches hold, all the way down.
 
     Other keywords are not looked at. Raises TooDeep where unions nest in a value deeper than people
-    nest.
+    nest, and OverBudget where they branch more than they do.
 
     view: the compiled schema. A value of plain scalars is decided on without building a list of
     work.
+    budget: of the question that this one is a part of; None for one of its own.
     """
     if type(value) is not dict or view.box is not dict:
-        return conforms_by_answers(view, value)
+        return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
 
     # An object of plain members, which most arguments are: one pass, no list.
     leaves = view.leaves
     for key, member in value.items():
         types = leaves.get(key)
         if types is None:
-            return conforms_by_answers(view, value)
+            return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
         if type(member) not in types and not is_type(member, str(view.properties[key].leaf)):
             return False
 
     return view.required <= value.keys()
 
 
-def conforms_by_answers(
-    view: View, value: Value, unions: int = 0, answers: Answers | None = None
-) -> bool:
+def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers) -> bool:
     """The answer of `conforms` inside the question of an outer union.
 
     unions: how many unions asked one another on the way here. answers: theirs, read and added to.
-    Raises TooDeep where there are too many of them.
+    Raises TooDeep where there are too many of them, and OverBudget.
     """
     if unions > _MAX_UNIONS:
         raise TooDeep("the value nests too deep to be validated")
@@ -84,10 +95,12 @@ def conforms_by_answers(
             return True
 
         view, value, hops = todo.pop()
+        if unions:
+            answers.budget.spend()
 
 
 def _some_branch_holds(
-    view: View, value: Value, unions: int, answers: Answers | None, todo: _Todo, hops: int
+    view: View, value: Value, unions: int, answers: Answers, todo: _Todo, hops: int
 ) -> bool:
     """Tell if some branch of a union holds; where only one can, it goes to `todo` instead.
 
@@ -97,14 +110,15 @@ def _some_branch_holds(
     recursion, which `unions` ends.
 
     view: a node with branches.
-    answers: the answers that outer unions share, None if this is the first union.
+    answers: the answers that all unions share.
     todo: the work of the caller, to which the only possible branch is added.
     """
-    if answers is None:
-        answers = {}
-
     # Most branches fall out by their type alone, before anything is asked of what they hold.
-    branches = [b for b in view.any_of if b.union or _node_allows(b, value)]
+    branches: list[View] = []
+    for branch in view.any_of:
+        answers.budget.spend()
+        if branch.union or _node_allows(branch, value):
+            branches.append(branch)
 
     if len(branches) == 1:
         only = branches[0]

@@ -1,14 +1,17 @@
 """Keywords that the validator library is not left to answer: patterns, with a limit on their time,
-and multiples."""
+and multiples; and a count of all keywords that it looks at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
 from ..values import BigNum, Num, Value, write_canonical
 from ..values.numbers import exact
+from .budget import Budget
 from .kinds import is_type
 from .patterns import matches
 
@@ -142,3 +145,32 @@ KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
     "patternProperties": _pattern_properties,
 }
 """Keyword -> what yields its errors, in the library's form."""
+
+# A validator is kept for many values and threads; the budget is that of the value under way.
+_BUDGET: ContextVar[Budget | None] = ContextVar("_BUDGET", default=None)
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Count every keyword that is looked at inside this block as a step of a budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
+    """A keyword's function that first takes a step of the budget. Raises OverBudget.
+
+    check: in the library's form.
+    """
+
+    def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
+        """The errors of the keyword, if there are steps left."""
+        budget = _BUDGET.get()
+        if budget is not None:
+            budget.spend()
+        return check(validator, keyword, instance, schema)
+
+    return check_with_budget

@@ -13,8 +13,11 @@ from typing import Any
 from ..types import Policy
 from ..values import Value, read_plain
 from .bounds import Bounds, split_bounds, within
+from .budget import OverBudget
 from .conforms import TooDeep, conforms
 from .references import node_at, unwrap_json_schema
+from .scalars import holds_bare_null
+from .type_names import has_own_type_names
 from .view import View, view_of
 
 # How it works. The keywords of every node are gone through once a schema, and the answer is cached
@@ -37,15 +40,19 @@ _NODES_BY_NAME = ("properties", "$defs", "definitions")
 _NODES_IN_ORDER = ("prefixItems", "anyOf")
 
 
-def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
+def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool = False) -> bool:
     """Tell if a value plainly conforms to a plain schema.
 
     The policy then changes nothing in it, and `validate` finds no problem. False says nothing.
-    Raises what a broken schema raises.
 
     schema_json: the schema's text, by which the compiled view is cached.
     policy: the one that would coerce the value if it did not fit.
+    raw_text: the value was written as raw text, see `coerce`; there the word null may be more than
+    text that fits.
     """
+    if raw_text and holds_bare_null(value):
+        return False
+
     plain = plain_schema(schema_json)
     if plain is None:
         return False
@@ -54,7 +61,7 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe") -> bool:
     try:
         if not _is_left_alone(value, view, policy):
             return False
-    except TooDeep:
+    except (OverBudget, TooDeep):
         return False
 
     return not bounds or within(value, bounds)
@@ -108,6 +115,18 @@ def plain_members(value: Value, schema_json: str) -> frozenset[str]:
 def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
     """The view of a plain schema and the bounds of its members; None for all other schemas.
 
+    A broken schema is none that is plain: the library has words for what is wrong with it. So is
+    one with names of types that JSON Schema does not have, which its author should hear of.
+    """
+    try:
+        return _judged(schema_json)
+    except Exception:  # of all the ways in which a schema can be broken; looked at once a schema
+        return None
+
+
+def _judged(schema_json: str) -> tuple[View, Bounds] | None:
+    """The answer of `plain_schema`.
+
     Raises what a broken schema raises: ValueError for no JSON, and others for wrong structure.
     """
     schema, bounds = split_bounds(unwrap_json_schema(read_plain(schema_json)))
@@ -134,7 +153,7 @@ def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
         else:
             return None
 
-    return view_of(schema_json), bounds
+    return (view_of(schema_json), bounds) if has_own_type_names(schema) else None
 
 
 def _is_plain(node: dict[str, Any]) -> bool:

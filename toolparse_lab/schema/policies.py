@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..types import Step
-from ..values import Num, Value, escape_token, write_canonical
+from ..values import Num, Value, escape_token, number, write_canonical
+from .budget import Budget
 from .conforms import conforms
 from .go_strconv import parse_bool, parse_float, parse_int
 from .kinds import is_type
@@ -25,7 +26,7 @@ _FLOATS = frozenset(("number", "float64", "float", "double"))
 _INTEGERS = frozenset(("integer", "int", "int64", "int32"))
 _BOOLEANS = frozenset(("boolean", "bool"))
 _LARGEST_EXACT = 2**53  # from here on, not every integer is a float
-_SOME_NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
+_SOME_NUMBER = re.compile(r"(-?)0*+([0-9]*)(?:[.,]([0-9]+))?")
 _YES = frozenset(("true", "yes", "y", "on", "1", "ja", "oui", "si"))
 _MAX_DEPTH = 100  # of a value that `lossy` looks into
 
@@ -95,8 +96,8 @@ def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
     ((1000, 'coerce.go-parse-float'), (None, 'coerce.go-parse-int'))
     """
     if kind in _FLOATS:
-        number = parse_float(text)
-        return (None if number is None else _as_go_writes(number)), "coerce.go-parse-float"
+        x = parse_float(text)
+        return (None if x is None else _as_go_writes(x)), "coerce.go-parse-float"
     if kind in _INTEGERS:
         return parse_int(text), "coerce.go-parse-int"
     if kind in _BOOLEANS:
@@ -105,19 +106,20 @@ def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
     return None, ""
 
 
-def _as_go_writes(number: float) -> Value:
-    """A finite float as Go's JSON would write it: an integer without a point.
+def _as_go_writes(x: float) -> Value:
+    """A finite float as Go's JSON would write it: an integer without a point, and a zero with its
+    sign.
 
     Infinity and NaN stay floats, since JSON has no text for them.
 
     >>> _as_go_writes(3.0), _as_go_writes(2.5)
     (3, 2.5)
     """
-    if number.is_integer() and abs(number) < _LARGEST_EXACT:
-        return int(number)
+    if x.is_integer() and abs(x) < _LARGEST_EXACT:
+        return int(x) if x or not str(x).startswith("-") else Num("-0")
 
-    is_finite = number - number == 0
-    return Num(repr(number)) if is_finite else number
+    is_finite = x - x == 0
+    return Num(repr(x)) if is_finite else x
 
 
 def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
@@ -128,7 +130,7 @@ def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
 
     view: the compiled schema of the value.
     """
-    walk = Walk("middleware")
+    walk = Walk("middleware", False, Budget(value))
     # The same walk notes the steps of both.
     coerced = walk.value(value, view, "", 0)
     return _force(coerced, view, "", walk, 0), walk.steps
@@ -142,7 +144,7 @@ def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value
     path: the JSON Pointer of the value.
     walk: the record that notes each forced change.
     """
-    if depth > _MAX_DEPTH or view.open or conforms(view, value):
+    if depth > _MAX_DEPTH or view.open or conforms(view, value, walk.budget):
         return value
 
     # A container of the right type is wrong somewhere inside, or lacks a member: it stays.
@@ -160,7 +162,7 @@ def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
     Returns the value itself where nothing that was made up conforms.
     """
     forced = _made_up(value, view)
-    if forced is value or not conforms(view, forced):
+    if forced is value or not conforms(view, forced, walk.budget):
         return value
 
     return walk.note("coerce.lossy", path, value, forced)
@@ -264,7 +266,8 @@ def _made_up_integer(value: Value, text: str) -> Value:
     >>> _made_up_integer("about 2.9", "about 2.9")
     2
     """
-    return int(_some_number(text))
+    sign, whole, _ = _some_number(text)
+    return number(f"{sign}{whole}" if whole != "0" else "0")
 
 
 def _made_up_number(value: Value, text: str) -> Value:
@@ -273,18 +276,25 @@ def _made_up_number(value: Value, text: str) -> Value:
     >>> _made_up_number("2.0 km", "2.0 km"), _made_up_number("2.5 km", "2.5 km")
     (2, 2.5)
     """
-    number = _some_number(text)
-    return int(number) if number.is_integer() else Num(repr(number))
+    sign, whole, part = _some_number(text)
+    return number(f"{sign}{whole}.{part}") if part else _made_up_integer(value, text)
 
 
-def _some_number(text: str) -> float:
-    """The first number in a text, with a comma or a point; 0 where it has none.
+def _some_number(text: str) -> tuple[str, str, str]:
+    """The sign, the whole part and the fraction of the first number in a text, with a comma or a
+    point; a zero where it has none.
 
-    >>> _some_number("about 2,5 km"), _some_number("none")
-    (2.5, 0.0)
+    They stay text, so that no number is too long for them. The fraction is '' for a whole number.
+
+    >>> _some_number("about -02,50 km"), _some_number("none")
+    (('-', '2', '5'), ('', '0', ''))
     """
-    match = _SOME_NUMBER.search(text)
-    return float(match[0].replace(",", ".")) if match else 0.0
+    digit = re.search("-?[0-9]", text)
+    match = _SOME_NUMBER.match(text, digit.start()) if digit else None
+    if match is None:
+        return "", "0", ""
+
+    return match[1], match[2] or "0", (match[3] or "").rstrip("0")
 
 
 # Type -> what makes some value of it out of a value and its text.

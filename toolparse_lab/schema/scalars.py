@@ -7,15 +7,16 @@ value itself where its rule does not apply.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
-from ..values import Value, number, same, write_canonical
-from ..values.numbers import Number
+from ..rules import RULES
+from ..types import Edit
+from ..values import BigNum, Value, number, same, write_canonical
+from ..values.numbers import Number, exact, is_whole
 from .conforms import is_member
 from .kinds import is_type
 from .record import Record
@@ -27,16 +28,29 @@ from .view import View
 # than a wrong value. Numbers keep the lexeme they were written with, so 2.50 stays 2.50.
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+# A number as people write it: a plus sign, zeros in front, nothing on one side of the point.
+_LOOSE_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)0*+(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<power>[eE][+-]?[0-9]+)?"
+)
+_MOST_DIGITS = 400  # of an integer that was written with an exponent; a float holds no more
 # What JavaScript calls white space, which is what the models' training text calls white space.
 SPACE = (
     " \t\n\r\x0b\x0c\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 _WORDS = {"true": True, "false": False}
+# The other words for a boolean, each pair with a rule of its own.
+_SWITCHES: Mapping[str, tuple[bool, str]] = {
+    word: (position == 0, f"coerce.boolean-from-{'-'.join(pair)}")
+    for pair in (("yes", "no"), ("on", "off"), ("y", "n"), ("t", "f"), ("1", "0"))
+    for position, word in enumerate(pair)
+}
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))
 _MAX_DEPTH = 1000  # of JSON inside text
+_LONGEST_NULL = 100  # characters, most of them white space
+_WIDE = Context(prec=_MOST_DIGITS + 10)
+# Edits that drop letters which are no part of any value.
+_DROPS_NO_VALUE = frozenset(("rjson.equal-duplicate-key", "rjson.fence"))
 # The rule is that of the number's own kind, whichever of the two was wanted.
 _INTEGER_RULE = "coerce.integer-from-string"
 _NUMBER_RULE = "coerce.number-from-string"
@@ -48,7 +62,8 @@ def _number_from_text(record: Record, value: str, path: str) -> Value:
     >>> [_number_from_text(Record("safe"), text, "/x") for text in (" 2.50 ", "5 km")]
     [2.5, '5 km']
     """
-    number_read = number_of(value.strip(SPACE))
+    text = value.strip(SPACE)
+    number_read = loose_number_of(text) if record.safe else number_of(text)
     if number_read is None:
         return value
 
@@ -57,30 +72,67 @@ def _number_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def _integer_from_text(record: Record, value: str, path: str) -> Value:
-    """An integer out of text; 3.0 is one, and any other number only under a policy that is not
-    safe.
+    """An integer out of text; 3.0 and 1e3 are some, and any other number only under a policy that
+    is not safe.
 
-    >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "3.5")]
-    [3, '3.5']
+    >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "1e3", "007", "3.5")]
+    [3, 1000, 7, '3.5']
     """
     text = value.strip(SPACE)
-    number_read = number_of(text)
+    number_read = loose_number_of(text) if record.safe else number_of(text)
     if number_read is None:
         return value
     if not isinstance(number_read, int):
         # 3.0 is read again as 3, so that its lexeme has no point.
-        whole = _WHOLE.fullmatch(text)
-        if whole:
-            number_read = number(whole[1])
+        whole = _whole(number_read) if record.safe or "e" not in text.lower() else None
+        if whole is not None:
+            number_read = whole
         elif record.safe:
             return value
 
-    rule = _INTEGER_RULE if isinstance(number_read, int) else _NUMBER_RULE
-    return record.note(rule, path, value, number_read)
+    is_integer = isinstance(number_read, int) or number_read.text == "-0"
+    return record.note(_INTEGER_RULE if is_integer else _NUMBER_RULE, path, value, number_read)
+
+
+def _whole(number_read: Number) -> Number | None:
+    """The integer that a number is, written without point and exponent; None for a fraction.
+
+    The sign of zero stays, which no int has.
+
+    >>> _whole(number("1.5e1")), _whole(number("-0.0")).text, _whole(number("0.5"))
+    (15, '-0', None)
+    """
+    if isinstance(number_read, int):
+        return number_read
+    digits = exact(number_read)
+    if not isinstance(digits, Decimal) or digits.adjusted() > _MOST_DIGITS or not is_whole(digits):
+        # Without an exponent a text is as long as its number, and no exponent is worked out.
+        return number_read if number_read.text.lstrip("-").isdigit() else None
+
+    return number(format(digits.quantize(Decimal(1), context=_WIDE), "f"))
+
+
+def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
+    """True or false out of yes and no, on and off, y and n, t and f, 1 and 0, in any case.
+
+    Only for a schema that admits booleans alone, where such a word can mean nothing else. The
+    numbers 1 and 0 are words as well there; the rule of the step says which word it was.
+
+    >>> [boolean_from_switch(Record("safe"), word, "/b") for word in ("Off", 1, "maybe", 2)]
+    [False, True, 'maybe', 2]
+    """
+    if isinstance(value, str):
+        meaning = _SWITCHES.get(value.strip(SPACE).lower())
+    elif type(value) is int and value in (0, 1):
+        meaning = _SWITCHES[str(value)]
+    else:
+        meaning = None
+
+    return value if meaning is None else record.note(meaning[1], path, value, meaning[0])
 
 
 def _boolean_from_text(record: Record, value: str, path: str) -> Value:
-    """True or false out of those words, in any case; yes, no and 1 are other words.
+    """True or false out of those words, in any case; for other words see `boolean_from_switch`.
 
     record: notes the change. path: the JSON Pointer of the value.
 
@@ -102,6 +154,24 @@ def _null_from_text(record: Record, value: str, path: str) -> Value:
     return record.note("coerce.null-from-string", path, value, None)
 
 
+def is_bare_null(value: Value) -> bool:
+    """Tell if a value is a text that says null and nothing else.
+
+    >>> is_bare_null(" null"), is_bare_null("NULL"), is_bare_null(None)
+    (True, False, False)
+    """
+    return isinstance(value, str) and len(value) < _LONGEST_NULL and value.strip(SPACE) == "null"
+
+
+def holds_bare_null(value: Value) -> bool:
+    """Tell if a parameter is the text null, which may mean null in a format of raw text.
+
+    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
+    (True, False)
+    """
+    return isinstance(value, dict) and any(map(is_bare_null, value.values()))
+
+
 TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
     "number": _number_from_text,
     "integer": _integer_from_text,
@@ -112,13 +182,13 @@ TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
 
 
 def number_of(text: str) -> Number | None:
-    """The number a text is, exactly and finitely, or None.
+    """The number a JSON lexeme is, or None.
 
     An integer has no limit, since it loses nothing; a number with a point or an exponent must be
-    one that a float can hold.
+    one that a float can hold, neither infinite nor zero instead of something small.
 
-    >>> number_of("1e400"), number_of("007")
-    (None, None)
+    >>> number_of("1e400"), number_of("1e-400"), number_of("007")
+    (None, None, None)
     """
     if not _NUMBER.fullmatch(text):
         return None
@@ -128,16 +198,38 @@ def number_of(text: str) -> Number | None:
     except ValueError:  # an exponent beyond every number
         return None
 
-    if isinstance(n, int) or math.isfinite(n):
+    if not isinstance(n, BigNum):
         return n
+    return n if text.lstrip("-").isdigit() else None
 
-    return n if _INTEGER.fullmatch(text) else None
+
+def loose_number_of(text: str) -> Number | None:
+    """The number that a text is in anybody's writing, with a JSON lexeme; None where it is none.
+
+    A plus sign and zeros in front say nothing, and neither does a zero that is left out beside the
+    point. Digits are never dropped, and the sign of zero stays.
+
+    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "-", "1e309")]
+    [7, 0.5, 5.0, None, None]
+    """
+    number_read = number_of(text)
+    if number_read is not None:
+        return number_read
+    match = _LOOSE_NUMBER.fullmatch(text)
+    if match is None or not any(char.isdigit() for char in text.lower().partition("e")[0]):
+        return None
+
+    sign, whole, part, power = match.group("sign", "whole", "part", "power")
+    point = "" if part is None else "." + (part or "0")
+    lexeme = f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}"
+    return number_of(lexeme) if lexeme != text else None
 
 
 def from_untyped_text(record: Record, value: str, path: str) -> Value:
     """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value.
 
-    Returns the text itself where it is none of these.
+    Nothing is repaired here, for nobody said that it should be JSON. Returns the text itself where
+    it is none of these.
 
     >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
     [1, True]
@@ -150,9 +242,9 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
     text = value.strip(SPACE)
     # Both brackets must be there: a text that only begins like JSON is text.
     if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
-        parsed = json_of(text)
-        if isinstance(parsed, (dict, list)):
-            return record.note("coerce.json-from-string", path, value, parsed)
+        values = read_if_strict(text, _MAX_DEPTH) or ()
+        if len(values) == 1 and isinstance(values[0], (dict, list)):
+            return record.note("coerce.json-from-string", path, value, values[0])
 
     return value
 
@@ -167,27 +259,46 @@ def object_from_text(record: Record, value: str, path: str) -> Value:
     if text[:1] != "{":
         return value
 
-    parsed = json_of(text)
+    parsed = json_of(text, record.safe)
     if not isinstance(parsed, dict):
         return value
 
     return record.note("coerce.json-from-string", path, value, parsed)
 
 
-def json_of(text: str) -> Value:
+def json_of(text: str, whole: bool) -> Value:
     """The one JSON value a text is, strictly or after repair; None where it is none.
 
     The text `null` is None as well; callers ask for containers only.
 
-    >>> json_of('{"a": 1}'), json_of("[1] [2]")
-    ({'a': 1}, None)
+    whole: a repair may not drop any words or guess: text behind JSON makes it a text.
+
+    >>> json_of('{"a": 1}', True), json_of("[1] [2]", True), json_of("[1, 2] and 3", True)
+    ({'a': 1}, None, None)
     """
     # Strictly first: that is quick, and most JSON inside text is whole.
     values = read_if_strict(text, _MAX_DEPTH)
     if values is not None:
         return values[0] if len(values) == 1 else None
 
-    return repair(text).value
+    repaired = repair(text)
+    if whole and not all(_keeps_words(edit, text) for edit in repaired.edits):
+        return None
+    return repaired.value
+
+
+def _keeps_words(edit: Edit, text: str) -> bool:
+    """Tell if an edit of JSON text guesses nothing, and takes away no letter or digit.
+
+    Inside a replacement all characters that mean something must be there again; escapes are what
+    an edit may put in their place.
+    """
+    if not RULES[edit.rule].lossless:
+        return False
+    if edit.text or edit.rule in _DROPS_NO_VALUE:
+        return True
+
+    return not any(char.isalnum() for char in edit.span.of(text))
 
 
 def to_text(record: Record, value: Value, path: str) -> Value:
@@ -267,6 +378,8 @@ def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path
 
     # Two members that could be meant, such as 5 and 5.0, are no answer.
     named = _members_named(text, members)
+    if not named and record.safe:
+        return _enum_from_switch(record, value, members, path)
     if len(named) != 1:
         return value
     return record.note("coerce.enum-from-string", path, value, named[0])
@@ -282,6 +395,20 @@ def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
     return [member for member in others if _names_member(text, member)]
 
 
+def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
+    """A boolean member out of a word like yes and 0, where all members are booleans or null.
+
+    >>> _enum_from_switch(Record("safe"), "no", (True, False), "/b")
+    False
+    """
+    if not all(member is None or isinstance(member, bool) for member in members):
+        return value
+
+    # A trial's record, since the member may not be one of the enum's.
+    new = boolean_from_switch(Record(record.policy), value, path)
+    return boolean_from_switch(record, value, path) if is_member(new, members) else value
+
+
 def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
     """A number or boolean as the text that the enum has for it.
 
@@ -292,7 +419,7 @@ def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], 
     if text in [member for member in members if isinstance(member, str)]:
         return to_text(record, value, path)
 
-    return value
+    return _enum_from_switch(record, value, members, path) if record.safe else value
 
 
 def _names_member(text: str, member: Value) -> bool:
@@ -306,7 +433,7 @@ def _names_member(text: str, member: Value) -> bool:
     if member is None:
         return text == "null"
 
-    number_read = number_of(text)
+    number_read = loose_number_of(text)
     return number_read is not None and same(number_read, member)
 
 

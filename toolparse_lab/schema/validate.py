@@ -3,8 +3,8 @@ ever fetched."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -13,18 +13,22 @@ from ..rjson.strict import depth
 from ..types import Problem
 from ..types.spans import Severity
 from ..values import Value, escape_token, read_plain
-from .keywords import KEYWORDS, brief, brief_value
+from .budget import Budget, OverBudget
+from .keywords import KEYWORDS, brief, brief_value, counted, spending
 from .kinds import is_type
 from .library import load_jsonschema
 from .patterns import TooSlow
 from .plain import fits as fits
 from .plain import plain_members
 from .references import unwrap_json_schema
+from .type_names import foreign_type_names, with_own_type_names
 
 # How it works. A value first goes the short way (`plain`), which can only say that it is right. The
 # rest is the library's: a validator is built once a schema, and asked for at most fifty errors,
 # each of which becomes a problem with a code, a path and a sentence. Whatever goes wrong inside, in
 # a schema that somebody wrote by hand, becomes a problem as well: validation never breaks a parse.
+# A schema is judged once: what is wrong with it is kept in its validator's place. Each keyword that
+# the library looks at is a step of a budget, since branches may double at every level.
 
 _CODES = {
     "type": "validate.type",
@@ -53,12 +57,7 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
     A value that plainly conforms to a plain schema never reaches the validator library. A schema
     that is itself broken gives one problem of severity warning.
     """
-    # A broken schema breaks the short way too; the library has words for what is wrong with it.
-    with contextlib.suppress(Exception):
-        if fits(value, schema_json):
-            return ()
-
-    return find_problems(value, schema_json)
+    return () if fits(value, schema_json) else find_problems(value, schema_json)
 
 
 def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
@@ -67,17 +66,22 @@ def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
     >>> [p.message for p in find_problems({}, '{"required": ["city"]}')]
     ['missing: city']
     """
+    judgement = _judgement(schema_json)
+    if judgement.validator is None:
+        return judgement.problems
     try:
-        validator = _validator(schema_json)
+        validator = judgement.validator
         if plain_names := plain_members(value, schema_json):
             validator = _validator_but(schema_json, plain_names)
         # A wrong list of a thousand items would have a thousand problems, all alike.
-        errors = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
+        with spending(Budget(value)):
+            errors = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
     except Exception as error:  # none of the many ways in which it fails may break a parse
-        return (_failure(error, value),)
+        return (*judgement.problems, _failure(error, value))
 
     # The library complains once a missing member; one complaint an object names them all.
-    return tuple(sorted(dict.fromkeys(map(_problem, errors)), key=lambda problem: problem.path))
+    problems = sorted(dict.fromkeys(map(_problem, errors)), key=lambda problem: problem.path)
+    return (*judgement.problems, *problems)
 
 
 def _failure(error: Exception, value: Value) -> Problem:
@@ -94,6 +98,8 @@ def _failure(error: Exception, value: Value) -> Problem:
         return _note(
             "validate.constraint", "error", f"a number is out of range: {brief(str(error))}"
         )
+    if isinstance(error, OverBudget):
+        return _note("validate.budget", "error", f"not validated: {error}")
     if isinstance(error, TooSlow):
         return _note("validate.slow-pattern", "error", f"not validated: {error}")
 
@@ -173,22 +179,56 @@ _MESSAGES: dict[str, Callable[[Any], str]] = {
 """Keyword -> what words its errors: got, and what was expected."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """A schema's validator, None where the schema is broken, and what is to be said of the tool."""
+
+    validator: Any
+    problems: tuple[Problem, ...]
+
+
 @lru_cache(maxsize=512)
-def _validator(schema_json: str) -> Any:
+def _judgement(schema_json: str) -> _Judgement:
+    """The library's validator of a schema, with names of types read as what they mean.
+
+    schema_json: the text of the schema, by which the answer is cached, also that it is broken.
+    """
+    try:
+        schema = unwrap_json_schema(read_plain(schema_json))
+        names = foreign_type_names(schema)
+        with_own_type_names(schema)
+        validator = _new_validator(schema)
+    except Exception as error:  # a schema can be broken in as many ways as the library can raise
+        return _Judgement(None, (_failure(error, None),))
+
+    return _Judgement(validator, (_type_name_note(names),) if names else ())
+
+
+def _type_name_note(names: dict[str, str]) -> Problem:
+    """The warning about a tool whose schema has names of types that JSON Schema does not have.
+
+    names: each of them with the type it means.
+    """
+    readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
+    message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
+    return _note("validate.type-name", "warning", brief(message, 300))
+
+
+def _new_validator(schema: Any) -> Any:
     """The library's validator of a schema. Raises what a broken schema raises.
 
-    schema_json: the text of the schema, by which the answer is cached.
+    schema: unwrapped.
     """
     from referencing import Registry
 
     jsonschema = load_jsonschema()
-    schema = unwrap_json_schema(read_plain(schema_json))
     dialect = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     dialect.check_schema(schema)
 
     # Our numbers keep their lexemes, so the library is told which of them are integers.
     types = dialect.TYPE_CHECKER.redefine("integer", lambda _, value: is_type(value, "integer"))
-    dialect = jsonschema.validators.extend(dialect, KEYWORDS, type_checker=types)
+    keywords = {name: counted(check) for name, check in {**dialect.VALIDATORS, **KEYWORDS}.items()}
+    dialect = jsonschema.validators.extend(dialect, keywords, type_checker=types)
     # A registry of its own keeps the library from ever looking a reference up on the network.
     return dialect(schema, registry=Registry())
 
@@ -200,7 +240,7 @@ def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
     names: the members that are known to be right.
     """
     # The library is told that anything goes where our own view has said yes.
-    whole = _validator(schema_json)
+    whole = _judgement(schema_json).validator
     properties = whole.schema.get("properties")
     if not isinstance(properties, dict):
         return whole

@@ -13,6 +13,7 @@ from typing import Any
 from ..values import Value, read_plain, write_canonical
 from .kinds import LEAVES
 from .references import resolve, unwrap_json_schema
+from .type_names import type_name
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
 # identity, so that a schema that refers to itself stays as small as it is written. A view computes
@@ -155,6 +156,12 @@ class View:
         return self._view_if_mapping(self._node.get("additionalProperties"))
 
     @cached_property
+    def tells_of_undeclared(self) -> bool:
+        """True where the schema says something of members that are not declared, if only yes or
+        no."""
+        return "additionalProperties" in self._node
+
+    @cached_property
     def prefix(self) -> tuple[View, ...]:
         """The views of the first items, one each, where the schema tells them apart.
 
@@ -218,6 +225,39 @@ class View:
         """
         return self.prefix[index] if index < len(self.prefix) else self.items
 
+    @cached_property
+    def alternatives(self) -> tuple[View, ...]:
+        """The nodes without branches that a value of this one may be meant for.
+
+        Unions inside unions are followed, each once, since one may hold itself.
+        """
+        alternatives: list[View] = []
+        todo: list[View] = [self]
+        visited: set[int] = set()
+        while todo:
+            view = todo.pop()
+            if id(view) in visited:
+                continue
+            visited.add(id(view))
+            if view.any_of:
+                todo.extend(reversed(view.any_of))
+            else:
+                alternatives.append(view)
+
+        return tuple(alternatives)
+
+    @cached_property
+    def only_boolean(self) -> bool:
+        """True where nothing but true and false, and perhaps null, is a legal value."""
+        types = {name for view in self.alternatives for name in view.types or ("",)}
+        return "boolean" in types and types <= {"boolean", "null"}
+
+    @cached_property
+    def texts(self) -> tuple[Value, ...]:
+        """The texts that are legal by an enum, in all branches."""
+        members = (member for view in self.alternatives for member in view.enum or ())
+        return tuple(member for member in members if isinstance(member, str))
+
     def admits_string(self) -> bool:
         """Tell if any text at all is a legal value.
 
@@ -226,12 +266,15 @@ class View:
         >>> view_of({"anyOf": [{"type": "null"}, {}]}).admits_string()
         True
         """
-        if self.any_of:
-            return any(branch.admits_string() for branch in self.any_of)
-        if self.enum is not None:
-            return False
+        return self._admits_string
 
-        return self.types is None or "string" in self.types
+    @cached_property
+    def _admits_string(self) -> bool:
+        """The answer of `admits_string`, worked out once."""
+        return any(
+            view.enum is None and (view.types is None or "string" in view.types)
+            for view in self.alternatives
+        )
 
     def admits_null(self) -> bool:
         """Tell if null is a legal value; a schema that says nothing does not admit it.
@@ -241,12 +284,17 @@ class View:
         >>> view_of({"type": ["string", "null"]}).admits_null(), view_of({}).admits_null()
         (True, False)
         """
-        if self.any_of:
-            return any(branch.admits_null() for branch in self.any_of)
-        if self.enum is not None:
-            return None in self.enum
+        return self._admits_null
 
-        return self.types is not None and "null" in self.types
+    @cached_property
+    def _admits_null(self) -> bool:
+        """The answer of `admits_null`, worked out once."""
+        return any(
+            None in view.enum
+            if view.enum is not None
+            else view.types is not None and "null" in view.types
+            for view in self.alternatives
+        )
 
     def of_leaves(self, value: Value) -> bool:
         """Tell if a value is an object of declared scalars, each plainly of its own type.
@@ -282,15 +330,16 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
 def _type_names(keyword: Any) -> list[str]:
     """The names under `type`, which holds one or a list of them.
 
-    Names that JSON Schema does not know are kept: they allow nothing, as their author may notice.
+    Names that people write by hand are read as what they mean. Others that JSON Schema does not
+    know are kept: they allow nothing, as their author may notice.
 
-    >>> _type_names("string"), _type_names(["null", 5]), _type_names({})
-    (['string'], ['null'], [])
+    >>> _type_names("float"), _type_names(["null", 5]), _type_names({})
+    (['number'], ['null'], [])
     """
     if isinstance(keyword, str):
-        return [keyword]
+        return [type_name(keyword)]
     if isinstance(keyword, list):
-        return [name for name in keyword if isinstance(name, str)]
+        return list(dict.fromkeys(type_name(name) for name in keyword if isinstance(name, str)))
 
     return []
 

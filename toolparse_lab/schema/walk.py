@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..types import Step
 from ..values import Value, escape_token, same
 from .arrays import list_from_json, list_from_mapping, list_from_separated_text
-from .conforms import Answers, conforms, conforms_by_answers
+from .budget import Budget
+from .conforms import Answers, conforms, conforms_by_answers, is_member
 from .kinds import LEAVES, is_type
 from .record import Record
 from .scalars import (
     SPACE,
     TEXT_READERS,
+    boolean_from_switch,
     from_untyped_text,
+    is_bare_null,
     object_from_text,
     to_enum,
     to_text,
@@ -29,8 +34,15 @@ from .view import View
 # replayed with its paths moved. While a union is being tried, its own entry stands for "unchanged",
 # which ends the circle of a union that contains itself. Under `safe` a value that more than one
 # branch could mean is left alone.
+#
+# A schema that a person would never finish reading is given up: depth ends at `_MAX_DEPTH`, texts
+# are wrapped at most `_MAX_TRIALS` times one inside the other, and every look at a value is a step
+# of the budget, which trials share.
 
 _MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
+_MAX_TRIALS = 4  # lists of one item inside each other that a single text is brought into
+_NO_ITEM = object()  # is no value
+_MAX_WRAPS = 20  # lists around one value that is no list
 _ONLY_TEXT = (("string",), ("string", "null"))
 
 
@@ -40,21 +52,46 @@ class Walk(Record):
     Use it once: `value` walks a value from its root, and `steps` then holds the changes.
     """
 
-    __slots__ = ("_alive", "_answers", "_in_union", "_outcomes")
+    __slots__ = (
+        "_alive",
+        "_answers",
+        "_in_union",
+        "_is_endless",
+        "_item",
+        "_links",
+        "_no_switch_at",
+        "_outcomes",
+        "_trials",
+        "budget",
+        "raw_text",
+    )
 
-    def __init__(self, policy: str, one_item: bool = False) -> None:
+    def __init__(
+        self, policy: str, one_item: bool = False, budget: Budget | None = None, trials: int = 0
+    ) -> None:
         """Begin a walk with an empty record.
 
         policy: `safe` or `middleware`.
         one_item: a single text under a list is one item, as in XML.
+        budget: of the walk that this one is a trial of; None for one that the first value begins.
+        trials: how many walks are trials of one another on the way here.
         """
         super().__init__(policy, one_item)
+        self.budget = Budget(None) if budget is None else budget
+        self._trials = trials
+        # The value that is being wrapped, the lists around it, and that there is no end to them.
+        self._item: Any = _NO_ITEM
+        self._links = 0
+        self._is_endless = False
+        self.raw_text = False  # the bare word null of a parameter is null, if that is legal
         # What each union made of a value: the value, its outcome, the steps, and their path. The
         # value is kept so that no other object gets its id while the walk lasts.
-        self._outcomes: dict[tuple[int, int], tuple[Value, Value, list[Step], str]] = {}
-        self._answers: Answers = {}
+        self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
+        self._answers: Answers | None = None  # most walks meet no union
         self._alive: list[Value] = []  # the values in `_answers`, kept for the same reason
         self._in_union = False  # a union is being tried
+        # The path of a value of which an outer union admits more than booleans.
+        self._no_switch_at: str | None = None
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
         """A value brought to a view; itself where it is right, or nothing can be done.
@@ -67,6 +104,10 @@ class Walk(Record):
         kind = type(value)
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
+
+        self.budget.spend()
+        if self.raw_text and kind is str and self._is_bare_null(value, view, path):
+            return self.note("coerce.null-from-string", path, value, None)
         if view.union:
             return self.union(value, view, path, depth)
         if view.enum is not None:
@@ -82,6 +123,17 @@ class Walk(Record):
 
         return self.scalar(value, view, path, depth)
 
+    def _is_bare_null(self, value: Value, view: View, path: str) -> bool:
+        """Tell if a parameter's raw text is the word null, where null is legal.
+
+        A format of raw text has no other way to write it, so that there it is null even if text is
+        legal as well. Members of a parameter's own value are left alone, since they may have been
+        quoted.
+        """
+        if not self.safe or path.count("/") != 1 or not is_bare_null(value):
+            return False
+        return view.admits_null() and not is_member("null", view.texts)
+
     # unions
 
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
@@ -96,10 +148,10 @@ class Walk(Record):
         if isinstance(value, str) and view.admits_string():
             return value
         # What is legal stays as it is, without a look at any branch.
-        if self.safe and not self._in_union and conforms(view, value):
+        if self.safe and not self._in_union and conforms(view, value, self.budget):
             return value
 
-        key = id(view), id(value)
+        key = id(view), id(value), path == self._no_switch_at
         outcome = self._outcomes.get(key)
         if outcome is not None:
             return self._replay(outcome, path)
@@ -134,8 +186,11 @@ class Walk(Record):
         """
         # Inside a union, only `holds` asks what is legal, since it remembers its answers.
         was_in_union, self._in_union = self._in_union, True
+        was_no_switch_at = self._no_switch_at
+        if not view.only_boolean:
+            self._no_switch_at = path
         try_results = self._try_branches(value, view, path, depth)
-        self._in_union = was_in_union
+        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
 
         # Two branches that give different values are two readings of one text.
         if not try_results or (self.safe and len(try_results) > 1):
@@ -172,12 +227,16 @@ class Walk(Record):
 
         Inner unions are asked first, so that outer ones need not look into them again.
         """
+        if self._answers is None:
+            self._answers = Answers(self.budget)
+        answers = self._answers
+
         key = id(branch), id(value)
-        if key not in self._answers:
-            self._answers[key] = conforms_by_answers(branch, value, 0, self._answers)
+        if key not in answers:
+            answers[key] = conforms_by_answers(branch, value, 1, answers)
             self._alive.append(value)
 
-        return self._answers[key]
+        return answers[key]
 
     # what the value is
 
@@ -210,12 +269,20 @@ class Walk(Record):
             reader = TEXT_READERS.get(name)
             if reader is not None:
                 new = reader(self, value, path)
+                if new is value and name == "boolean":
+                    new = self._switch(value, view, path)
             else:
                 new = self._container_from_text(name, value, view, path, depth)
             if new is not value:
                 return new
 
         return value
+
+    def _switch(self, value: Value, view: View, path: str) -> Value:
+        """True or false out of a word like yes and 0, where nothing else than booleans is legal."""
+        if not self.safe or not view.only_boolean or path == self._no_switch_at:
+            return value
+        return boolean_from_switch(self, value, path)
 
     def _container_from_text(
         self, name: str, value: str, view: View, path: str, depth: int
@@ -228,12 +295,12 @@ class Walk(Record):
             new = object_from_text(self, value, path)
             return value if new is value else self.mapping(new, view, path, depth)
         if name == "array":
-            new = self._array_from_text(value, view, path)
+            new = self._array_from_text(value, view, path, depth)
             return value if new is value else self.sequence(new, view, path, depth)
 
         return value
 
-    def _array_from_text(self, value: str, view: View, path: str) -> Value:
+    def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
         """A list out of text: JSON, else one item, else (policy `middleware`) lines or cells.
 
         `safe` never splits a text, because a comma may belong to it.
@@ -242,11 +309,11 @@ class Walk(Record):
         if new is not value:
             return new
         if self.safe:
-            return self._single_item(value, view, path)
+            return self._single_item(value, view, path, depth)
 
         return list_from_separated_text(self, value, view, path)
 
-    def _single_item(self, value: str, view: View, path: str) -> Value:
+    def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
         """A list of one item, where nothing in the text says that it might be several.
 
         In XML one element is one item anyway.
@@ -259,7 +326,7 @@ class Walk(Record):
             return value
 
         # Any text is legal as an item that is a string, so that nothing needs a trial.
-        if item.leaf != "string" and not self._can_become(value, item):
+        if item.leaf != "string" and not self._can_become(value, item, depth + 1):
             return value
         # The item is wrapped as text; it is coerced, and noted, as a member of the new list.
         return self.note("coerce.wrap-array", path, value, [value])
@@ -274,14 +341,19 @@ class Walk(Record):
         # Where an element is written for each item, commas in it are the item's own.
         return self.one_item or not _may_be_several(text)
 
-    def _can_become(self, value: Value, view: View) -> bool:
+    def _can_become(self, value: Value, view: View, depth: int) -> bool:
         """Tell if a value would be legal after coercion, without recording what that takes.
 
-        The trial has a record of its own, which is thrown away.
+        The trial has a record of its own, which is thrown away. A list of lists is a trial inside a
+        trial; one that has no end is not legal.
+
+        depth: see `value`.
         """
+        if self._trials >= _MAX_TRIALS:
+            return False
         # A walk of its own: this one's answers are of values that stay alive.
-        trial = Walk(self.policy, self.one_item)
-        return conforms(view, trial.value(value, view, "", 0))
+        trial = Walk(self.policy, self.one_item, self.budget, self._trials + 1)
+        return conforms(view, trial.value(value, view, "", depth), self.budget)
 
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
         """An object: its members, a list out of its shape, or (policy `middleware`) its one
@@ -334,7 +406,7 @@ class Walk(Record):
 
             child = view.child(key)
             if child is None:
-                new = self._undeclared(key, member, path)
+                new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
             elif child.fixed:
                 continue
             else:
@@ -393,12 +465,25 @@ class Walk(Record):
         if value is None and self._stays_null(view):
             return value
 
+        # A list of lists of itself would take one value as an item without end.
+        links = self._links + 1 if self._item is value else 1
+        if links > _MAX_WRAPS:
+            self._is_endless = True
+            return value
+
         mark = len(self.steps)
+        outer, self._item, self._links = (self._item, self._links), value, links
         # The item is coerced inside the new list, where its own view is.
         items = self.note("coerce.wrap-array", path, value, [value])
         new = self.sequence(items, view, path, depth + 1)
+        self._item, self._links = outer
+        if self._is_endless:
+            self._is_endless = links > 1  # until the first list of the chain is undone
+            del self.steps[mark:]
+            return value
+
         # Only `safe` asks: the others would rather have a list than none.
-        if self.safe and not conforms(view, new):
+        if self.safe and not conforms(view, new, self.budget):
             del self.steps[mark:]
             return value
 
@@ -425,7 +510,7 @@ class Walk(Record):
         if "array" in types:
             return self.wrapped(value, view, path, depth)
 
-        return value
+        return self._switch(value, view, path)
 
 
 def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:

@@ -34,7 +34,7 @@ from ...toolspec import ToolSpec, tool_specs
 from ...types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...values import read_strict
 from ..cases.case import Case
-from ..scoring.score import score_completion
+from ..scoring.isolation import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
 from .recorded import result_row, score_row
@@ -439,8 +439,8 @@ class _Rereading:
                 completion.raw
             )
 
-        score = score_completion(case, completion, result, signs=signs)
-        row = score_row(score, "" if score is not None else reason_missing(completion))
+        score, result, fault = score_in_isolation(case, completion, result, signs=signs)
+        row = score_row(score, "" if score is not None else fault or reason_missing(completion))
         if result is not None:
             row |= result_row(result)
         return tuple([row.get(name) for name in _FILLED])

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import BadOptions
 from ...flow import asked_of, read_answer
+from ...flow.reading import internal_problem_of
 from ...protocols.base import Signs
 from ...protocols.registry import is_shipped
 from ...types import DEFAULT_OPTIONS, ParseResult, Policy
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
+from .isolation import attempt, score_in_isolation
 from .outcomes import is_failure
 from .pinning import write_tests
-from .score import Score, score_answer, score_completion
+from .score import Score, score_answer
 
 if TYPE_CHECKING:
     from ...exchange.types import Completion
@@ -159,12 +161,17 @@ class Trial:
         levels = levels or {}
 
         judged = judged_case(case, levels.get("tool_choice"))
-        score = score_completion(judged, completion, result, matchers, protocols.signs())
+        score, result, fault = score_in_isolation(
+            judged, completion, result, matchers, protocols.signs()
+        )
+        if score is not None and conversation is not None:
+            own = score
+            score, result, fault = attempt(
+                lambda: replace(own, answer=score_answer(case, conversation)), result, "scoring"
+            )
         # A trial has a score or a reason for having none, never both.
         if score is None:
-            missing_reason = missing_reason or reason_missing(completion)
-        elif conversation is not None:
-            score = replace(score, answer=score_answer(case, conversation))
+            missing_reason = missing_reason or fault or reason_missing(completion)
         trial_id = trial_id_of(
             run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial
         )
@@ -220,9 +227,11 @@ class Trial:
         """True where there is something to look at.
 
         That is an outcome that is no success, or, where the case has no target, an answer with a
-        problem of severity error (a call that breaks its schema, say). What is not recorded has
-        not failed.
+        problem of severity error (a call that breaks its schema, say), or one at which our own code
+        failed. What is not recorded has not failed.
         """
+        if internal_problem_of(self.result) is not None:
+            return True
         problems = self.result.all_problems() if self.result else ()
         has_errors = any(problem.severity == "error" for problem in problems)
         return is_failure(self.outcome, has_errors)
@@ -312,13 +321,15 @@ class Trial:
         The parts of its score that no matcher changes stay.
         """
         case = judged_case(self.case, self.levels.get("tool_choice"))
-        score = score_completion(
+        score, result, fault = score_in_isolation(
             case, self.completion, self.result, matchers, self.protocols.signs()
         )
         # A conversation's last text is compared without matchers.
         if score is not None and self.score is not None:
             score = replace(score, answer=self.score.answer)
-        return replace(self, score=score)
+        return replace(
+            self, score=score, result=result, missing_reason=fault or self.missing_reason
+        )
 
     def retry(self, **changes: Any) -> Trial:
         """Ask the model again, with `protocol=` or other changes, as a new recorded trial.

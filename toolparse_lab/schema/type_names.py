@@ -1,0 +1,129 @@
+"""Names of types as people write them by hand, read as the types of JSON Schema they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# How it works. A schema written by hand says `float` or `dict` where JSON Schema says `number` or
+# `object`. By the letter such a schema is invalid and a value of it is never checked. A view asks
+# `type_name` of each node; the validator library gets a copy of the schema with the right names,
+# and `foreign_type_names` is what the tool's author is told. Only the keyword `type` of a schema
+# node counts: a property may be called type, and so may a member of an example.
+
+_MEANINGS: Mapping[str, tuple[str, ...]] = {
+    "string": ("str", "text", "char"),
+    "integer": ("int", "long", "short", "int32", "int64", "uint", "uint32", "uint64"),
+    "number": ("float", "double", "decimal", "float32", "float64"),
+    "boolean": ("bool",),
+    "object": ("dict", "map", "struct", "record"),
+    "array": ("list", "tuple", "set"),
+    "null": ("none", "nonetype", "nil"),
+}
+_NAMES: Mapping[str, str] = {
+    name: meaning for meaning, names in _MEANINGS.items() for name in (meaning, *names)
+}
+# The keywords whose value is a node, a list of nodes, or nodes by name.
+_NODE = (
+    "items", "additionalItems", "additionalProperties", "not", "if", "then", "else", "contains",
+    "propertyNames", "unevaluatedItems", "unevaluatedProperties", "jsonSchema",
+)  # fmt: skip
+_NODES = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_NODES_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+
+
+def type_name(name: str) -> str:
+    """The type of JSON Schema that a name means; the name itself where it means none.
+
+    >>> type_name("float"), type_name("List"), type_name("colour")
+    ('number', 'array', 'colour')
+    """
+    return name if name in _MEANINGS else _NAMES.get(name.lower(), name)
+
+
+def foreign_type_names(schema: Any) -> dict[str, str]:
+    """The names in a schema that are not JSON Schema's own, with what they mean.
+
+    >>> foreign_type_names({"properties": {"a": {"type": ["float", "null"]}}})
+    {'float': 'number'}
+    """
+    names: dict[str, str] = {}
+    for node in _nodes(schema):
+        for name in _names_of(node.get("type")):
+            meaning = type_name(name)
+            if meaning != name:
+                names[name] = meaning
+
+    return names
+
+
+def has_own_type_names(schema: Any) -> bool:
+    """Tell if all types in a schema are named as JSON Schema names them.
+
+    >>> has_own_type_names({"type": "array"}), has_own_type_names({"type": "colour"})
+    (True, False)
+    """
+    return all(name in _MEANINGS for node in _nodes(schema) for name in _names_of(node.get("type")))
+
+
+def with_own_type_names(schema: Any) -> None:
+    """Put JSON Schema's own names into a schema, which is changed in place.
+
+    >>> schema = {"type": "dict", "properties": {"type": {"type": ["int", "null"]}}}
+    >>> with_own_type_names(schema)
+    >>> schema
+    {'type': 'object', 'properties': {'type': {'type': ['integer', 'null']}}}
+    """
+    for node in _nodes(schema):
+        keyword = node.get("type")
+        if isinstance(keyword, str):
+            node["type"] = type_name(keyword)
+        elif isinstance(keyword, list):
+            # Two names may mean one type, which a list may hold once.
+            names = (type_name(name) if isinstance(name, str) else name for name in keyword)
+            node["type"] = _each_once(names)
+
+
+def _each_once(names: Iterator[Any]) -> list[Any]:
+    """The names of a list, each where it first stands.
+
+    >>> _each_once(iter(["number", "null", "number"]))
+    ['number', 'null']
+    """
+    once: list[Any] = []
+    for name in names:
+        if name not in once:
+            once.append(name)
+
+    return once
+
+
+def _names_of(keyword: Any) -> list[str]:
+    """The names under `type`, which holds one or a list of them.
+
+    >>> _names_of("string"), _names_of(["null", 5]), _names_of({})
+    (['string'], ['null'], [])
+    """
+    if isinstance(keyword, str):
+        return [keyword]
+    if isinstance(keyword, list):
+        return [name for name in keyword if isinstance(name, str)]
+
+    return []
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every node of a schema that is an object, by a list of work, since schemas nest."""
+    todo = [schema]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, dict):
+            continue
+        yield node
+        for keyword, inner in node.items():
+            if keyword in _NODES_BY_NAME and isinstance(inner, dict):
+                todo.extend(inner.values())
+            elif keyword in _NODES and isinstance(inner, list):
+                todo.extend(inner)
+            elif keyword in _NODE:
+                todo.append(inner)
