@@ -261,6 +261,11 @@ class StoreError(IncompleteError):
     """The store cannot be read or written; what was recorded before stays."""
 
 
+class StoreLost(StoreError):
+    """The store's file was deleted or replaced while it was open; the message says where its
+    answers are."""
+
+
 class ProviderError(IncompleteError):
     """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message
     is redacted."""
