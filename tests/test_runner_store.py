@@ -409,7 +409,7 @@ def test_many_that_open_an_empty_database_at_once_make_one_store(path: Path, pos
                 store.close()
         with Store(url) as store, store._reading() as connection:
             assert connection.execute(sa.select(store_schema.schema_version.c.version)).all() == [
-                (2,)
+                (store_schema.VERSION,)
             ]
 
 
