@@ -65,9 +65,10 @@ class Claims:
 
     async def fill(self, lane: Lane) -> None:
         """Claim some of a lane's questions; waits a moment first where all are asked by others."""
+        size = min(_MOST_AT_ONCE, max(lane.limit, len(lane.unclaimed) // 4))
         if lane.elsewhere >= len(lane.unclaimed):
             await asyncio.sleep(_PAUSE)
-        size = min(_MOST_AT_ONCE, max(lane.limit, len(lane.unclaimed) // 4))
+            size = _MOST_AT_ONCE
         keys = [lane.unclaimed.popleft() for _ in range(min(size, len(lane.unclaimed)))]
         try:
             claimed = await self._write(self._claim, keys, self._ended())
