@@ -78,6 +78,10 @@ def check_moment(
             asked({"model": r["model"]["name"].removeprefix("openai/"), **r, **r["params"]})
             for r in _answered(opened)
         }
+        records = opened.runs()
+        states = [status_now(r) for r in records if not r.alive and r.items]
+        assert how == "done" or states in ([], ["interrupted"], ["complete"]), states
+        assert how != "interrupted" or "interrupted" in [r.status for r in records]
         # Behind the look at the disk: what was sent before it may have been answered meanwhile.
         sent = len(mock.bodies)
     assert end_of(second) == "done"
@@ -112,7 +116,9 @@ def _answered(store: Store) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def check_moments(stores: Iterator[str] | list[str], moments: list[tuple[float, str]]) -> Counter[str]:
+def check_moments(
+    stores: Iterator[str] | list[str], moments: list[tuple[float, str]]
+) -> Counter[str]:
     """`check_moment` for each moment (seconds, signal) on a store of its own; how many ended how."""
     ends: Counter[str] = Counter()
     with MockOpenAI() as mock, worker(mock.url) as one, worker(mock.url) as two:

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-import toolparse_lab as tp
-from tests.mock_openai import MockOpenAI
-from tests.shared_run import check_moments, end_of, some_moments, start, worker
+from tests.shared_run import check_moments, some_moments
 from toolparse_lab.errors import StoreLost
 from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.experiment.stored_run import status_now
@@ -173,25 +171,7 @@ def test_a_sigterm_interrupts_and_a_handler_of_ones_own_stays() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGKILL and no fork")
 def test_a_run_goes_on_where_another_process_is_ended(tmp_path: Path) -> None:
-    stores = [str(tmp_path / f"{n}.db") for n in range(4)]
-    ends = check_moments(stores, some_moments(4))
-    assert sum(ends.values()) == 4
+    stores = [str(tmp_path / f"{n}.db") for n in range(2)]
+    ends = check_moments(stores, some_moments(2))
+    assert sum(ends.values()) == 2
     assert set(ends) != {"done"}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGTERM and no fork")
-def test_a_run_that_is_told_to_end_is_an_interrupted_one(tmp_path: Path) -> None:
-    store = str(tmp_path / "runs.db")
-    with MockOpenAI(latency=0.1) as mock, worker(mock.url) as process:
-        start(process, 1.0, "SIGTERM", store)
-        assert end_of(process) == "interrupted"
-    with tp.Lab(store) as lab:
-        record = lab.runs()[0]
-        assert record.status == "interrupted"
-        assert 0 < record.done < record.items
-        run = lab.open()
-        assert run.summary is not None
-        assert run.summary.stopped == "interrupted"
-
-

@@ -30,7 +30,7 @@ _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
 _PARTS_OF_A_PLAN = {"models", "arms", "cases"}
 # What a model may have otherwise today and still be asked the same.
-_BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price")
+_BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price", "max_answer")
 
 
 def find_run(store: Store, run_id: str) -> RunRecord:

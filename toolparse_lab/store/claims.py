@@ -72,9 +72,7 @@ def enter(connection: sa.Connection, owner: str, run_id: str | None) -> float:
     living = live_owners(connection, now)
     dead = set(connection.execute(sa.select(w.owner)).scalars()) - living
     for batch in batches(sorted(dead)):
-        connection.execute(
-            schema.claims.delete().where(c.owner.in_(batch), c.failed.is_(None))
-        )
+        connection.execute(schema.claims.delete().where(c.owner.in_(batch), c.failed.is_(None)))
         connection.execute(schema.workers.delete().where(w.owner.in_(batch)))
     row = {"owner": owner, "run_id": run_id, "host": host(), "pid": os.getpid()}
     connection.execute(schema.workers.insert().values(**row, expires=now + LEASE))
@@ -95,6 +93,12 @@ def leave(connection: sa.Connection, owner: str) -> None:
     c = schema.claims.c
     connection.execute(schema.claims.delete().where(c.owner == owner, c.failed.is_(None)))
     connection.execute(schema.workers.delete().where(schema.workers.c.owner == owner))
+
+
+def forget_workers(connection: sa.Connection) -> None:
+    """Take all workers away, in a copy on which nobody works."""
+    connection.execute(schema.claims.delete())
+    connection.execute(schema.workers.delete())
 
 
 def live_owners(connection: sa.Connection, now: float) -> set[str]:

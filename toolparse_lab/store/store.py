@@ -30,7 +30,7 @@ from ..exchange.types import Completion, PlanItem, Request
 from . import schema
 from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
-from .claims import Claimed, enter, leave, let_go, live_runs, renew, take
+from .claims import Claimed, enter, forget_workers, leave, let_go, live_runs, renew, take
 from .database import database_engine, database_url, shown_url, shut, translated
 from .rescue import Anchor
 from .rows import (
@@ -470,7 +470,10 @@ class Store:
         with self._lock:
             try:
                 if self._rescue is None:
-                    self._rescue = Store(self._anchor.save())
+                    rescue = Store(self._anchor.save())
+                    with rescue._writing() as connection:
+                        forget_workers(connection)
+                    self._rescue = rescue
                 self._rescue.record_many(completions, run_id)
             except (StoreError, sqlite3.Error, OSError) as e:
                 raise StoreLost(
