@@ -162,9 +162,13 @@ def test_a_file_that_is_deleted_under_a_run_is_saved(tmp_path: Path, replaced: b
 def test_a_sigterm_interrupts_and_a_handler_of_ones_own_stays() -> None:
     import signal
 
-    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
-        os.kill(os.getpid(), signal.SIGTERM)
-        threading.Event().wait(5)
+    def be_told() -> None:
+        with terminated_as_interrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+            threading.Event().wait(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        be_told()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 

@@ -28,7 +28,9 @@ class Model:
     in seconds; `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given; `max_retries` counts the tries after the first; `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other; `max_answer` is the most that is taken of an answer, in bytes of its text. Credentials are best left to the provider's own chain (environment, profile, role);
+    other; `max_answer` is the most that is taken of an
+    answer, in bytes of its text. Credentials are best left to the provider's own chain
+    (environment, profile, role);
     `api_key` is never stored. Raises BadOptions for values that cannot work.
     """
 

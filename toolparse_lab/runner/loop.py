@@ -58,7 +58,8 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     """The result of a coroutine, run on a private background loop; works where a loop is running
     already (Jupyter).
 
-    Ctrl-C, and SIGTERM where nobody else takes it, cancels the coroutine, waits until it has cleaned up, and raises KeyboardInterrupt; a
+    Ctrl-C, and SIGTERM where nobody else takes it, cancels the coroutine, waits until it has
+    cleaned up, and raises KeyboardInterrupt; a
     second Ctrl-C does not wait. Raises BadOptions when called from the private loop itself, where
     waiting would never end.
     """
