@@ -1,7 +1,7 @@
 """A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS
-STORE" on its input.
+SIGNAL STORE" on its input.
 
-It is killed when it has lived so long, and "killed" or "done" is said. Importing what a run
+It gets the signal when it has lived so long; "killed", "interrupted" or "done" is said. Importing what a run
 needs takes seconds, so it happens once, before the first of them.
 """
 
@@ -66,11 +66,13 @@ def main() -> None:
     litellm_module()
     tp.Lab(":memory:").close()
     for line in sys.stdin:
-        seconds, store = line.rstrip().split(" ", 1)
+        seconds, sent, store = line.rstrip().split(" ", 2)
         child = os.fork()
         if not child:
             try:
                 ask(url, store)
+            except KeyboardInterrupt:
+                os._exit(130)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
@@ -81,12 +83,11 @@ def main() -> None:
             time.sleep(0.002)
             ended, status = os.waitpid(child, os.WNOHANG)
         if not ended:
-            os.kill(child, signal.SIGKILL)
+            os.kill(child, signal.Signals[sent])
             _, status = os.waitpid(child, 0)
-        killed = os.WIFSIGNALED(status)
-        sys.stdout.write(
-            "killed\n" if killed else "done\n" if status == 0 else f"failed {status}\n"
-        )
+        words = {0: "done", 130: "interrupted"}
+        word = "killed" if os.WIFSIGNALED(status) else words.get(os.waitstatus_to_exitcode(status))
+        sys.stdout.write(f"{word or f'failed {status}'}\n")
         sys.stdout.flush()
 
 

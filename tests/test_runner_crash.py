@@ -55,7 +55,7 @@ def runs(url: str) -> "Iterator[subprocess.Popen[str]]":
 def told(process: "subprocess.Popen[str]", store: Path, seconds: float) -> str:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{seconds} {store}\n")
+    process.stdin.write(f"{seconds} SIGKILL {store}\n")
     process.stdin.flush()
     return process.stdout.readline().strip()
 

@@ -29,6 +29,7 @@
     │   └── MissingModelPackage  the embedded model's packages
     ├── IncompleteError          the work stopped half way, what was recorded is kept; exit code 3
     │   ├── StoreError           the store cannot be used (full disk, locked, newer version)
+    │   │   └── StoreLost        its file was deleted or replaced while it was open
     │   ├── ProviderError        a provider failed; carries its class and a redacted message
     │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
     │   ├── MissingRecording     replay was asked for a completion that was never recorded
@@ -259,6 +260,11 @@ class IncompleteError(ToolparseError):
 
 class StoreError(IncompleteError):
     """The store cannot be read or written; what was recorded before stays."""
+
+
+class StoreLost(StoreError):
+    """The store's file was deleted or replaced while it was open; the message says where its
+    answers are."""
 
 
 class ProviderError(IncompleteError):

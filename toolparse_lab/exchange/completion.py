@@ -24,6 +24,7 @@ ErrorKind: TypeAlias = Literal[
     "server_error",
     "connection",
     "cut_stream",
+    "too_large",
     "other",
 ]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)

@@ -15,7 +15,7 @@ RAW_COMPLETION = "text-completion-"
 # A shorter secret would be replaced in the middle of ordinary words.
 _MIN_SECRET = 4
 # Fields whose default says nothing about the endpoint, and is therefore left out of records.
-_SETTINGS = ("timeout", "max_connections", "max_retries", "swaps")
+_SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
 _AUTH_SCHEMES = ("bearer ", "basic ")
 
 
@@ -28,7 +28,9 @@ class Model:
     in seconds; `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given; `max_retries` counts the tries after the first; `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other. Credentials are best left to the provider's own chain (environment, profile, role);
+    other; `max_answer` is the most that is taken of an
+    answer, in bytes of its text. Credentials are best left to the provider's own chain
+    (environment, profile, role);
     `api_key` is never stored. Raises BadOptions for values that cannot work.
     """
 
@@ -41,6 +43,7 @@ class Model:
     max_connections: int | Literal["adaptive"] = "adaptive"
     max_retries: int = 2
     swaps: bool = False
+    max_answer: int = 8 * 2**20
     price: tuple[float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
 
@@ -55,6 +58,7 @@ class Model:
         if self.max_connections != "adaptive":
             _check_range("max_connections", self.max_connections, 1, also='"adaptive"')
         _check_range("max_retries", self.max_retries, 0)
+        _check_range("max_answer", self.max_answer, 1)
 
         if self.price is not None:
             object.__setattr__(self, "price", _price_pair(self.price))

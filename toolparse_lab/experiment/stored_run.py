@@ -30,7 +30,7 @@ _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
 _PARTS_OF_A_PLAN = {"models", "arms", "cases"}
 # What a model may have otherwise today and still be asked the same.
-_BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price")
+_BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price", "max_answer")
 
 
 def find_run(store: Store, run_id: str) -> RunRecord:
@@ -191,17 +191,21 @@ def stored_summary(record: RunRecord) -> Summary:
 
 
 def status_now(record: RunRecord) -> str:
-    """Return a run's status: complete too where later runs have answered the rest of it.
+    """Return a run's status: interrupted where nobody works on it although it has not ended, and
+    complete too where later runs have answered the rest of it.
 
     A run of conversations keeps the status with which it ended, since its next questions are not
     known before its answers are read.
     """
-    if record.status not in ("incomplete", "interrupted"):
-        return record.status
+    status = record.status
+    if status == "running" and not record.alive:
+        status = "interrupted"
+    if status not in ("incomplete", "interrupted"):
+        return status
     turns = [int(arm.get("max_turns") or 1) for arm in record.plan.get("arms") or ()]
     conversing = max(turns, default=1) > 1
     answered = record.items > 0 and record.done == record.items
-    return "complete" if answered and not conversing else record.status
+    return "complete" if answered and not conversing else status
 
 
 def run_row(record: RunRecord) -> dict[str, Any]:

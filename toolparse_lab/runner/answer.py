@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,14 @@ from .local.provider import PROVIDER
 # wrapper. Only a provider that does not speak OpenAI's shape is read as litellm translates it.
 # Pieces are collected in lists and joined once at the end, so the cost is linear in the text, and a
 # failure in the middle leaves what came before it.
+
+
+class TooLarge(Exception):
+    """More came than `Model.max_answer` allows; what came before that is in the answer."""
+
+
+class NotAStream(Exception):
+    """A stream was asked for, and something else came; the message holds the server's words."""
 
 
 @dataclass(slots=True)
@@ -48,6 +57,8 @@ class Answer:
     original: Any = None
     got_any: bool = False
     cut: bool = False
+    # Bytes of text that may still come; below 0 the answer is too large.
+    room: float = math.inf
 
     def log(self, details: Mapping[str, Any]) -> None:
         """Take over the body as sent, and the response as it was before litellm read it.
@@ -71,6 +82,8 @@ class Answer:
         The finish reason is the provider's own where its text can be read; litellm maps several of
         them to "stop".
         """
+        if not response.choices and self.recover():
+            return
         self._identify(response)
         choice = response.choices[0]
         message = choice.message
@@ -82,6 +95,50 @@ class Answer:
             self.finish_reason = original.get("finish_reason") or self.finish_reason
         self._add(message)
         self.got_any = True
+        self.check_room()
+
+    def recover(self) -> bool:
+        """Take in a whole answer that litellm refused, from the provider's own text; False where
+        that holds none.
+
+        An answer without choices is one without text, whatever the reason.
+        """
+        response = _json_object(self.original)
+        if self.got_any or response is None or response.get("error"):
+            return False
+        if not isinstance(response.get("choices"), list):
+            return False
+        self._take_object(response)
+        return True
+
+    def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
+        """Take in a whole response of OpenAI's shape, which came `at` so many seconds where a
+        stream was asked for."""
+        self._identify(response)
+        for choice in (response.get("choices") or ())[:1]:
+            self.finish_reason = _text_or_none(_get(choice, "finish_reason"))
+            message = _get(choice, "message")
+            if message is not None:
+                self._add(message, at)
+            elif isinstance(_get(choice, "text"), str):  # of a completion endpoint
+                self._add_text(self.content, _get(choice, "text"), at, "content")
+        self.got_any = True
+
+    async def _read_unstreamed(self, stream: Any) -> bool:
+        """Take in an answer that is no stream although one was asked for; False for a stream.
+
+        Raises NotAStream with the server's words where it is no answer either.
+        """
+        text = await _unstreamed_text(stream)
+        if text is None:
+            return False
+        at = round(time.perf_counter() - self.started, 6)
+        self.original = text
+        response = _json_object(text)
+        if response is None or not response.get("choices"):
+            raise NotAStream(f"no stream came, but: {text.strip()}")
+        self._take_object(response, at)
+        return True
 
     async def read_stream(self, stream: Any) -> None:
         """Take in a stream to its end, and close it whatever happens.
@@ -89,15 +146,25 @@ class Answer:
         `cut` is then True where it ended without a finish reason.
         """
         try:
+            if await self._read_unstreamed(stream):
+                self.check_room()
+                return
             async for chunk in _chunks_of(stream):
                 at = round(time.perf_counter() - self.started, 6)
                 self.got_any = True
                 self._identify(chunk)
                 self._add_chunk(chunk, at)
+                if self.room < 0:
+                    break
         finally:
-            if stream.__class__.__name__ == "CustomStreamWrapper" and not _is_direct(stream):
+            if (
+                self.original is None
+                and stream.__class__.__name__ == "CustomStreamWrapper"
+                and not _is_direct(stream)
+            ):
                 self._undo_wrapper(stream)
             await close_stream(stream)
+        self.check_room()
         self.cut = self.finish_reason is None
 
     def _add_chunk(self, chunk: Any, at: float) -> None:
@@ -135,7 +202,8 @@ class Answer:
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)
         usage = _get(response, "usage")
-        if usage:
+        # A text or a list in its place counts nothing.
+        if usage and (isinstance(usage, Mapping) or hasattr(usage, "model_dump")):
             self.usage = plain(usage)
 
     def _add(self, message: Any, at: float | None = None) -> None:
@@ -161,11 +229,34 @@ class Answer:
     ) -> None:
         """Take in a piece of text, where it is one; `at` None is a whole message, without
         chunks."""
+        if isinstance(text, (list, tuple)):  # parts, of which some are no text
+            text = "".join(map(_text_of_part, text))
         if not isinstance(text, str) or not text:
             return
+        text = self._within_room(text)
         pieces.append(text)
         if at is not None:
             self.chunks.append(Chunk(at, text, kind))
+
+    def _within_room(self, text: str) -> str:
+        """As much of a text as may still come; the room for more is then less, or gone."""
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        room, self.room = self.room, self.room - size
+        if self.room >= 0:
+            return text
+        # Half a character at the end is left out; a lone surrogate before it stays.
+        kept = text.encode("utf-8", "surrogatepass")[: max(0, int(room))]
+        while kept:
+            try:
+                return kept.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError as e:
+                kept = kept[: e.start]
+        return ""
+
+    def check_room(self) -> None:
+        """Raise TooLarge where more came than the answer has room for."""
+        if self.room < 0:
+            raise TooLarge
 
     def _add_calls(self, calls: list[Any], at: float | None) -> None:
         """Take in calls, or the pieces of calls that came `at` so many seconds.
@@ -198,6 +289,7 @@ class Answer:
             arguments = ""
         elif not isinstance(arguments, str):
             arguments = write_canonical(plain(arguments))  # some servers send the object itself
+        name, arguments = self._within_room(name), self._within_room(arguments)
         target["function"]["name"] += name
         target["function"]["arguments"] += arguments
         return str(name + arguments)
@@ -227,6 +319,51 @@ class Answer:
         if not self.native and not self.calls:
             return text
         return write_canonical({"content": text or None, "tool_calls": self.calls})
+
+
+def _json_object(text: Any) -> dict[str, Any] | None:
+    """The object that a JSON text stands for, None for anything else."""
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_SSE_LINES = ("data:", "event:", "id:", "retry:", ":")
+
+
+async def _unstreamed_text(stream: Any) -> str | None:
+    """The body of a response that says of itself that it is no stream; None for any other.
+
+    Only the provider's own client shows it. A stream under a wrong name can still be read.
+    """
+    inner = getattr(stream, "completion_stream", None)
+    response = getattr(inner, "response", None)
+    if type(inner).__name__ != "AsyncStream" or response is None:
+        return None
+    kind = str(response.headers.get("content-type", "")).lower()
+    if not kind.startswith(("application/json", "text/html", "text/plain")):
+        return None
+    body: bytes = await response.aread()
+    text = body.decode("utf-8", "replace")
+    return None if text.lstrip("\ufeff \r\n").startswith(_SSE_LINES) else text
+
+
+def _text_of_part(part: Any) -> str:
+    """The text of one part of a content, "" for an image or another thing without one."""
+    if isinstance(part, str):
+        return part
+    text = _get(part, "text")
+    if not isinstance(text, str):
+        text = _get(text, "value")  # the Assistants' form
+    return text if isinstance(text, str) else ""
 
 
 def _original_choice(text: Any) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..exchange.redaction import redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
-from .answer import Answer, close_stream, joined, plain
+from .answer import Answer, TooLarge, close_stream, joined, plain
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import recording_litellm, watched_globals
 from .litellm_faults import (
@@ -32,6 +32,7 @@ from .routes import check_model, counts_streams, opened_address, provider_of, to
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
 # Arguments that are this module's to set, whatever a request's parameters say.
+_LONGEST_BODY = 100_000  # characters of a response that is no answer
 _RESERVED = frozenset(
     {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
 )
@@ -58,7 +59,7 @@ async def complete(request: Request) -> Completion:
         await asyncio.to_thread(token_cost, request.model, 0, 0)
         _resolved.add(request.model.name)
 
-    answer = Answer(native=bool(request.tools))
+    answer = Answer(native=bool(request.tools), room=request.model.max_answer)
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     failure: BaseException | None = None
     # The embedded model answers one at a time and counts its own time from when it begins.
@@ -76,6 +77,8 @@ async def complete(request: Request) -> Completion:
                     answer.read_response(response)
     except Exception as e:
         failure = e
+        if not request.stream and not isinstance(e, TooLarge) and answer.recover():
+            failure = TooLarge() if answer.room < 0 else None
     answer.latency = round(time.perf_counter() - answer.started, 6)
     hold_logging_worker()
     return _completion(request, answer, created, failure)
@@ -195,6 +198,9 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
 
     `e` None is an answer that came to its end, in whatever way.
     """
+    if isinstance(e, TooLarge):
+        limit = f"the answer has more than {request.model.max_answer:,} bytes (Model.max_answer)"
+        return _Failure("too_large", limit, cut=True)
     if e is None:
         if answer.cut:
             return _Failure("cut_stream", "the stream ended without a finish part", cut=True)
@@ -241,6 +247,8 @@ def _response_record(
         # The wait is read again by the lane, which decides when to ask again.
         details = {"status_code": status_code(e), "retry_after": retry_after(e)}
         record.update((name, value) for name, value in details.items() if value is not None)
+        if isinstance(answer.original, str) and not answer.got_any:
+            record["body"] = answer.original[:_LONGEST_BODY]
     return redact_strings(record, request.model.secrets) or None
 
 

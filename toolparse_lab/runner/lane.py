@@ -3,6 +3,7 @@ up."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import deque
 from dataclasses import dataclass, field
@@ -172,8 +173,13 @@ class Lane:
     window: Window
     breaker: Breaker
     waiting: deque[str] = field(default_factory=deque)
+    unclaimed: deque[str] = field(default_factory=deque)
+    """keys that other processes may ask, too; they wait only once they are claimed"""
+    elsewhere: int = 0
+    """how many of the last of these others were asking when last looked at"""
     again: deque[Question] = field(default_factory=deque)
     aliases: dict[str, Model] = field(default_factory=dict)
+    claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
     workers: int = 0
     closed_until: float = 0.0
 
@@ -218,7 +224,12 @@ class Lane:
 
         Questions that wait in it stay open where the endpoint was given up.
         """
-        return self.breaker.lost is not None or not (self.waiting or self.again)
+        return self.breaker.lost is not None or not self.open
+
+    @property
+    def open(self) -> int:
+        """The number of questions that are neither under way nor settled."""
+        return len(self.waiting) + len(self.again) + len(self.unclaimed)
 
     def take(self, questions: Questions) -> Question | None:
         """The next question, those that are asked again first; None where there is none.
@@ -230,6 +241,8 @@ class Lane:
             return None
         if self.again:
             return self.again.popleft()
+        if not self.waiting:
+            return None
         key = self.waiting.popleft()
         return Question(key, questions[key])
 

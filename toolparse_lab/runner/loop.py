@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..errors import BadOptions
 from .litellm_door import close_clients
+from .termination import terminated_as_interrupted
 
 # How the private loop works. A notebook has a running loop of its own, in which nobody may block,
 # and asyncio allows no second one on the same thread. So synchronous code hands its coroutine to a
@@ -57,7 +58,8 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
     """The result of a coroutine, run on a private background loop; works where a loop is running
     already (Jupyter).
 
-    Ctrl-C cancels the coroutine, waits until it has cleaned up, and raises KeyboardInterrupt; a
+    Ctrl-C, and SIGTERM where nobody else takes it, cancels the coroutine, waits until it has
+    cleaned up, and raises KeyboardInterrupt; a
     second Ctrl-C does not wait. Raises BadOptions when called from the private loop itself, where
     waiting would never end.
     """
@@ -87,7 +89,8 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
     loop.call_soon_threadsafe(start)
     try:
-        return _wait(future)
+        with terminated_as_interrupted():
+            return _wait(future)
     except KeyboardInterrupt:
         # From the loop's own thread, since tasks are not thread-safe.
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])

@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ..exchange.questions import Questions, questions_of
 from ..exchange.summary import GivenUp, RunEvent, Summary
 from ..exchange.types import Completion, Model, Request
 from .budget import Budget
+from .claims import Claims
 from .complete import complete as ask_litellm
 from .failures import error_kind, error_message
 from .lane import Lane, Question
@@ -108,6 +109,9 @@ async def run_requests(
     )
     summary.cached = len(done)
 
+    # A recording costs nothing, and what is asked afresh is asked by each run for itself.
+    if summary.missing and not fresh and not getattr(complete, "free", False):
+        pool.claims = Claims(store, run_id, pool.note_settled, max_age)
     complete_checked: Complete | None = None
     if summary.missing:
         pool.add(key for key in questions if key not in done)
@@ -140,6 +144,7 @@ class _Pool:
     workers: set[asyncio.Task[None]] = field(default_factory=set)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
+    claims: Claims | None = None
 
     # -- before the first call
 
@@ -155,7 +160,7 @@ class _Pool:
             lane = lane_of.get((alias, id(model)))
             if lane is None:
                 lane = lane_of[alias, id(model)] = self._join(lanes, turns, alias, model)
-            lane.waiting.append(key)
+            (lane.waiting if self.claims is None else lane.unclaimed).append(key)
         self.turns = list(turns.values())
 
     def _join(
@@ -195,7 +200,7 @@ class _Pool:
             complete = ask_litellm
         check = getattr(complete, "check", None)
         if check is not None:
-            check(key for lane in lanes for key in lane.waiting)
+            check(key for lane in lanes for key in (*lane.waiting, *lane.unclaimed))
 
         if getattr(complete, "free", False):
             self.budget.max_cost = None
@@ -210,10 +215,12 @@ class _Pool:
 
         Raises what stopped the run, once everything that was answered is recorded.
         """
-        if complete is not None:
-            for turn in self.turns:
-                self._start_next(turn, complete)
         try:
+            if complete is not None:
+                if self.claims is not None:
+                    await self.claims.enter()
+                for turn in self.turns:
+                    self._start_next(turn, complete)
             await self._watch()
         except BaseException as e:
             interrupted = isinstance(e, asyncio.CancelledError)
@@ -238,7 +245,7 @@ class _Pool:
         It is called whenever the window may have grown or questions may have come back; mostly
         there is nothing to do.
         """
-        while lane.workers < min(lane.limit, lane.workers + len(lane.waiting) + len(lane.again)):
+        while lane.workers < min(lane.limit, lane.workers + lane.open):
             lane.workers += 1
             task = asyncio.create_task(self._work(lane, turn, complete))
             self.workers.add(task)
@@ -281,19 +288,29 @@ class _Pool:
             task.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         self.summary.seconds = self.reporter.seconds
-        if self.run_id is None:
-            return
-
-        run_id, status, summary = self.run_id, self._status(), self.summary.to_dict()
-        writing = asyncio.get_running_loop().run_in_executor(
-            self.store.writer, lambda: self.store.finish_run(run_id, status, summary)
-        )
         try:
-            await asyncio.shield(writing)
+            await asyncio.shield(asyncio.ensure_future(self._sign_off()))
         except ToolparseError:
             # Where the store has just failed, that first failure is the one to report.
             if self.summary.stopped != "error":
                 raise
+
+    async def _sign_off(self) -> None:
+        """Write down how the run ended, and give up its claims. Raises StoreError."""
+        status, summary = self._status(), self.summary.to_dict()
+        if self.run_id is not None:
+            await asyncio.get_running_loop().run_in_executor(
+                self.store.writer, self.store.finish_run, self.run_id, status, summary
+            )
+        if self.claims is not None:
+            await self.claims.leave(more=status == "running")
+
+    def note_settled(self, done: int, failed: Mapping[str, str]) -> None:
+        """Count questions that other processes have settled."""
+        self.summary.cached += done
+        self.summary.failed += len(failed)
+        self.summary.failures.update(failed.values())
+        self.reporter.show()
 
     def _status(self) -> str:
         """The status of the run in the store, now that it ends.
@@ -316,7 +333,7 @@ class _Pool:
         """
         try:
             while self.summary.stopped is None and lane.workers <= lane.limit:
-                question = lane.take(self.questions)
+                question = await self._take(lane)
                 if question is None or not await self._settle(lane, question, complete):
                     break
                 # An answer may have widened the window.
@@ -325,6 +342,19 @@ class _Pool:
             lane.workers -= 1
             if self._is_finished(lane):
                 self._start_next(turn, complete)
+
+    async def _take(self, lane: Lane) -> Question | None:
+        """The next question of a lane, claimed where it has to be; None where there is none."""
+        while True:
+            question = lane.take(self.questions)
+            if question is not None or self.claims is None or lane.over:
+                return question
+            # One worker claims for all of them; the others find what it has won.
+            async with lane.claiming:
+                if self.summary.stopped is not None or lane.workers > lane.limit:
+                    return None
+                if lane.unclaimed and not lane.waiting and not lane.again and not lane.over:
+                    await self.claims.fill(lane)
 
     def _is_finished(self, lane: Lane) -> bool:
         """True where the turn passes to the next lane: the last worker of this one has ended, and
@@ -419,6 +449,8 @@ class _Pool:
         """
         self.summary.failed += 1
         self.summary.failures[kind or "other"] += 1
+        if self.claims is not None:
+            self.claims.ended[request.key] = kind or "other"
         self.reporter.tell("failed", request, completion)
 
     def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
@@ -429,7 +461,10 @@ class _Pool:
         lane.again.clear()
 
         message = completion.error_message or ""
-        not_asked = Counter(self.questions.route(key)[0] for key in lane.waiting)
+        if self.claims is not None:
+            self.claims.ended.update(dict.fromkeys(lane.waiting))
+        open_keys = (*lane.waiting, *lane.unclaimed)
+        not_asked = Counter(self.questions.route(key)[0] for key in open_keys)
         for alias in lane.aliases:
             reason: GivenUp = {
                 "kind": str(lane.breaker.lost),

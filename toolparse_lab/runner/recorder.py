@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from ..errors import StoreLost
 from ..exchange.types import Completion
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Recorder:
             own_failure = failure
             # One that cannot be written must not take the others with it; two say that it
             # is the store.
-            if failure is not None and len(batch) > 1 and refused < 2:
+            lost = isinstance(failure, StoreLost)  # which has kept them all in another file
+            if failure is not None and not lost and len(batch) > 1 and refused < 2:
                 own_failure = await self._put([completion])
                 refused += own_failure is not None
             _settle(on_disk, own_failure)

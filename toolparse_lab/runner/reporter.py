@@ -27,6 +27,16 @@ class Reporter:
         """Seconds since the run began."""
         return time.monotonic() - self.started
 
+    def show(self, *, final: bool = False) -> None:
+        """Update the bar."""
+        if self.progress is not None:
+            self.progress.show_summary(
+                done=self.summary.cached + self.summary.done,
+                failed=self.summary.failed,
+                cost=self.summary.cost,
+                final=final,
+            )
+
     def tell(
         self, kind: EventKind, request: Request | None = None, completion: Completion | None = None
     ) -> None:
@@ -34,13 +44,7 @@ class Reporter:
         summary = self.summary
         # The summary is one object for the whole run: a caller that keeps it sees it grow.
         summary.seconds = self.seconds
-        if self.progress is not None:
-            self.progress.show_summary(
-                done=summary.cached + summary.done,
-                failed=summary.failed,
-                cost=summary.cost,
-                final=kind in ("stopped", "finished"),
-            )
+        self.show(final=kind in ("stopped", "finished"))
         if self.on_event is None:
             return
         # A run of hours must not end because a callback that only prints has a bug.

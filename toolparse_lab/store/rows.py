@@ -119,6 +119,14 @@ def item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> Iterato
         }
 
 
+def items_digest(items: Iterable[PlanItem]) -> str:
+    """The identity of a plan's items in their order, as hexadecimal sha256."""
+    digest = hashlib.sha256()
+    for row in item_rows("", items):
+        digest.update(json.dumps(list(row.values())).encode("ascii"))
+    return digest.hexdigest()
+
+
 def insert_items(connection: sa.Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the rows of a plan's items, a batch a statement."""
     for batch in batches(rows):
@@ -136,7 +144,7 @@ def keep_requests(
             {"key": key, "body": pack_json(dict(body(key)))} for key in batch if key not in present
         ]
         if rows:
-            connection.execute(_insert_or_keep(connection, schema.requests), rows)
+            connection.execute(insert_or_keep(connection, schema.requests), rows)
 
 
 def keep_results(
@@ -151,10 +159,10 @@ def keep_results(
         digest = hashlib.sha256(call.encode("utf-8", "surrogatepass")).hexdigest()
         rows.append({"completion_id": completion_id, "call": digest, "body": pack_json(members)})
     if rows:
-        connection.execute(_insert_or_keep(connection, schema.tool_results), rows)
+        connection.execute(insert_or_keep(connection, schema.tool_results), rows)
 
 
-def _insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
+def insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
     """An insert that leaves rows of the same key as they are, whoever wrote them in between."""
     insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     return insert(table).on_conflict_do_nothing()

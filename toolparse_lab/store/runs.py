@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,20 @@ class RunRecord:
     failed: int
     plan: Mapping[str, Any]
     summary: Mapping[str, Any] | None
+    alive: bool = False
+    """whether somebody is working on it now"""
+
+
+def items_of(row: Any) -> sa.ColumnElement[bool]:
+    """The condition on `plan_items` for the items of a run, by its row.
+
+    A run that began with the items of an earlier one has none of these itself.
+    """
+    i = schema.items.c
+    own = i.run_id == row.run_id
+    if row.items_from is None:
+        return own
+    return sa.or_(own, sa.and_(i.run_id == row.items_from, i.position < row.items_count))
 
 
 def run_row(connection: sa.Connection, run_id: str) -> Any:
@@ -44,11 +58,11 @@ def run_row(connection: sa.Connection, run_id: str) -> Any:
     )
 
 
-def run_record(connection: sa.Connection, row: Any) -> RunRecord:
+def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()) -> RunRecord:
     """A run with its counts: an item is done where any run answered its question, and failed where
-    there are failures only."""
+    there are failures only. `living`: the runs that somebody works on."""
     i, c = schema.items.c, schema.completions.c
-    items = sa.select(sa.func.count()).select_from(schema.items).where(i.run_id == row.run_id)
+    items = sa.select(sa.func.count()).select_from(schema.items).where(items_of(row))
     answered = sa.exists().where(c.key == i.key, c.status == "ok")
     tried = sa.exists().where(c.key == i.key, c.status == "error")
 
@@ -64,6 +78,7 @@ def run_record(connection: sa.Connection, row: Any) -> RunRecord:
         failed=count(items.where(~answered, tried)),
         plan=json.loads(row.plan),
         summary=json.loads(row.summary) if row.summary else None,
+        alive=row.run_id in living,
     )
 
 
@@ -74,10 +89,10 @@ class ItemPages:
     its time blocks no writer; pages are found by position, since items are only ever added behind.
     """
 
-    def __init__(self, run_id: str, case_id: str | None) -> None:
+    def __init__(self, row: Any, case_id: str | None) -> None:
         i = schema.items.c
         query = sa.select(i.position, i.case_id, i.model, i.trial, i.arm, i.key)
-        query = query.where(i.run_id == run_id).order_by(i.position).limit(BATCH)
+        query = query.where(items_of(row)).order_by(i.position).limit(BATCH)
         if case_id is not None:
             query = query.where(i.case_id == case_id)
         self._query = query
@@ -104,5 +119,6 @@ class ItemPages:
 def new_items_position(connection: sa.Connection, run_id: str) -> int:
     """The position of the first item that is added to a run now."""
     i = schema.items.c
-    last = connection.execute(sa.select(sa.func.max(i.position)).where(i.run_id == run_id)).scalar()
+    row = run_row(connection, run_id)
+    last = connection.execute(sa.select(sa.func.max(i.position)).where(items_of(row))).scalar()
     return 0 if last is None else last + 1

@@ -17,7 +17,7 @@ from .database import shown_url
 # Table objects below describe the newest version only and would change under it. Tests open a store
 # that version 1 wrote.
 
-VERSION = 2
+VERSION = 3
 _LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
 
@@ -31,7 +31,24 @@ def _add_tool_results(connection: sa.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Migration] = MappingProxyType({1: _add_tool_results})
+def _add_workers(connection: sa.Connection) -> None:
+    """Version 2 to 3: who works on which run, claims on questions, and plans stored once."""
+    real = sa.Float(53).compile(dialect=connection.dialect)
+    for statement in (
+        "CREATE TABLE workers (owner VARCHAR(96) NOT NULL PRIMARY KEY, run_id VARCHAR(64), "
+        f"host VARCHAR(200) NOT NULL, pid BIGINT NOT NULL, expires {real} NOT NULL)",
+        "CREATE TABLE claims (key VARCHAR(64) NOT NULL PRIMARY KEY, owner VARCHAR(96) NOT NULL, "
+        f"failed VARCHAR(32), at {real})",
+        "CREATE INDEX claims_owner ON claims (owner)",
+        "ALTER TABLE runs ADD COLUMN items_digest VARCHAR(64)",
+        "ALTER TABLE runs ADD COLUMN items_from VARCHAR(64)",
+        "ALTER TABLE runs ADD COLUMN items_count INTEGER",
+        "CREATE INDEX runs_items ON runs (items_digest)",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+MIGRATIONS: Mapping[int, Migration] = MappingProxyType({1: _add_tool_results, 2: _add_workers})
 """The step from version n to n + 1."""
 
 tables = sa.MetaData()
@@ -57,6 +74,10 @@ runs = sa.Table(
     ),
     sa.Column("plan", sa.Text, nullable=False),
     sa.Column("summary", sa.Text),
+    sa.Column("items_digest", sa.String(64), comment="sha256 of the items it began with"),
+    sa.Column("items_from", sa.String(64), comment="the earlier run that has these items"),
+    sa.Column("items_count", sa.Integer, comment="how many of that run's items are its own"),
+    sa.Index("runs_items", "items_digest"),
 )
 
 # The lines of a plan, in the order of `position`; several may share a key, asked once.
@@ -126,6 +147,28 @@ tool_results = sa.Table(
         "call", sa.String(64), primary_key=True, comment="sha256 of call id, name and arguments"
     ),
     sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+# Who asks now, with a lease; see `claims`.
+workers = sa.Table(
+    "workers",
+    tables,
+    sa.Column("owner", sa.String(96), primary_key=True),
+    sa.Column("run_id", sa.String(64)),
+    sa.Column("host", sa.String(200), nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.Float(53), nullable=False, comment="seconds since 1970"),
+)
+
+# Questions that a worker asks now, or that have failed a moment ago.
+claims = sa.Table(
+    "claims",
+    tables,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("owner", sa.String(96), nullable=False),
+    sa.Column("failed", sa.String(32), comment="the error kind of a question given up"),
+    sa.Column("at", sa.Float(53), comment="when it was given up"),
+    sa.Index("claims_owner", "owner"),
 )
 
 

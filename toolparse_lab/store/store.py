@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import threading
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -22,23 +23,27 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..errors import StoreError, StoreLost
 from ..exchange.questions import Questions, questions_of
 from ..exchange.redaction import redact_named, redact_strings
 from ..exchange.types import Completion, PlanItem, Request
 from . import schema
 from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
+from .claims import Claimed, enter, forget_workers, leave, let_go, live_runs, renew, take
 from .database import database_engine, database_url, shown_url, shut, translated
+from .rescue import Anchor
 from .rows import (
     INSERT_COMPLETION,
     completion_row,
     insert_items,
     item_rows,
+    items_digest,
     keep_requests,
     keep_results,
     unpack_json,
 )
-from .runs import ItemPages, RunRecord, new_items_position, run_record, run_row
+from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
 
 __all__ = ["RunRecord", "Store"]
 
@@ -64,12 +69,17 @@ class Store:
         self._lock = threading.RLock()
         self._engine = database_engine(self.url, busy_timeout)
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
+        # SQLite alone: a server keeps its files itself.
+        self._anchor: Anchor | None = None
+        self._rescue: Store | None = None
         # Also where nobody calls `close`: a store that is collected leaves no thread and no file
         # open.
         self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
         try:
             with self._writing() as connection:
                 schema.prepare(connection)
+            with translated(self.url):
+                self._anchor = Anchor.of(self.url)
         except BaseException:
             self.close()
             raise
@@ -88,6 +98,10 @@ class Store:
     def close(self) -> None:
         """Wait for writes under way and close every connection; may be called twice."""
         self._finalizer()
+        if self._rescue is not None:
+            self._rescue.close()
+        if self._anchor is not None:
+            self._anchor.close()
 
     # -- writing
 
@@ -103,15 +117,21 @@ class Store:
         return the run id.
 
         `requests`, where given, are kept too, so that a run can be resumed from the store alone; of
-        `Questions` only those that are not there yet are made.
+        `Questions` only those that are not there yet are made. Items that an earlier run began
+        with are not written again.
         """
+        items = tuple(items)
+        digest = items_digest(items)
         now = datetime.now(UTC)
         run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self._keep(requests)
         plan_text = _json_text(_without_credentials(plan))
         # The newest row now decides for good what this run may reuse.
         newest = sa.select(sa.func.max(schema.completions.c.id))
+        r = schema.runs.c
+        same_items = sa.select(r.run_id).where(r.items_digest == digest, r.items_from.is_(None))
         with self._writing() as connection:
+            source = connection.execute(same_items.order_by(r.created).limit(1)).scalar()
             connection.execute(
                 schema.runs.insert().values(
                     run_id=run_id,
@@ -119,9 +139,15 @@ class Store:
                     status="running",
                     floor=connection.execute(newest).scalar() or 0,
                     plan=plan_text,
+                    items_digest=digest,
+                    items_from=source,
+                    items_count=len(items),
                 )
             )
-            insert_items(connection, item_rows(run_id, items))
+            if source is None:
+                insert_items(connection, item_rows(run_id, items))
+            # Until it is finished, the run is being worked on by this process.
+            enter(connection, run_id, run_id)
         return run_id
 
     def extend_run(
@@ -156,6 +182,8 @@ class Store:
             connection.execute(
                 schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
             )
+            if status != "running":
+                leave(connection, run_id)
 
     def record(self, completion: Completion, run_id: str | None = None) -> int:
         """Write one completion, success or failure, and return its row id. It is on disk when
@@ -171,7 +199,7 @@ class Store:
         rows = [completion_row(completion, run_id) for completion in batch]
         requests = {c.key: c.request for c in batch if c.request}
         ids: list[int] = []
-        with self._writing() as connection:
+        with self._writing(batch, run_id) as connection:
             keep_requests(connection, requests, requests.__getitem__)
             for completion, row in zip(batch, rows, strict=True):
                 result = connection.execute(INSERT_COMPLETION, row)
@@ -197,6 +225,62 @@ class Store:
                 if key in chosen:
                     keep_results(connection, chosen[key], rows)
 
+    # -- sharing the work with others
+
+    def enter(self, owner: str, run_id: str | None = None) -> float:
+        """Say that `owner` (an id of its own) asks questions from now on; the database's time in
+        seconds. It is taken for dead where it does not `renew` for 30 seconds."""
+        with self._writing() as connection:
+            return enter(connection, owner, run_id)
+
+    def renew(
+        self,
+        owner: str,
+        run_id: str | None = None,
+        ended: Mapping[str, str | None] | None = None,
+        lease: float | None = None,
+    ) -> None:
+        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`."""
+        with self._writing() as connection:
+            let_go(connection, owner, ended or {})
+            owners = [owner] if run_id is None else [owner, run_id]
+            renew(connection, owners, *(() if lease is None else (lease,)))
+
+    def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
+        """Say that `owner` asks no more: what it has claimed is free."""
+        with self._writing() as connection:
+            let_go(connection, owner, ended or {})
+            leave(connection, owner)
+
+    def claim(
+        self,
+        keys: Collection[str],
+        owner: str,
+        since: float,
+        *,
+        run_id: str | None = None,
+        max_age: float | None = None,
+        ended: Mapping[str, str | None] | None = None,
+    ) -> Claimed:
+        """Claim questions before they are asked, so that no other process asks them too.
+
+        since: the time that `enter` returned; what others failed at before may be asked again.
+        run_id, max_age: as for `done_keys`. ended: claims of `owner` to be given up, with an error
+        kind where the question has failed for good.
+        """
+        conditions = self._done_conditions(run_id, False, max_age)
+        with self._writing() as connection:
+            let_go(connection, owner, ended or {})
+            won, failed = take(connection, keys, owner, since)
+            # After the claims: who answers a question keeps its claim until the answer is seen.
+            done = keys_where(connection, keys, *conditions)
+            let_go(connection, owner, dict.fromkeys(won & done))
+        return Claimed(
+            [key for key in keys if key in won and key not in done],
+            done,
+            {key: kind for key, kind in failed.items() if key not in done},
+        )
+
     # -- reading
 
     def done_keys(
@@ -215,8 +299,15 @@ class Store:
         if fresh and run_id is None:
             return set()
 
+        conditions = self._done_conditions(run_id, fresh, max_age)
+        with self._reading() as connection:
+            return keys_where(connection, dict.fromkeys(keys), *conditions)
+
+    @staticmethod
+    def _done_conditions(run_id: str | None, fresh: bool, max_age: float | None) -> list[Any]:
+        """The conditions on `completions` for an answer that need not be asked for again."""
         c = schema.completions.c
-        conditions = [c.status == "ok"]
+        conditions: list[Any] = [c.status == "ok"]
         if fresh:
             conditions.append(c.run_id == run_id)
         elif max_age is not None:
@@ -224,9 +315,7 @@ class Store:
             oldest = datetime.now(UTC) - timedelta(seconds=max_age)
             young = c.created >= oldest.isoformat(timespec="milliseconds")
             conditions.append(sa.or_(young, c.run_id == run_id) if run_id else young)
-
-        with self._reading() as connection:
-            return keys_where(connection, dict.fromkeys(keys), *conditions)
+        return conditions
 
     def completions(
         self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
@@ -259,10 +348,13 @@ class Store:
     def requests(self, run_id: str) -> dict[str, Request]:
         """The questions of a run by key, without credentials, as far as they were recorded."""
         i, r = schema.items.c, schema.requests.c
-        query = sa.select(r.key, r.body).where(
-            r.key.in_(sa.select(i.key).where(i.run_id == run_id))
-        )
         with self._reading() as connection:
+            row = connection.execute(
+                sa.select(schema.runs).where(schema.runs.c.run_id == run_id)
+            ).first()
+            if row is None:
+                return {}
+            query = sa.select(r.key, r.body).where(r.key.in_(sa.select(i.key).where(items_of(row))))
             return {
                 row.key: Request.from_dict(unpack_json(row.body))
                 for row in connection.execute(query)
@@ -305,7 +397,8 @@ class Store:
         r = schema.runs.c
         query = sa.select(schema.runs).order_by(r.created, r.run_id)
         with self._reading() as connection:
-            return [run_record(connection, row) for row in connection.execute(query).all()]
+            living = live_runs(connection)
+            return [run_record(connection, row, living) for row in connection.execute(query).all()]
 
     def run_ids(self) -> list[str]:
         """The ids of all runs, oldest first."""
@@ -317,16 +410,16 @@ class Store:
     def run(self, run_id: str) -> RunRecord:
         """One run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
-            return run_record(connection, run_row(connection, run_id))
+            return run_record(connection, run_row(connection, run_id), live_runs(connection))
 
     # -- below
 
     def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
         """The plan of a run in pages, each read in a transaction of its own."""
         with self._reading() as connection:
-            run_row(connection, run_id)
+            row = run_row(connection, run_id)
 
-        pages = ItemPages(run_id, case_id)
+        pages = ItemPages(row, case_id)
         while not pages.over:
             with self._reading() as connection:
                 page = pages.read(connection)
@@ -339,8 +432,14 @@ class Store:
             return chosen_ids(connection, keys, run_id, floor)
 
     @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes; it is committed at the end, or rolled back by an exception."""
+    def _writing(
+        self, completions: Sequence[Completion] = (), run_id: str | None = None
+    ) -> Iterator[sa.Connection]:
+        """A transaction that writes; it is committed at the end, or rolled back by an exception.
+
+        completions, run_id: what is to be written, should the file be lost.
+        """
+        self._check_file(completions, run_id)
         with self._lock, translated(self.url), self._engine.connect() as connection:
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
@@ -349,6 +448,7 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         """A transaction that only reads."""
+        self._check_file()
         # A database in memory is one connection, on which a reader would join a writer's
         # transaction.
         shared = isinstance(self._engine.pool, sa.StaticPool)
@@ -358,6 +458,36 @@ class Store:
             self._engine.connect() as connection,
         ):
             yield connection
+
+    def _check_file(
+        self, completions: Sequence[Completion] = (), run_id: str | None = None
+    ) -> None:
+        """Raise StoreLost where the store's file was deleted or replaced, once everything that was
+        recorded, and these completions, are saved in a file of another name."""
+        if self._anchor is None or not self._anchor.is_lost():
+            return
+        path = self._anchor.path
+        with self._lock:
+            try:
+                if self._rescue is None:
+                    rescue = Store(self._anchor.save())
+                    with rescue._writing() as connection:
+                        forget_workers(connection)
+                    self._rescue = rescue
+                self._rescue.record_many(completions, run_id)
+            except (StoreError, sqlite3.Error, OSError) as e:
+                raise StoreLost(
+                    f"The store {path} was {self._anchor.fate()} while it was open, and it could "
+                    "not be saved.",
+                    got=str(e),
+                    hint="its answers are in memory as long as this process lives: free some space",
+                ) from None
+        raise StoreLost(
+            f"The store {path} was {self._anchor.fate()} while it was open; its answers are in "
+            f"{self._rescue.url.database}",
+            hint="move that file back to the old place, or use it as the store; the run then goes "
+            "on where it stopped",
+        )
 
 
 def _without_credentials(plan: Mapping[str, Any]) -> Any:

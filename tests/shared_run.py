@@ -1,0 +1,152 @@
+"""Two processes on one store, one of which is ended at some moment: what the other then does.
+
+`python -m tests.shared_run [MOMENTS]` tries that many moments with SIGKILL and SIGTERM in turn, on
+SQLite and, where there is a server, on PostgreSQL; without a number, 30. For the nightly run.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import toolparse_lab as tp
+from tests import crash_run
+from tests.mock_openai import MockOpenAI
+from tests.postgres_server import empty, postgres_url
+from toolparse_lab.experiment.stored_run import status_now
+from toolparse_lab.store.store import Store
+
+CONNECTIONS = 2 * 3
+LONG = 120.0  # seconds that no run takes
+ENDS = {"SIGKILL": "killed", "SIGTERM": "interrupted"}
+
+
+@contextmanager
+def worker(url: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that forks runs, see `crash_run`."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("crash_run.py")), url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
+    try:
+        yield process
+    finally:
+        process.communicate()
+
+
+def start(process: subprocess.Popen[str], seconds: float, signal: str, store: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{seconds} {signal} {store}\n")
+    process.stdin.flush()
+
+
+def end_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def asked(body: dict[str, Any]) -> str:
+    return json.dumps([body["model"], body["messages"], body["seed"]], sort_keys=True)
+
+
+def check_moment(
+    mock: MockOpenAI, workers: list[subprocess.Popen[str]], store: str, seconds: float, signal: str
+) -> str:
+    """One of two runs of one plan gets a signal after so many seconds; the other one must have all
+    answers, each of them once, and no answer on the disk is asked for again."""
+    mock.bodies.clear()
+    first, second = workers
+    start(first, seconds, signal, store)
+    start(second, LONG, "SIGKILL", store)
+    how = end_of(first)
+    # A SIGTERM before the run has begun ends a process as it always does.
+    assert how in ("done", "killed", ENDS[signal]), how
+
+    with Store(store) as opened:
+        known = {
+            asked({"model": r["model"]["name"].removeprefix("openai/"), **r, **r["params"]})
+            for r in _answered(opened)
+        }
+        records = opened.runs()
+        states = [status_now(r) for r in records if not r.alive and r.items]
+        assert how == "done" or states in ([], ["interrupted"], ["complete"]), states
+        assert how != "interrupted" or "interrupted" in [r.status for r in records]
+        # Behind the look at the disk: what was sent before it may have been answered meanwhile.
+        sent = len(mock.bodies)
+    assert end_of(second) == "done"
+
+    requests = [asked(body) for body in mock.bodies]
+    counts = Counter(requests)
+    assert not known & set(requests[sent:]), "an answer on the disk was asked for again"
+    again = sum(counts.values()) - len(counts)
+    # What was under way in the process that died is all that may be asked again.
+    assert again <= (0 if how == "done" else CONNECTIONS), (how, again)
+    with tp.Lab(store) as lab:
+        plan = crash_run.plan_of(lab, mock.url)
+        assert len(counts) == plan.calls
+        histories = lab.store.histories(plan.requests)
+        assert len(histories) == plan.calls
+        assert {sum(c.ok for c in history) for history in histories.values()} == {1}
+        states = sorted(status_now(record) for record in lab.runs())
+        assert "running" not in states, states
+        # The one that was ended lacks nothing by now.
+        assert set(states) == {"complete"}, states
+        assert all(len(lab.store.items(run)) == plan.calls for run in lab.store.run_ids())
+    return how
+
+
+def _answered(store: Store) -> list[dict[str, Any]]:
+    """The questions that have an answer."""
+    found = {}
+    for run in store.run_ids():
+        for _, completion in store.completions(run):
+            if completion.ok and completion.request:
+                found[completion.key] = dict(completion.request)
+    return list(found.values())
+
+
+def check_moments(
+    stores: Iterator[str] | list[str], moments: list[tuple[float, str]]
+) -> Counter[str]:
+    """`check_moment` for each moment (seconds, signal) on a store of its own; how many ended how."""
+    ends: Counter[str] = Counter()
+    with MockOpenAI() as mock, worker(mock.url) as one, worker(mock.url) as two:
+        for store, (seconds, signal) in zip(stores, moments, strict=False):
+            ends[check_moment(mock, [one, two], store, seconds, signal)] += 1
+    return ends
+
+
+def some_moments(count: int, seed: int = 3) -> list[tuple[float, str]]:
+    source = random.Random(seed)
+    return [(source.uniform(0.05, 1.2), list(ENDS)[n % 2]) for n in range(count)]
+
+
+def _servers_stores(url: str) -> Iterator[str]:
+    while True:
+        empty(url)
+        yield url
+
+
+def main() -> None:
+    moments = some_moments(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [f"{folder}/{n}.db" for n in range(len(moments))]
+        print("sqlite", dict(check_moments(files, moments)))
+    with postgres_url() as url:
+        if url is not None:
+            print("postgresql", dict(check_moments(_servers_stores(url), moments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Answers of servers that do not keep to the API: what can be read of them is kept."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.mock_openai import MockOpenAI
+from toolparse_lab.errors import BadOptions
+from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.runner.complete import complete
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+PARTS = [{"type": "text", "text": "hel"}, {"type": "image_url"}, {"type": "text", "text": "lo"}]
+
+
+def response(content: Any = "hello", **changes: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
+    return {**whole, "choices": [choice], "usage": USAGE, **changes}
+
+
+class OneAnswer:
+    """A server that answers everything with `body`."""
+
+    def __init__(self) -> None:
+        self.body, self.kind = "", "application/json"
+        served = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                """Silence."""
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                body = served.body.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", served.kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+
+    def ask(self, body: Any, kind: str = "application/json", stream: bool = False) -> Completion:
+        self.body, self.kind = body if isinstance(body, str) else json.dumps(body), kind
+        url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        return asyncio.run(complete(question(url, stream=stream)))
+
+
+def question(url: str, text: str = "hi", stream: bool = False, **model: Any) -> Request:
+    endpoint = Model("openai/m", api_base=url, api_key="planted-key-1", **model)
+    return Request(endpoint, "m", ({"role": "user", "content": text},), stream=stream)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OneAnswer]:
+    odd = OneAnswer()
+    thread = threading.Thread(target=odd.server.serve_forever, args=(0.05,))
+    thread.start()
+    yield odd
+    odd.server.shutdown()
+    odd.server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        response(PARTS),
+        response(usage="many"),
+        response(usage=[1]),
+        response(usage={"prompt_tokens": "a", "completion_tokens": None, "total_tokens": {}}),
+    ],
+)
+def test_a_malformed_member_does_not_cost_the_answer(server: OneAnswer, body: Any) -> None:
+    answer = server.ask(body)
+    assert (answer.status, answer.raw, answer.finish_reason) == ("ok", "hello", "stop")
+
+
+def test_no_choice_is_an_answer_without_text(server: OneAnswer) -> None:
+    answer = server.ask(response(choices=[]))
+    assert (answer.status, answer.raw, answer.completion_tokens) == ("ok", "", 2)
+
+
+@pytest.mark.parametrize("body", [{"error": {"message": "loading"}}, {"detail": "loading"}])
+def test_what_is_no_answer_is_none(server: OneAnswer, body: Any) -> None:
+    assert server.ask(body).status == "error"
+
+
+@pytest.mark.parametrize("content", ["hello", PARTS])
+def test_a_whole_answer_to_a_streamed_question_is_taken(server: OneAnswer, content: Any) -> None:
+    answer = server.ask(response(content), stream=True)
+    assert (answer.status, answer.raw, answer.cut) == ("ok", "hello", False)
+    assert "".join(chunk.text for chunk in answer.chunks) == "hello"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"error": {"message": "planted words"}}, "application/json"),
+        ("<html>planted words</html>", "text/html"),
+        ("planted words", "text/plain"),
+    ],
+)
+def test_the_servers_words_are_kept_where_no_stream_comes(
+    server: OneAnswer, body: Any, kind: str
+) -> None:
+    answer = server.ask(body, kind, stream=True)
+    assert answer.status == "error"
+    assert "planted words" in str(answer.error_message)
+    assert answer.response
+    assert "planted words" in answer.response["body"]
+
+
+def test_a_stream_under_a_wrong_name_is_a_stream(server: OneAnswer) -> None:
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    event = {
+        **chunk,
+        "choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}],
+    }
+    answer = server.ask(f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n", stream=True)
+    assert (answer.status, answer.raw) == ("ok", "hi")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("text", "kept"), [("x" * 5000, "x" * 1000), ("é" * 5000, "é" * 500)])
+def test_an_answer_that_is_too_large_ends_there(stream: bool, text: str, kept: str) -> None:
+    with MockOpenAI() as mock:
+        asked = question(mock.url, f"say={text}", stream=stream, max_answer=1000)
+        answer = asyncio.run(complete(asked))
+    assert (answer.status, answer.error_kind) == ("error", "too_large")
+    assert answer.raw == kept
+    assert "1,000 bytes" in str(answer.error_message)
+
+
+def test_the_limit_is_a_number_and_no_part_of_the_question() -> None:
+    assert question("http://x", max_answer=5).key == question("http://x").key
+    with pytest.raises(BadOptions):
+        Model("openai/m", max_answer=0)
