@@ -405,7 +405,7 @@ class TextScanner:
     def _unless_shown(
         self, outcome: Held | NeedMore | None, tail: str, at: int
     ) -> Held | NeedMore | None:
-        """Return what recovery decided of the fence at tail[at]; text where a call is shown."""
+        """Return the outcome for the fence at tail[at]; text where a call is only shown there."""
         if not isinstance(outcome, Held) or outcome.body is None:
             return outcome
         if not self._is_quoted(tail, at) and not is_example(self._before(at)):
