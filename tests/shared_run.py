@@ -81,7 +81,6 @@ def check_moment(
         records = opened.runs()
         states = [status_now(r) for r in records if not r.alive and r.items]
         assert how == "done" or states in ([], ["interrupted"], ["complete"]), states
-        assert how != "interrupted" or "interrupted" in [r.status for r in records]
         # Behind the look at the disk: what was sent before it may have been answered meanwhile.
         sent = len(mock.bodies)
     assert end_of(second) == "done"

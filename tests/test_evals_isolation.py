@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ CODE = "read.internal-error"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return recorded_run(tmp_path)
+def run(tmp_path: Path) -> Iterator[Run]:
+    yield recorded_run(tmp_path)
+    reread._reader.cache_clear()  # it keeps readers that a test has broken
 
 
 def failing_at(text: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,6 +30,8 @@ WIDE: dict[str, str] = {
     "capture/captured.py:Captured": "one field for each thing that some client says of an answer",
     "evals/scoring/trial.py:Trial": "a row of the trials frame with everything behind it",
     "exchange/completion.py:Completion": "the record of an answer as it is stored",
+    "runner/answer.py:Answer": "one answer as it comes in; its limit belongs to it",
+    "runner/pool.py:_Pool": "one call of run_requests and all that its workers share",
     "rxml/element.py:Element": "an element of a tree that is walked without calls between parts",
 }
 MOST_INNER_IMPORTS = 40

@@ -239,18 +239,18 @@ class Answer:
             self.chunks.append(Chunk(at, text, kind))
 
     def _within_room(self, text: str) -> str:
-        """As much of a text as may still come; the room for more is then less, or gone."""
+        """Return as much of a text as may still come; the room for more is then less."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         room, self.room = self.room, self.room - size
         if self.room >= 0:
             return text
         # Half a character at the end is left out; a lone surrogate before it stays.
-        kept = text.encode("utf-8", "surrogatepass")[: max(0, int(room))]
-        while kept:
+        piece = text.encode("utf-8", "surrogatepass")[: max(0, int(room))]
+        while piece:
             try:
-                return kept.decode("utf-8", "surrogatepass")
+                return piece.decode("utf-8", "surrogatepass")
             except UnicodeDecodeError as e:
-                kept = kept[: e.start]
+                piece = piece[: e.start]
         return ""
 
     def check_room(self) -> None:

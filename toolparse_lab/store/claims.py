@@ -32,7 +32,7 @@ LOCK = 0x636C6169
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What became of keys: `won` are ours to ask, `done` are answered, `failed` (key -> error kind)
+    """The fates of keys: `won` are ours to ask, `done` are answered, `failed` (key -> error kind)
     were asked by others meanwhile, in vain. All other keys are being asked by others."""
 
     won: Sequence[str] = ()

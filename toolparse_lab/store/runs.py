@@ -37,7 +37,7 @@ def items_of(row: Any) -> sa.ColumnElement[bool]:
     A run that began with the items of an earlier one has none of these itself.
     """
     i = schema.items.c
-    own = i.run_id == row.run_id
+    own: sa.ColumnElement[bool] = i.run_id == row.run_id
     if row.items_from is None:
         return own
     return sa.or_(own, sa.and_(i.run_id == row.items_from, i.position < row.items_count))
