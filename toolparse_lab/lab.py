@@ -371,7 +371,7 @@ class Lab:
             answer = self._ask_planned(plan, fresh).completion
         self._remember_protocols([arm])
         raw, reason = (answer.raw, answer.finish_reason) if answer else ("", None)
-        question = asked_of(answer) if answer else None
+        question = asked_of(answer, case.input) if answer else None
         choice = arm.levels["tool_choice"]
         return read_answer(raw, arm.reader, case.tools, options, choice, reason, request=question)
 

@@ -80,12 +80,12 @@ def answer_reader(
 
 
 def asked_of(completion: Completion, input: Any = None) -> Any:
-    """Return what a recorded answer is to: its request's messages, where they were recorded.
+    """Return what a recorded answer is to: the case's input, else its request's messages.
 
-    input: of the case, a text or messages; it counts where the request holds none.
+    input: of the case, a text or messages. A frame holds it as well, so that an answer that is read
+    again from there is judged by the same words.
     """
-    messages = completion.request.get("messages")
-    return messages if isinstance(messages, (list, tuple)) and messages else input or None
+    return input or completion.request.get("messages") or None
 
 
 def _isolated(

@@ -55,7 +55,7 @@ _FILLED = READ_AGAIN[3:]
 # The columns behind the fields of `_Answer`, in their order.
 _RECORDED = (
     "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
-    "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut",
+    "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
 )  # fmt: skip
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
@@ -195,7 +195,7 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     options = _with_policy(DEFAULT_OPTIONS, cells.get("policy") or "safe")
     choice, reason = answer.choice or "auto", answer.finish
     reader = _reader(protocol, answer.tools_json, choice, options, reason)
-    result: ParseResult = reader(answer.text())
+    result: ParseResult = reader(answer.text(), answer.request())
     return result
 
 
@@ -260,6 +260,7 @@ class _Answer(NamedTuple):
     kind: EndpointKind | None
     reasoning: str | None
     cut: bool | None
+    input: str | None
 
     @property
     def is_recorded(self) -> bool:
@@ -297,8 +298,13 @@ class _Answer(NamedTuple):
             self.kind,
             _digest(self.reasoning) if self.reasoning else "",
             self.cut,
+            _digest(self.input) if self.input else "",
             self.question(),
         )
+
+    def request(self) -> Any:
+        """Return what was asked, a text or messages; None where the frame does not say."""
+        return _request(self.input) if self.input else None
 
     def completion(self, text: str) -> Completion | None:
         """Return the answer as the runner would have recorded it; None where it was not.
@@ -397,7 +403,7 @@ class _Rereading:
                 if cells is None:
                     if completion is None:
                         completion = answer.completion(text)
-                    cells = self._fill(completion, answer.question(), protocol, policy, signs)
+                    cells = self._fill(completion, answer, protocol, policy, signs)
                     _memory.add(key, cells)
 
                 self.rows.append(row)
@@ -419,25 +425,24 @@ class _Rereading:
     def _fill(
         self,
         completion: Completion | None,
-        question: tuple[str | None, str | None, str],
+        answer: _Answer,
         protocol: ProtocolLike,
         policy: Policy,
         signs: Signs | None,
     ) -> Cells:
         """Return one reading: the answer parsed and scored.
 
-        completion: the answer, None where nothing was recorded. question: see `_Answer.question`.
+        completion: the answer, None where nothing was recorded. answer: its row.
         Gives the cells of the columns `_FILLED`, in their order. Raises what `parse_frame` raises.
         """
-        tools_json, _, choice = question
+        tools_json, _, choice = question = answer.question()
         case = _case(*question)
 
         result = None  # of a provider's failure there is nothing to parse
         if completion is not None and completion.ok:
             options = _with_policy(self.reading.options, policy)
-            result = _reader(protocol, tools_json, choice, options, completion.finish_reason)(
-                completion.raw
-            )
+            reader = _reader(protocol, tools_json, choice, options, completion.finish_reason)
+            result = reader(completion.raw, answer.request())
 
         score, result, fault = score_in_isolation(case, completion, result, signs=signs)
         row = score_row(score, "" if score is not None else fault or reason_missing(completion))
@@ -519,6 +524,23 @@ def _calls_wanted(target: str | None) -> list[Any] | None:
             "column target: this is no list of calls", got=target, expected="a JSON array"
         )
     return calls
+
+
+@lru_cache(maxsize=4096)
+def _request(cell: str) -> Any:
+    """Return the input of a case as the case has it: its messages, or a text.
+
+    >>> _request("Weather?"), _request('[{"role": "user", "content": "Hi"}]')
+    ('Weather?', [{'role': 'user', 'content': 'Hi'}])
+    """
+    if not cell.startswith("["):
+        return cell
+    try:
+        messages = read_strict(cell)
+    except (ValueError, RecursionError):
+        return cell
+    is_messages = isinstance(messages, list) and all(isinstance(m, dict) for m in messages)
+    return messages if is_messages else cell
 
 
 @lru_cache(maxsize=4096)
