@@ -51,7 +51,8 @@ class Opening:
 
     end: the offset behind the opener. kind: what it opens. name: the tool, where the opener names
     it. name_span: the place of that name. wire_id: the id that the text itself gives the call.
-    whole: the opener is the whole call. speculative: a format without delimiters; if the body is no
+    whole: the opener is the whole call. attributes: what stands in the opener beside the name, up to
+    its end, in formats where arguments may stand there. speculative: a format without delimiters; if the body is no
     good call, it is text after all. owner: the protocol that opened it, where several are read at
     once.
     """
@@ -64,6 +65,7 @@ class Opening:
     whole: bool = False
     speculative: bool = False
     owner: Protocol | None = None
+    attributes: str = ""
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time

@@ -37,6 +37,7 @@ from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
+from .judge import TagJudge
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .strict import read_functions
@@ -206,7 +207,11 @@ class ParameterCall(Codec):
 
         body: between the block's tags, or one function with its own.
         """
-        return read_functions(self.form, body) or self._damaged(body, reading)
+        calls = read_functions(self.form, body)
+        if calls and not any(map(TagJudge(self.form, body, reading).is_doubtful, calls)):
+            return calls
+        judge = TagJudge(self.form, body, reading)
+        return judge.settle(lambda: self._damaged(body, reading))
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body that is not in the format's own spelling.
@@ -264,7 +269,7 @@ class ParameterCall(Codec):
         calls: as they were read, with the edits that it took.
         """
         edited = apply_edits(body, [edit for call in calls for edit in call.edits])
-        again = self.read(edited, replace(reading, closed=True, repair=False))
+        again = self._damaged(edited, replace(reading, closed=True, repair=False))
         if len(again) != len(calls):
             return False
 

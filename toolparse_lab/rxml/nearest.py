@@ -1,0 +1,117 @@
+"""The readings of a damaged text that are one character of one tag away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..rjson.positions import apply_edits
+from ..rjson.refusal import Refusal
+from ..types import Edit, Span
+from ..values import Value, write_canonical
+
+# How it works. The tags that a text may hold are known from the tools. One wrong character (left
+# out, doubled, wrong, or swapped with its neighbour) leaves at least one of three parts of a tag as
+# it was. So the parts are looked for, and the text around each is compared with the whole tag. Each
+# place found is one candidate: the text with that tag put right, which must then read strictly.
+#
+# Cost: a bounded number of places is tried, in texts of bounded length; where there are more, there
+# is no reading.
+
+_MAX_TEXT = 16_384
+_MAX_PLACES = 96
+_PARTS = 3
+_STRUCTURE = frozenset("<>/=\"'[]")
+
+RULE = "rxml.near-tag"
+
+
+def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
+    """The edits that each put one tag right which is one character away from one of `tags`.
+
+    Returns nothing for a text that is too long, or has too many such places.
+
+    >>> [(edit.span.start, edit.text) for edit in near_edits("<a>x/a>", ("<a>", "</a>"))]
+    [(4, '</a>'), (4, '<a>')]
+    """
+    if len(text) > _MAX_TEXT:
+        return []
+
+    edits: dict[tuple[int, int, str], Edit] = {}
+    for tag in tags:
+        for start, end in _near_places(text, tag):
+            edits.setdefault((start, end, tag), Edit(Span(start, end), tag, RULE))
+            if len(edits) > _MAX_PLACES:
+                return []
+
+    return sorted(edits.values(), key=lambda edit: edit.span.start)
+
+
+def nearest_reading(
+    text: str, tags: Sequence[str], read: Callable[[str], Value | None]
+) -> Edit | None:
+    """The edit of the only reading that is one character of one tag away; None where there is none.
+
+    read: gives the value of a text that reads strictly and fits its schema, None for any other.
+    Raises Refusal where edits lead to different values: nobody can tell which was meant.
+    """
+    readings: dict[str, Edit] = {}
+    for edit in near_edits(text, tags):
+        value = read(apply_edits(text, [edit]))
+        if value is not None:
+            readings.setdefault(write_canonical(value), edit)
+
+    if len(readings) > 1:
+        at = min(edit.span.start for edit in readings.values())
+        raise Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
+    return next(iter(readings.values()), None)
+
+
+def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
+    """Yield each (start, end) of a text that is one character away from a tag."""
+    size = len(tag)
+    for number in range(_PARTS):
+        first, last = size * number // _PARTS, size * (number + 1) // _PARTS
+        part = tag[first:last]
+        at = text.find(part) if part else -1
+        while at >= 0:
+            # A character more or less before the part moves the beginning by one.
+            for start in range(max(0, at - first - 1), at - first + 2):
+                for end in range(start + size - 1, start + size + 2):
+                    if end <= len(text) and is_one_off(text[start:end], tag):
+                        yield start, end
+            at = text.find(part, at + 1)
+
+
+def is_one_off(text: str, tag: str) -> bool:
+    """Tell if one character left out, doubled, wrong or swapped makes `text` of `tag`.
+
+    At its ends a tag may only have its own first or last character twice, so that no letter of the
+    text beside it is taken for a part of it.
+
+    >>> is_one_off("<a", "<a>"), is_one_off("<<a>", "<a>"), is_one_off("x<a>", "<a>")
+    (True, True, False)
+    """
+    if text == tag:
+        return False
+    same = 0
+    while same < min(len(text), len(tag)) and text[same] == tag[same]:
+        same += 1
+
+    if len(text) == len(tag):
+        if text[same + 1 :] == tag[same + 1 :]:
+            return _may_replace(text[same], tag, same)
+        swapped = text[same : same + 2] == tag[same : same + 2][::-1]
+        return swapped and text[same + 2 :] == tag[same + 2 :]
+    if len(text) + 1 == len(tag):
+        return text[same:] == tag[same + 1 :]
+
+    # One more: inside the tag anything, at its ends its own character twice.
+    if text[same + 1 :] != tag[same:]:
+        return False
+    inside = 0 < same < len(tag)
+    return inside or text[same] in _STRUCTURE
+
+
+def _may_replace(character: str, tag: str, at: int) -> bool:
+    """Tell if a character may stand for that of a tag: at its ends white space never does."""
+    return 0 < at < len(tag) - 1 or not character.isspace()
