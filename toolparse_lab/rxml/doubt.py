@@ -29,6 +29,7 @@ _MOST_VIEWS = 256
 _CLOSING_TAIL = re.compile(
     r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:-]+)(?P<name>\s*=[^<>\[\]]*)?\s*(?P<end>[>\]])\s*\Z"
 )
+_HOLDS_STRUCTURE = re.compile(r"[<>\]]").search
 _CDATA = ("<![CDATA[", "]]>")
 
 
@@ -98,11 +99,43 @@ def is_doubtful(
 
     fragment = _fragment(names) if repaired and names else None
     for path, text in _texts(value):
+        if not _HOLDS_STRUCTURE(text):
+            continue
         doubtful = stray_end(text, names) >= 0 or holds_section_mark(text)
+        doubtful = doubtful or _broken_closer(names).search(text) is not None
         doubtful = doubtful or (fragment is not None and fragment.search(text) is not None)
+        doubtful = doubtful or path.endswith("/#text")
         if doubtful and _stands_bare(text, body, places().get(path)):
             return True
+        if text[0] == ">" or text[-1] == "<":
+            place = places().get(path)
+            if place is not None and _doubles_bracket(text, body, *place):
+                return True
     return False
+
+
+def _doubles_bracket(text: str, body: str, start: int, end: int) -> bool:
+    """Tell if a value begins or ends with a bracket that is its tag's, written twice.
+
+    Operators and quotations (`>=`, `> a`) are values.
+
+    start, end: of the value in its body.
+
+    >>> _doubles_bracket(">a", "<t>>a</t>", 3, 5), _doubles_bracket("> a", "<t>> a</t>", 3, 6)
+    (True, False)
+    """
+    if not any(map(str.isalnum, text)):
+        return False
+    if text[-1] == "<" and body[end - 1 : end + 2] == "<</":
+        return True
+    return text[:1] == ">" and text[1] not in " =>" and body[start - 1 : start + 1] == ">>"
+
+
+@lru_cache(maxsize=512)
+def _broken_closer(names: frozenset[str]) -> re.Pattern[str]:
+    """A pattern for a parameter's closing tag without its end; one that never matches for none."""
+    words = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+    return re.compile(rf"</(?:{words})(?![\w.:\s>-])")
 
 
 def _stands_bare(text: str, body: str, place: Place | None) -> bool:

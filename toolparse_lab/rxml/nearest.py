@@ -39,7 +39,9 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
     edits: dict[tuple[int, int, str], Edit] = {}
     for tag in tags:
         for start, end in _near_places(text, tag):
-            edits.setdefault((start, end, tag), Edit(Span(start, end), tag, RULE))
+            for repaired in _repaired(text[start:end], tag):
+                edit = Edit(Span(start, end), repaired, RULE)
+                edits.setdefault((start, end, repaired), edit)
             if len(edits) > _MAX_PLACES:
                 return []
 
@@ -64,6 +66,23 @@ def nearest_reading(
         at = min(edit.span.start for edit in readings.values())
         raise Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
     return next(iter(readings.values()), None)
+
+
+def _repaired(text: str, tag: str) -> Iterator[str]:
+    """Yield what a text that is one character off may have been: the tag, or with a neighbour.
+
+    A character between a tag's outermost ones may have stood in front of it, or behind.
+
+    >>> list(_repaired("<a1>", "<a>")), list(_repaired("<b>", "<a>"))
+    (['<a>', '<a>1'], ['<a>'])
+    """
+    yield tag
+    if len(text) != len(tag) + 1:
+        return
+    if text[:-2] == tag[:-1] and text[-1] == tag[-1]:
+        yield tag + text[-2]
+    elif text[0] == tag[0] and text[2:] == tag[1:]:
+        yield text[1] + tag
 
 
 def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:

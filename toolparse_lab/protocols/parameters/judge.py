@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
-from ...rxml.nearest import nearest_reading
+from ...rxml.nearest import near_edits, nearest_reading
 from ...schema.view import View, view_of
 from ...types import Edit, Problem, Span
 from ...values import Value
@@ -39,7 +39,34 @@ class TagJudge:
         view = self._view(call)
         if view is None or not call.readable:
             return False
-        return call_is_doubtful(call, view, self._body, repaired=bool(call.edits))
+        if call_is_doubtful(call, view, self._body, repaired=bool(call.edits)):
+            return True
+        return call.untyped and self._swallows(call, view)
+
+    def _swallows(self, call: Decoded, view: View) -> bool:
+        """Return if a value holds the closer of parameters and something that is not in the value.
+
+        That is anything in a value that is no text, and in a text what may be the tag of a
+        parameter that is missing.
+
+        view: the schema of the call's tool.
+        """
+        arguments = call.arguments
+        closer = f"</{self._form.parameter}>"
+        if not isinstance(arguments, dict):
+            return False
+
+        missing = [name for name in view.properties if name not in arguments]
+        tags = [self._form.tag(self._form.parameter, name) for name in missing]
+        for name, text in arguments.items():
+            if not isinstance(text, str) or closer not in text:
+                continue
+            member = view.child(name)
+            if member is not None and not member.admits_string():
+                return True
+            if near_edits(text, tags):
+                return True
+        return False
 
     def settle(self, read: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
         """Return the calls that count; raises Refusal where there are none.
