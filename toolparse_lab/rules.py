@@ -85,6 +85,7 @@ _RULES = (
     Rule("tags.prose", "Words before the first function of a block are dropped."),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
+    Rule("yaml.near-key", "A key with one wrong character is put right, where one reading fits."),
     Rule("yaml.tabs", "Tabs before every line are dropped."),
     Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants "
         "a text."),

@@ -104,7 +104,7 @@ def is_doubtful(
         doubtful = stray_end(text, names) >= 0 or holds_section_mark(text)
         doubtful = doubtful or _broken_closer(names).search(text) is not None
         doubtful = doubtful or (fragment is not None and fragment.search(text) is not None)
-        doubtful = doubtful or path.endswith("/#text")
+        doubtful = doubtful or path.endswith("/#text") or _is_unbalanced(text, path)
         if doubtful and _stands_bare(text, body, places().get(path)):
             return True
         if text[0] == ">" or text[-1] == "<":
@@ -112,6 +112,18 @@ def is_doubtful(
             if place is not None and _doubles_bracket(text, body, *place):
                 return True
     return False
+
+
+def _is_unbalanced(text: str, path: str) -> bool:
+    """Tell if a value holds tags of its own name that do not balance.
+
+    path: of the value; indexes of items are not names.
+
+    >>> _is_unbalanced("a<t>b", "/t/0"), _is_unbalanced("<t>b</t>", "/t")
+    (True, False)
+    """
+    name = next((part for part in reversed(path.split("/")) if not part.isdigit()), "")
+    return bool(name) and text.count(f"<{name}>") != text.count(f"</{name}>")
 
 
 def _doubles_bracket(text: str, body: str, start: int, end: int) -> bool:
@@ -163,7 +175,8 @@ def _is_doubtful_name(name: str, value: Mapping[str, Value], view: View, repaire
     if repaired or name in names_below(view):
         return True
     return any(
-        other not in value and (other.lower() == name.lower() or is_one_off(name, other))
+        other not in value
+        and (other.lower() == name.lower() or is_one_off(f"<{name}>", f"<{other}>"))
         for other in view.properties
     )
 

@@ -96,9 +96,17 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
             # A character more or less before the part moves the beginning by one.
             for start in range(max(0, at - first - 1), at - first + 2):
                 for end in range(start + size - 1, start + size + 2):
-                    if end <= len(text) and is_one_off(text[start:end], tag):
+                    if end > len(text) or not is_one_off(text[start:end], tag):
+                        continue
+                    # A part of a whole tag is as it should be.
+                    if end - start > size or not _is_part(text, tag, start):
                         yield start, end
             at = text.find(part, at + 1)
+
+
+def _is_part(text: str, tag: str, start: int) -> bool:
+    """Tell if the whole tag stands at an offset, or begins one character before it."""
+    return text.startswith(tag, start) or (start > 0 and text.startswith(tag, start - 1))
 
 
 def is_one_off(text: str, tag: str) -> bool:
