@@ -51,10 +51,9 @@ class Opening:
 
     end: the offset behind the opener. kind: what it opens. name: the tool, where the opener names
     it. name_span: the place of that name. wire_id: the id that the text itself gives the call.
-    whole: the opener is the whole call. attributes: what stands in the opener beside the name, up to
-    its end, in formats where arguments may stand there. speculative: a format without delimiters; if the body is no
+    whole: the opener is the whole call. speculative: a format without delimiters; if the body is no
     good call, it is text after all. owner: the protocol that opened it, where several are read at
-    once.
+    once. attributes: the opener's text behind the name, where arguments may stand there.
     """
 
     end: int

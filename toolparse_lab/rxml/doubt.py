@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..schema.view import View
 from ..values import Value, escape_token
-from .nearest import is_one_off
+from .nearest import is_near_name
 from .text import Place
 
 # How it works. A text that ends with a tag of the format, and does not open it, is a value whose
@@ -17,11 +17,10 @@ from .text import Place
 # (HTML, code with `<`) is content, and never looked at.
 
 FORMAT_WORDS = frozenset(
-    (
-        "parameter parameters param argument arguments arg arg_key arg_value value function "
-        "function_call function_calls invoke call tool tool_call tool_calls"
-    ).split()
-)
+    ("parameter", "parameters", "param", "argument", "arguments", "arg", "arg_key", "arg_value",
+     "value", "function", "function_call", "function_calls", "invoke", "call", "tool", "tool_call",
+     "tool_calls")
+)  # fmt: skip
 """Words of call formats that no ordinary markup uses as the name of a tag."""
 
 _LONGEST_TAIL = 256
@@ -94,7 +93,7 @@ def is_doubtful(
 
     names = names_below(view)
     for name in value:
-        if name not in view.properties and _is_doubtful_name(name, value, view, repaired):
+        if name not in view.properties and is_doubtful_name(name, value, view, repaired=repaired):
             return True
 
     fragment = _fragment(names) if repaired and names else None
@@ -165,7 +164,7 @@ def _stands_bare(text: str, body: str, place: Place | None) -> bool:
     return text.strip() in body[start:end] and not in_section
 
 
-def _is_doubtful_name(name: str, value: Mapping[str, Value], view: View, repaired: bool) -> bool:
+def is_doubtful_name(name: str, value: Mapping[str, Value], view: View, *, repaired: bool) -> bool:
     """Tell if an unknown name is a damaged one: near to a parameter's that is not there.
 
     Behind a repair, every unknown name of a schema that lists its own is doubtful.
@@ -174,11 +173,7 @@ def _is_doubtful_name(name: str, value: Mapping[str, Value], view: View, repaire
         return False
     if repaired or name in names_below(view):
         return True
-    return any(
-        other not in value
-        and (other.lower() == name.lower() or is_one_off(f"<{name}>", f"<{other}>"))
-        for other in view.properties
-    )
+    return any(other not in value and is_near_name(name, other) for other in view.properties)
 
 
 @lru_cache(maxsize=512)

@@ -20,6 +20,7 @@ from ..values import Value, write_canonical
 _MAX_TEXT = 16_384
 _MAX_PLACES = 96
 _PARTS = 3
+_SHORTEST_NAME = 3
 _STRUCTURE = frozenset("<>/=\"'[]")
 
 RULE = "rxml.near-tag"
@@ -130,6 +131,9 @@ def is_one_off(text: str, tag: str) -> bool:
         swapped = text[same : same + 2] == tag[same : same + 2][::-1]
         return swapped and text[same + 2 :] == tag[same + 2 :]
     if len(text) + 1 == len(tag):
+        # A line break that is missing would make two lines of one, which says something else.
+        if same == 0 and tag[0].isspace():
+            return False
         return text[same:] == tag[same + 1 :]
 
     # One more: inside the tag anything, at its ends its own character twice.
@@ -142,3 +146,16 @@ def is_one_off(text: str, tag: str) -> bool:
 def _may_replace(character: str, tag: str, at: int) -> bool:
     """Tell if a character may stand for that of a tag: at its ends white space never does."""
     return 0 < at < len(tag) - 1 or not character.isspace()
+
+
+def is_near_name(name: str, other: str) -> bool:
+    """Tell if a name is another one in other case, or with one wrong character.
+
+    Names of one or two characters are near to too many.
+
+    >>> is_near_name("titlee", "title"), is_near_name("a", "b")
+    (True, False)
+    """
+    if len(other) < _SHORTEST_NAME:
+        return False
+    return name.lower() == other.lower() or is_one_off(f"<{name}>", f"<{other}>")

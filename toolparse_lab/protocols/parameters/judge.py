@@ -159,7 +159,9 @@ def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
 
     moved: list[Decoded] = []
     for index, call in enumerate(calls):
-        name_span = call.name_span and Span(*back.raw_span(call.name_span.start, call.name_span.end))
+        name_span = call.name_span
+        if name_span is not None:
+            name_span = Span(*back.raw_span(name_span.start, name_span.end))
         places = _places(call, back)
         edits = (edit,) if index == owner else ()
         moved.append(replace(call, name_span=name_span, edits=edits, places=places))
@@ -178,9 +180,7 @@ def _refused(call: Decoded) -> Decoded:
         return call
     message = "a value or a name looks like a damaged tag"
     problem = Problem("decode", "decode.ambiguous", "error", message, "", call.name_span)
-    return Decoded(
-        call.name, None, name_span=call.name_span, problems=(problem,), readable=False
-    )
+    return Decoded(call.name, None, name_span=call.name_span, problems=(problem,), readable=False)
 
 
 def _agree(one: tuple[Decoded, ...], other: tuple[Decoded, ...]) -> bool:

@@ -9,12 +9,11 @@ from itertools import chain, islice
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
 from ...rxml.doubt import is_doubtful, names_below
-from ...rxml.element import pieces_between_children
+from ...rxml.element import Manner, pieces_between_children
 from ...rxml.marks import MARK
 from ...rxml.nearest import nearest_reading
 from ...rxml.reader import TEXT_KEY
 from ...rxml.tree import read_tree
-from ...rxml.element import Manner
 from ...schema.coerce import coerce
 from ...schema.validate import find_problems
 from ...schema.view import View

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
-from ...rxml.doubt import names_below
-from ...rxml.nearest import is_one_off, nearest_reading
+from ...rxml.doubt import is_doubtful_name, names_below
+from ...rxml.nearest import nearest_reading
 from ...schema.view import View
 from ...values import Value
 from ..base import Decoded, Places, Reading
@@ -110,14 +110,7 @@ def holds_unknown(value: Value, view: View) -> bool:
     """Return if a key is near to a parameter's that is missing, or belongs further inside."""
     if not isinstance(value, dict) or not view.properties:
         return False
-    for key in value:
-        if key in view.properties:
-            continue
-        if key in names_below(view):
-            return True
-        if any(
-            name not in value and (name.lower() == key.lower() or is_one_off(f"<{key}>", f"<{name}>"))
-            for name in view.properties
-        ):
-            return True
-    return False
+    return any(
+        key not in view.properties and is_doubtful_name(key, value, view, repaired=False)
+        for key in value
+    )

@@ -30,6 +30,7 @@ from ...values import Value, escape_token, same
 from .scalar import resolve_plain
 
 MAX_DEPTH = 100
+_SWALLOWED_ITEM = re.compile(r"\n[ \t]*-[ \t]")
 _LOOK = 256  # blanks between a text and a comment
 _BRACKETS = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)"
@@ -294,6 +295,9 @@ class MappingReader:
         event: PyYAML's scalar. view: its schema, None where nothing is known of it.
         """
         end = event.end_mark.index
+        if event.style is None and _SWALLOWED_ITEM.search(self.text, event.start_mark.index, end):
+            message = "a line that looks like an item of a list is indented as text"
+            raise Refusal("decode.ambiguous", message, event.start_mark.index)
         if event.style is None and view is not None and event.value and is_text(view):
             line = self.text[end : end + _LOOK].split("\n", 1)[0]
             if line.lstrip(" \t").startswith("#"):
