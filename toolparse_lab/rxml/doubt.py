@@ -26,9 +26,10 @@ FORMAT_WORDS = frozenset(
 _LONGEST_TAIL = 256
 _MOST_VIEWS = 256
 _CLOSING_TAIL = re.compile(
-    r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:-]+)(?P<name>\s*=[^<>\[\]]*)?\s*(?P<end>[>\]])\s*\Z"
+    r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:-]+)"
+    r"(?P<name>\s*=[^<>\[\]]*)?\s*(?P<end>[>\]])\s*\Z"
 )
-_HOLDS_STRUCTURE = re.compile(r"[<>\]]").search
+_CLOSING_ENDS = ("", ">", "]", " ", "\n", "\t", "\r")
 _CDATA = ("<![CDATA[", "]]>")
 
 
@@ -90,27 +91,66 @@ def is_doubtful(
     """
     if not isinstance(value, Mapping):
         return False
-
-    names = names_below(view)
+    properties = view.properties
     for name in value:
-        if name not in view.properties and is_doubtful_name(name, value, view, repaired=repaired):
+        if name not in properties and is_doubtful_name(name, value, view, repaired=repaired):
             return True
+    # Nearly every body ends here, at the cost of a look at each text.
+    if all(map(_is_plain, value.values())):
+        return False
 
-    fragment = _fragment(names) if repaired and names else None
+    fragment = _fragment(names_below(view)) if repaired and names_below(view) else None
     for path, text in _texts(value):
-        if not _HOLDS_STRUCTURE(text):
+        if _is_plain(text):
             continue
-        doubtful = stray_end(text, names) >= 0 or holds_section_mark(text)
-        doubtful = doubtful or _broken_closer(names).search(text) is not None
-        doubtful = doubtful or (fragment is not None and fragment.search(text) is not None)
-        doubtful = doubtful or path.endswith("/#text") or _is_unbalanced(text, path)
-        if doubtful and _stands_bare(text, body, places().get(path)):
-            return True
-        if text[0] == ">" or text[-1] == "<":
-            place = places().get(path)
-            if place is not None and _doubles_bracket(text, body, *place):
+        if _looks_damaged(text, path, view, fragment):
+            if _stands_bare(text, body, places().get(path)):
                 return True
+        if _may_double(text) and _doubles_bracket(text, body, *places().get(path, (0, 0))):
+            return True
     return False
+
+
+def _is_plain(value: Value) -> bool:
+    """Tell if a value is a text without anything that may be part of a tag."""
+    if type(value) is not str:
+        return False
+    if "<" in value or value[:1] == ">":
+        return False
+    return value[-1:] not in _CLOSING_ENDS
+
+
+def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] | None) -> bool:
+    """Tell if a text holds what may be a damaged tag. fragment: see `_fragment`; None for none."""
+    names = names_below(view)
+    if stray_end(text, names) >= 0 or holds_section_mark(text):
+        return True
+    # Text beside the members of an object is what a bracket too many becomes.
+    if path.endswith("/#text") or _is_unbalanced(text, path):
+        return True
+    if _broken_closer(names).search(text):
+        return True
+    return fragment is not None and fragment.search(text) is not None
+
+
+def _may_double(text: str) -> bool:
+    """Tell if a text begins or ends with a bracket that its own tag may have, too."""
+    return text[:1] == ">" or text[-1:] == "<"
+
+
+def _stands_bare(text: str, body: str, place: Place | None) -> bool:
+    """Tell if a value stands in the body as it is, neither escaped nor in a section.
+
+    place: of the value, None where it is not known.
+
+    >>> _stands_bare("a</b>", "<b>a</b></b>", (3, 8)), _stands_bare("a</b>", "a&lt;/b>", (0, 8))
+    (True, False)
+    """
+    if place is None:
+        return True
+    start, end = place
+    in_section = body.startswith(_CDATA[0], max(0, start - len(_CDATA[0])))
+    return text.strip() in body[start:end] and not in_section
 
 
 def _is_unbalanced(text: str, path: str) -> bool:

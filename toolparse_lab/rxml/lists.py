@@ -25,11 +25,13 @@ class ListReader:
         self.places = places
         self.steps: list[Step] = []
 
-    def read(self, value: Value, view: View) -> Value:
+    def read(self, value: dict[str, Value], view: View) -> Value:
         """The value with lists in place of their elements; the value itself is not changed.
 
         view: the schema of the value. Depth is that of the schema's own views.
         """
+        if not any(isinstance(member, (dict, list)) for member in value.values()):
+            return value
         return self._value(value, view, "")
 
     def _value(self, value: Value, view: View | None, path: str) -> Value:
@@ -84,7 +86,7 @@ def _item_name(value: Value, view: View) -> str | None:
     """
     if not isinstance(value, dict) or len(value) != 1 or kind_of(view) != "array":
         return None
-    (name,) = value
+    name: str = next(iter(value))
     if name == "item" or name.startswith(("#", "@")) or name.isdigit():
         return None
 

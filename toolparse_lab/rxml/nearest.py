@@ -32,7 +32,7 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
     Returns nothing for a text that is too long, or has too many such places.
 
     >>> [(edit.span.start, edit.text) for edit in near_edits("<a>x/a>", ("<a>", "</a>"))]
-    [(4, '</a>'), (4, '<a>')]
+    [(4, '</a>')]
     """
     if len(text) > _MAX_TEXT:
         return []
@@ -50,16 +50,16 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
 
 
 def nearest_reading(
-    text: str, tags: Sequence[str], read: Callable[[str], Value | None]
+    text: str, tags: Sequence[str], reader: Callable[[str], Value | None]
 ) -> Edit | None:
     """The edit of the only reading that is one character of one tag away; None where there is none.
 
-    read: gives the value of a text that reads strictly and fits its schema, None for any other.
+    reader: gives the value of a text that reads strictly and fits its schema, None for any other.
     Raises Refusal where edits lead to different values: nobody can tell which was meant.
     """
     readings: dict[str, Edit] = {}
     for edit in near_edits(text, tags):
-        value = read(apply_edits(text, [edit]))
+        value = reader(apply_edits(text, [edit]))
         if value is not None:
             readings.setdefault(write_canonical(value), edit)
 

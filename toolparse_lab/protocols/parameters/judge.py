@@ -68,21 +68,21 @@ class TagJudge:
                 return True
         return False
 
-    def settle(self, read: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
+    def settle(self, reader: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
         """Return the calls that count; raises Refusal where there are none.
 
-        read: the tolerant reader of the body.
+        reader: the tolerant reader of the body.
         """
         refusal: Refusal | None = None
         calls: tuple[Decoded, ...] = ()
         try:
-            calls = read()
+            calls = reader()
         except Refusal as reason:
             refusal = reason
 
         doubtful = [self.is_doubtful(call) for call in calls]
-        sound = refusal is None and not any(doubtful) and all(call.readable for call in calls)
-        if sound and not any(call.edits for call in calls):
+        sound = refusal is None and not any(doubtful) and _all_readable(calls)
+        if sound and not _any_repaired(calls):
             return calls
 
         nearest = self._nearest(calls) if self._reading.repair else None
@@ -90,9 +90,7 @@ class TagJudge:
             return nearest
         if refusal is not None:
             raise refusal
-        return tuple(
-            _refused(call) if odd else call for call, odd in zip(calls, doubtful, strict=True)
-        )
+        return _without(calls, doubtful)
 
     def _view(self, call: Decoded) -> View | None:
         """Return the schema of a call's tool, None for a tool that nobody knows."""
@@ -188,3 +186,19 @@ def _agree(one: tuple[Decoded, ...], other: tuple[Decoded, ...]) -> bool:
     return [(call.name, call.arguments) for call in one] == [
         (call.name, call.arguments) for call in other
     ]
+
+
+def _all_readable(calls: tuple[Decoded, ...]) -> bool:
+    """Return if every call could be read."""
+    return all(call.readable for call in calls)
+
+
+def _any_repaired(calls: tuple[Decoded, ...]) -> bool:
+    """Return if a call took repairs."""
+    return any(call.edits for call in calls)
+
+
+def _without(calls: tuple[Decoded, ...], doubtful: list[bool]) -> tuple[Decoded, ...]:
+    """Return the calls, those refused that are doubtful. doubtful: one for each call."""
+    pairs = zip(calls, doubtful, strict=True)
+    return tuple(_refused(call) if refuse else call for call, refuse in pairs)

@@ -207,10 +207,10 @@ class ParameterCall(Codec):
 
         body: between the block's tags, or one function with its own.
         """
-        calls = read_functions(self.form, body)
-        if calls and not any(map(TagJudge(self.form, body, reading).is_doubtful, calls)):
-            return calls
         judge = TagJudge(self.form, body, reading)
+        calls = read_functions(self.form, body)
+        if calls and not any(map(judge.is_doubtful, calls)):
+            return calls
         return judge.settle(lambda: self._damaged(body, reading))
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:

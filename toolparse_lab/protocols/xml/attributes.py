@@ -26,7 +26,7 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
     if not isinstance(call.arguments, dict):
         return call
 
-    found: dict[str, Value] = {}
+    named: dict[str, Value] = {}
     spans: dict[str, tuple[int, int]] = {}
     problems: list[Problem] = []
     for match in ATTRIBUTE.finditer(opening.attributes.rstrip("/>")):
@@ -35,15 +35,15 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
             message = f"the attribute {name!r} names no parameter, and was left out"
             span = Span(*place)
             problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
-        elif name in found or _differs(call.arguments, name, match):
+        elif name in named or _differs(call.arguments, name, match):
             raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
         else:
-            found[name] = _value(match)
+            named[name] = _value(match)
             spans["/" + escape_token(name)] = place
 
-    if not found:
+    if not named:
         return replace(call, problems=(*call.problems, *problems))
-    step = Step("read", "read.attributes", "", None, None, found)
+    step = Step("read", "read.attributes", "", None, None, named)
     inner = call.places
 
     def places() -> Places:
@@ -51,7 +51,7 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
 
     return replace(
         call,
-        arguments={**found, **call.arguments},
+        arguments={**named, **call.arguments},
         steps=(*call.steps, step),
         problems=(*call.problems, *problems),
         places=places,

@@ -45,15 +45,15 @@ class ElementJudge:
         self._schema = schema
         self._reading = reading
 
-    def settle(self, read: _Read) -> Decoded:
+    def settle(self, reader: _Read) -> Decoded:
         """Return the reading that counts; raises Refusal where none does.
 
-        read: the tolerant reader of a text, under given circumstances.
+        reader: the tolerant reader of a text, under given circumstances.
         """
         refusal = Refusal("decode.ambiguous", "a value holds what looks like a damaged tag", 0)
         call: Decoded | None = None
         try:
-            call = self._without_loose_text(read(self._body, self._reading))
+            call = self._without_loose_text(reader(self._body, self._reading))
         except Refusal as reason:
             refusal = reason
 
@@ -62,7 +62,7 @@ class ElementJudge:
         if call is not None and not doubtful and not repaired:
             return call
 
-        nearest = self._nearest(read) if self._reading.repair else None
+        nearest = self._nearest(reader) if self._reading.repair else None
         if nearest is not None and (doubtful or call is None or not _agree(nearest, call)):
             return nearest
         if doubtful or call is None:
@@ -74,7 +74,7 @@ class ElementJudge:
         repaired = any(edit.rule != "rxml.loose-text" for edit in call.edits)
         return call_is_doubtful(call, self._view, self._body, repaired=repaired)
 
-    def _nearest(self, read: _Read) -> Decoded | None:
+    def _nearest(self, reader: _Read) -> Decoded | None:
         """Return the one reading that is a character away; raises Refusal where there are several.
 
         Only a schema that lists its parameters can tell which tags were meant.
@@ -83,10 +83,10 @@ class ElementJudge:
             return None
 
         strict = replace(self._reading, repair=False)
-        edit = nearest_reading(self._body, self._tags(), lambda text: self._fitting(read, text))
+        edit = nearest_reading(self._body, self._tags(), lambda text: self._fitting(reader, text))
         if edit is None:
             return None
-        call = read(apply_edits(self._body, [edit]), strict)
+        call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
 
         def places() -> Places:
@@ -95,10 +95,10 @@ class ElementJudge:
 
         return replace(call, edits=(edit,), places=places)
 
-    def _fitting(self, read: _Read, text: str) -> Value | None:
+    def _fitting(self, reader: _Read, text: str) -> Value | None:
         """Return the arguments of a text that reads strictly and fits the schema; else None."""
         try:
-            call = read(text, replace(self._reading, repair=False))
+            call = reader(text, replace(self._reading, repair=False))
         except Refusal:
             return None
         value = call.arguments

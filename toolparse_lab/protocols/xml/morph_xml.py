@@ -257,7 +257,7 @@ class ElementCall(Codec):
             return self._text(body, view, reading)
         tool = reading.tools.get(reading.opening.name)
         judge = ElementJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, how: self._elements(text, view, how))
+        return judge.settle(lambda text, manner: self._elements(text, view, manner))
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call whose parameters are elements; raises Refusal if there are none.

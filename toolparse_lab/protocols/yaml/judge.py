@@ -36,21 +36,21 @@ class MappingJudge:
         self._schema = schema
         self._reading = reading
 
-    def settle(self, read: _Read) -> Decoded:
+    def settle(self, reader: _Read) -> Decoded:
         """Return the reading that counts; raises Refusal where none does.
 
-        read: the reader of a text, under given circumstances.
+        reader: the reader of a text, under given circumstances.
         """
         refusal = Refusal("decode.ambiguous", "a key looks like a damaged one of the schema", 0)
         call: Decoded | None = None
         try:
-            call = read(self._body, self._reading)
+            call = reader(self._body, self._reading)
         except Refusal as reason:
             refusal = reason
 
         if call is not None and not self._is_doubtful(call):
             return call
-        nearest = self._nearest(read) if self._reading.repair else None
+        nearest = self._nearest(reader) if self._reading.repair else None
         if nearest is not None:
             return nearest
         if call is not None and not holds_unknown(call.arguments, self._view):
@@ -66,7 +66,7 @@ class MappingJudge:
             name not in arguments for name in self._view.required
         )
 
-    def _nearest(self, read: _Read) -> Decoded | None:
+    def _nearest(self, reader: _Read) -> Decoded | None:
         """Return the one reading that is a character away; raises Refusal where there are several.
 
         Only a schema that lists its parameters can tell which keys were meant.
@@ -75,11 +75,11 @@ class MappingJudge:
             return None
 
         strict = replace(self._reading, repair=False)
-        edit = nearest_reading(self._body, self._keys(), lambda text: self._fitting(read, text))
+        edit = nearest_reading(self._body, self._keys(), lambda text: self._fitting(reader, text))
         if edit is None:
             return None
         edit = replace(edit, rule="yaml.near-key")
-        call = read(apply_edits(self._body, [edit]), strict)
+        call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
 
         def places() -> Places:
@@ -88,10 +88,10 @@ class MappingJudge:
 
         return replace(call, edits=(edit,), places=places)
 
-    def _fitting(self, read: _Read, text: str) -> Value | None:
+    def _fitting(self, reader: _Read, text: str) -> Value | None:
         """Return the arguments of a text that reads strictly and fits the schema; else None."""
         try:
-            value = read(text, replace(self._reading, repair=False)).arguments
+            value = reader(text, replace(self._reading, repair=False)).arguments
         except Refusal:
             return None
         if not isinstance(value, dict) or any(key not in self._view.properties for key in value):

@@ -239,7 +239,7 @@ class YamlCall(Codec):
             return call
         tool = reading.tools.get(reading.opening.name)
         judge = MappingJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, how: self._mapping(text, view, how))
+        return judge.settle(lambda text, manner: self._mapping(text, view, manner))
 
     def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call as PyYAML reads it, repaired once if need be; raises Refusal.
