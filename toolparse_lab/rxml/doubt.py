@@ -103,9 +103,11 @@ def is_doubtful(
     for path, text in _texts(value):
         if _is_plain(text):
             continue
-        if _looks_damaged(text, path, view, fragment):
-            if _stands_bare(text, body, places().get(path)):
-                return True
+        # Places cost a pass over the body, so they come last.
+        if _looks_damaged(text, path, view, fragment) and _stands_bare(
+            text, body, places().get(path)
+        ):
+            return True
         if _may_double(text) and _doubles_bracket(text, body, *places().get(path, (0, 0))):
             return True
     return False

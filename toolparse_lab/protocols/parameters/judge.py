@@ -85,6 +85,7 @@ class TagJudge:
         if sound and not _any_repaired(calls):
             return calls
 
+        # The nearest reading goes before a repaired one: it changes a character, not a structure.
         nearest = self._nearest(calls) if self._reading.repair else None
         if nearest is not None and not (sound and _agree(nearest, calls)):
             return nearest
@@ -125,7 +126,8 @@ class TagJudge:
             return None
 
         for call in calls:
-            view, tool = self._view(call), self._reading.tools.get(call.name)
+            # Every function has to fit: one that does not may have taken in what another lost.
+        view, tool = self._view(call), self._reading.tools.get(call.name)
             if view is None or tool is None or not fits_schema(call.arguments, tool.schema_json):
                 return None
             if call_is_doubtful(call, view, text, repaired=True):

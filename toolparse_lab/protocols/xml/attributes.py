@@ -44,6 +44,7 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
     if not named:
         return replace(call, problems=(*call.problems, *problems))
     step = Step("read", "read.attributes", "", None, None, named)
+    # Behind the fact: places are asked for rarely.
     inner = call.places
 
     def places() -> Places:
@@ -69,6 +70,7 @@ def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
     start, end = next(
         (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
     )
+    # The opener ends where the body begins.
     size = len(opening.attributes)
     return start - size, end - size
 

@@ -62,6 +62,7 @@ class ElementJudge:
         if call is not None and not doubtful and not repaired:
             return call
 
+        # A character put right is less than a repair of the structure, so it goes first.
         nearest = self._nearest(reader) if self._reading.repair else None
         if nearest is not None and (doubtful or call is None or not _agree(nearest, call)):
             return nearest
@@ -110,6 +111,7 @@ class ElementJudge:
 
     def _tags(self) -> list[str]:
         """Return the tags that the body may hold: of parameters, and of elements that are there."""
+        # Names of items stand in no schema, but in the body.
         marks = islice(MARK.finditer(self._body), _MOST_NAMES)
         seen = (mark["open"] or mark["closed"] for mark in marks)
         names = dict.fromkeys(chain(sorted(names_below(self._view)), filter(None, seen)))
@@ -136,6 +138,7 @@ class ElementJudge:
             message = "the text beside the parameters may be a damaged tag"
             raise Refusal("decode.ambiguous", message, at)
 
+        # Whole words between sound elements: nothing else can have been meant by them.
         edits = self._loose_edits()
         if not edits:  # it stands inside a wrapper
             raise Refusal("decode.ambiguous", "text stands beside the parameters", at)
@@ -184,6 +187,7 @@ def fits_schema(value: Value, schema: str | None) -> bool:
     """
     if schema is None:
         return True
+    # Every leaf is text as yet, so its types are judged behind coercion.
     coerced = coerce(value, schema, "safe", one_item=True).value
     return not find_problems(coerced, schema)
 

@@ -50,6 +50,7 @@ class MappingJudge:
 
         if call is not None and not self._is_doubtful(call):
             return call
+        # A key that is missing, or nearly one of the schema's: look for the one that was meant.
         nearest = self._nearest(reader) if self._reading.repair else None
         if nearest is not None:
             return nearest
@@ -78,6 +79,7 @@ class MappingJudge:
         edit = nearest_reading(self._body, self._keys(), lambda text: self._fitting(reader, text))
         if edit is None:
             return None
+        # What is put right here is no tag.
         edit = replace(edit, rule="yaml.near-key")
         call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
@@ -100,6 +102,7 @@ class MappingJudge:
 
     def _keys(self) -> list[str]:
         """Return the beginnings of the lines that the body may hold."""
+        # Members may stand in a mapping, in a mapping of a list, or deeper by one level.
         root = [f"\n{name}:" for name in self._view.properties]
         deeper = names_below(self._view) - set(self._view.properties)
         inner = [f"{indent}{name}:" for name in sorted(deeper) for indent in _INDENTS[1:]]
