@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_cases import rows
-from test_protocols_parse import TOOLS, check_all
+
+from .core_cases import rows
+from .laws import check_all
+from .test_protocols_parse import TOOLS
 
 
 @pytest.mark.parametrize("case", rows("damaged_tags.jsonl"))

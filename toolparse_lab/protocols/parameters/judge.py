@@ -127,7 +127,7 @@ class TagJudge:
 
         for call in calls:
             # Every function has to fit: one that does not may have taken in what another lost.
-        view, tool = self._view(call), self._reading.tools.get(call.name)
+            view, tool = self._view(call), self._reading.tools.get(call.name)
             if view is None or tool is None or not fits_schema(call.arguments, tool.schema_json):
                 return None
             if call_is_doubtful(call, view, text, repaired=True):
