@@ -234,14 +234,14 @@ def names_below(view: View) -> frozenset[str]:
     ['a', 'b']
     """
     names: set[str] = set()
-    known: set[int] = set()
+    visited: set[int] = set()
     stack = [view]
     # A schema may hold itself, each time as a new view.
-    while stack and len(known) < _MOST_VIEWS:
+    while stack and len(visited) < _MOST_VIEWS:
         view = stack.pop()
-        if id(view) in known:
+        if id(view) in visited:
             continue
-        known.add(id(view))
+        visited.add(id(view))
         names.update(view.properties)
         stack.extend(view.properties.values())
         stack.extend(view.any_of)

@@ -21,7 +21,6 @@ _MAX_TEXT = 16_384
 _MAX_PLACES = 96
 _PARTS = 3
 _SHORTEST_NAME = 3
-_STRUCTURE = frozenset("<>/=\"'[]")
 
 RULE = "rxml.near-tag"
 
@@ -140,12 +139,12 @@ def is_one_off(text: str, tag: str) -> bool:
     if text[same + 1 :] != tag[same:]:
         return False
     inside = 0 < same < len(tag)
-    return inside or text[same] in _STRUCTURE
+    return inside or text[same] == (tag[-1] if same else tag[0])
 
 
 def _may_replace(character: str, tag: str, at: int) -> bool:
-    """Tell if a character may stand for that of a tag: at its ends white space never does."""
-    return 0 < at < len(tag) - 1 or not character.isspace()
+    """Tell if a character may stand for that of a tag: at its ends only a sign may."""
+    return 0 < at < len(tag) - 1 or not (character.isspace() or character.isalnum())
 
 
 def is_near_name(name: str, other: str) -> bool:

@@ -136,6 +136,7 @@ class TagJudge:
 
     def _tags(self) -> list[str]:
         """Return the tags that the body may hold: of the tools that it may name."""
+        # A parameter of any tool, since the function's own tag may be the damaged one.
         form = self._form
         tags = [f"</{form.parameter}>", f"</{form.function}>"]
         names: dict[str, None] = {}

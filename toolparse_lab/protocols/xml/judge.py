@@ -113,8 +113,9 @@ class ElementJudge:
         """Return the tags that the body may hold: of parameters, and of elements that are there."""
         # Names of items stand in no schema, but in the body.
         marks = islice(MARK.finditer(self._body), _MOST_NAMES)
-        seen = (mark["open"] or mark["closed"] for mark in marks)
-        names = dict.fromkeys(chain(sorted(names_below(self._view)), filter(None, seen)))
+        present = (mark["open"] or mark["closed"] for mark in marks)
+        names = dict.fromkeys(chain(sorted(names_below(self._view)), filter(None, present)))
+        # Both tags of each, since either may be the one that is wrong.
         return [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
 
     # text beside the parameters
