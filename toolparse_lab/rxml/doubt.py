@@ -191,21 +191,6 @@ def _broken_closer(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"</(?:{words})(?![\w.:\s>-])")
 
 
-def _stands_bare(text: str, body: str, place: Place | None) -> bool:
-    """Tell if a value stands in the body as it is, neither escaped nor in a section.
-
-    place: of the value, None where it is not known.
-
-    >>> _stands_bare("a</b>", "<b>a</b></b>", (3, 8)), _stands_bare("a</b>", "a&lt;/b>", (0, 8))
-    (True, False)
-    """
-    if place is None:
-        return True
-    start, end = place
-    in_section = body.startswith(_CDATA[0], max(0, start - len(_CDATA[0])))
-    return text.strip() in body[start:end] and not in_section
-
-
 def is_doubtful_name(name: str, value: Mapping[str, Value], view: View, *, repaired: bool) -> bool:
     """Tell if an unknown name is a damaged one: near to a parameter's that is not there.
 

@@ -30,8 +30,8 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
 
     Returns nothing for a text that is too long, or has too many such places.
 
-    >>> [(edit.span.start, edit.text) for edit in near_edits("<a>x/a>", ("<a>", "</a>"))]
-    [(4, '</a>')]
+    >>> [(edit.span.start, edit.text) for edit in near_edits("<ab>x/ab>", ("</ab>",))]
+    [(5, '</ab>')]
     """
     if len(text) > _MAX_TEXT:
         return []
