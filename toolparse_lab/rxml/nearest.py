@@ -31,7 +31,7 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
     Returns nothing for a text that is too long, or has too many such places.
 
     >>> [(edit.span.start, edit.text) for edit in near_edits("<ab>x/ab>", ("</ab>",))]
-    [(5, '</ab>')]
+    [(0, '</ab>'), (5, '</ab>')]
     """
     if len(text) > _MAX_TEXT:
         return []
