@@ -56,6 +56,7 @@ class TagJudge:
         if not isinstance(arguments, dict):
             return False
 
+        # In any order: models do not keep to that of the schema.
         missing = [name for name in view.properties if name not in arguments]
         tags = [self._form.tag(self._form.parameter, name) for name in missing]
         for name, text in arguments.items():
@@ -152,6 +153,7 @@ def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
     The edit goes to the call in which it stands: the last one that begins before it.
     """
     back = EditMap((edit,))
+    # A body without a call before the edit has it in the first one.
     owner = 0
     for index, call in enumerate(calls):
         start = back.raw_span(*call.places()[""])[0]

@@ -87,6 +87,7 @@ class ElementJudge:
         edit = nearest_reading(self._body, self._tags(), lambda text: self._fitting(reader, text))
         if edit is None:
             return None
+        # Read again for its places; the candidates were only asked for their values.
         call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
 
@@ -200,6 +201,7 @@ def _agree(one: Decoded, other: Decoded) -> bool:
 
 def _holds_loose_text(value: Value) -> bool:
     """Return if text beside elements stands anywhere in a value."""
+    # A stack, since depth is the text's to choose.
     stack: list[Value] = [value]
     while stack:
         node = stack.pop()
