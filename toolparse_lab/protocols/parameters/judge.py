@@ -74,6 +74,7 @@ class TagJudge:
 
         reader: the tolerant reader of the body.
         """
+        # A refusal waits: the nearest reading may do without it.
         refusal: Refusal | None = None
         calls: tuple[Decoded, ...] = ()
         try:
@@ -118,6 +119,7 @@ class TagJudge:
         strict = read_functions(self._form, apply_edits(self._body, [edit])) if edit else None
         if edit is None or strict is None:
             return None
+        # Read from the edited body, told of the body as it came.
         return _in_raw(strict, edit)
 
     def _fitting(self, text: str) -> Value | None:

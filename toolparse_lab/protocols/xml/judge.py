@@ -136,6 +136,7 @@ class ElementJudge:
         at = max(0, self._body.find(text[:1]))
         if not self._reading.repair:
             raise Refusal("decode.xml", "text stands beside the parameters", at)
+        # A bracket in it, or a repair beside it, may have made text of a tag.
         if call.edits or any(mark in text for mark in "<>"):
             message = "the text beside the parameters may be a damaged tag"
             raise Refusal("decode.ambiguous", message, at)
