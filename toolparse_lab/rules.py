@@ -65,6 +65,9 @@ _RULES = (
     Rule("rxml.unclosed-tag", "A tag that is still open at the end of its parent is closed."),
     Rule("rxml.mismatched-tag", "A closing tag of a wrong name closes the only tag that is open."),
     Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped."),
+    Rule("rxml.near-tag", "A tag with one wrong character is put right, where one reading fits."),
+    Rule("rxml.loose-text", "Text beside the parameters of a call's element is dropped.",
+        lossless=False),
     # repairs of tags with raw text
     Rule("tags.spelling", "A tag spelt in another way is read as the format's own."),
     Rule("tags.unclosed-parameter", "A value without its closing tag is closed before the next "
@@ -82,6 +85,7 @@ _RULES = (
     Rule("tags.prose", "Words before the first function of a block are dropped."),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
+    Rule("yaml.near-key", "A key with one wrong character is put right, where one reading fits."),
     Rule("yaml.tabs", "Tabs before every line are dropped."),
     Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants "
         "a text."),
@@ -101,6 +105,8 @@ _RULES = (
     Rule("read.positional", "Positional arguments take the parameters' names in schema order."),
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.attributes", "Attributes of a call's element that name parameters are arguments."),
+    Rule("read.list-element", "An element around the items of a list is taken off."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
     Rule("read.element-parameters", "The parameters were written as elements named after them."),
     Rule("read.value-element", "An element named value around the value of a parameter is taken "
@@ -209,6 +215,8 @@ _CODES = (
         "decode.yaml", "The body is no YAML mapping that can be read without inventing something."
     ),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
+    Code("decode.loose-text", "Text beside the parameters is no argument, and was left out."),
+    Code("decode.attribute", "An attribute of a call's element is no parameter, and was left out."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
     Code("decode.duplicate-key", "A key stands twice with different values."),
