@@ -19,9 +19,12 @@ from .events import (
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
+from .verdict import EXECUTABLE, VERDICTS, Verdict
 
 __all__ = [
     "DEFAULT_OPTIONS",
+    "EXECUTABLE",
+    "VERDICTS",
     "CallDelta",
     "CallEnd",
     "CallStart",
@@ -44,4 +47,5 @@ __all__ = [
     "Step",
     "TextDelta",
     "ToolCall",
+    "Verdict",
 ]

@@ -19,6 +19,7 @@ from .call import ToolCall
 from .options import VERSION, ParseOptions
 from .serial import problem_in, problem_out, segment_in, segment_out
 from .spans import Problem, Segment, Step
+from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
 
 
@@ -45,6 +46,23 @@ class ParseResult:
         A text without any call is ok, too.
         """
         return not any(p.severity == "error" for p in self.all_problems())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of the calls, `none` without a call; see `ToolCall.verdict`.
+
+        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
+        truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
+        """
+        return verdict_of_calls(self.calls)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The ids of the formats that the calls were read in, each once, in the order of the calls.
+
+        Under 'auto' they are the protocols that matched; a call outside every format has 'auto'.
+        """
+        return tuple(dict.fromkeys(call.protocol for call in self.calls))
 
     def all_problems(self) -> Iterator[Problem]:
         """The result's own problems, then each call's, in order.
@@ -97,17 +115,25 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def why(self) -> str:
-        """One sentence a call: what happened and why; without a call, why there is none.
+        """One sentence a call: its verdict, what happened and why; without a call, why there is
+        none.
+
+        Of an answer read by 'auto' a first sentence names the formats that matched.
 
         >>> import toolparse_lab as tp
         >>> print(tp.parse("Hello!", "hermes").why())
-        No call in the format hermes; all of it is text.
+        Verdict none: No call in the format hermes; all of it is text.
         """
-        if self.calls:
-            return "\n".join(map(explain_call, self.calls))
-        return explain_no_call(
-            self.raw, self.protocol, self.segments, self.problems, [t.name for t in self.tools]
-        )
+        if not self.calls:
+            reason = explain_no_call(
+                self.raw, self.protocol, self.segments, self.problems, [t.name for t in self.tools]
+            )
+            return f"Verdict {self.verdict}: {reason}"
+        lines = list(map(explain_call, self.calls))
+        matched = [name for name in self.formats if name != "auto"]
+        if self.protocol == "auto" and matched:
+            lines.insert(0, f"Read as {', '.join(matched)}.")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dict; lone surrogates survive `json.dumps` with its default
@@ -116,6 +142,7 @@ class ParseResult:
             "version": VERSION,
             "raw": self.raw,
             "protocol": self.protocol,
+            "verdict": self.verdict,
             "options": self.options.to_dict(),
             "tools": [t.to_dict() for t in self.tools],
             "segments": list(map(segment_out, self.segments)),

@@ -358,6 +358,7 @@ def result_row(result: ParseResult) -> dict[str, Any]:
             n_valid += call.valid
 
     return {
+        "verdict": result.verdict,
         "n_calls": len(calls),
         "n_ok": n_ok,
         "n_valid": n_valid,
@@ -506,6 +507,7 @@ def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
         "index": call.index,
         "name": call.name,
         "status": call.status,
+        "verdict": call.verdict,
         "ok": call.ok,
         "valid": call.valid,
         "confidence": call.confidence,

@@ -69,7 +69,7 @@ def _call(call: ReadCall) -> str:
     if call.status in _NOT_RUN:
         return f"{text} [{_NOT_RUN[call.status]}]"
     if not call.valid:
-        return f"{text} [breaks its schema]"
+        return f"{text} [invalid]"
     return text
 
 
