@@ -18,6 +18,7 @@ from .events import (
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
+from .server import ServerCall, ServerReading
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
 from .verdict import EXECUTABLE, VERDICTS, Verdict
 
@@ -43,6 +44,8 @@ __all__ = [
     "Retract",
     "Segment",
     "SegmentKind",
+    "ServerCall",
+    "ServerReading",
     "Span",
     "Step",
     "TextDelta",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .. import hooks
@@ -19,6 +19,7 @@ from .call import ToolCall
 from .options import VERSION, ParseOptions
 from .serial import problem_in, problem_out, segment_in, segment_out
 from .spans import Problem, Segment, Step
+from .server import ServerReading, explain_blame
 from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
 
@@ -38,6 +39,8 @@ class ParseResult:
     calls: tuple[ToolCall, ...]
     problems: tuple[Problem, ...]
     tools: tuple[ToolSpec, ...] = ()
+    # What was received beside the text is no part of what the text says.
+    server: ServerReading | None = field(default=None, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -55,6 +58,24 @@ class ParseResult:
         truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
         """
         return verdict_of_calls(self.calls)
+
+    @property
+    def blame(self) -> str:
+        """One sentence on whether the model or the server's parser is at fault; '' for a text that
+        came without a response.
+
+        It puts the server's own tool calls beside the calls read here, and begins with Agree,
+        Server lost it, Server changed it, Model wrote none, or, where the response does not hold
+        what the model wrote, Cannot be told.
+
+        >>> import toolparse_lab as tp
+        >>> written = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+        >>> token = {"token": written, "bytes": list(written.encode())}
+        >>> choice = {"message": {"content": ""}, "logprobs": {"content": [token]}}
+        >>> tp.parse({"choices": [choice]}, "hermes").blame
+        'Server lost it: the model wrote f, which is not in tool_calls.'
+        """
+        return "" if self.server is None else explain_blame(self.calls, self.server)
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -138,6 +159,7 @@ class ParseResult:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dict; lone surrogates survive `json.dumps` with its default
         `ensure_ascii`."""
+        beside = {} if self.server is None else {"server": self.server.to_dict()}
         return {
             "version": VERSION,
             "raw": self.raw,
@@ -148,6 +170,7 @@ class ParseResult:
             "segments": list(map(segment_out, self.segments)),
             "calls": [c.to_dict() for c in self.calls],
             "problems": list(map(problem_out, self.problems)),
+            **beside,
         }
 
     @classmethod
@@ -167,6 +190,7 @@ class ParseResult:
             calls=tuple(ToolCall.from_dict(c, segments) for c in d["calls"]),
             problems=tuple(map(problem_in, d["problems"])),
             tools=tuple(ToolSpec.of(t) for t in d["tools"]),
+            server=ServerReading.from_dict(d["server"]) if "server" in d else None,
         )
 
     def to_json(self) -> str:

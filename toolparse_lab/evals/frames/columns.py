@@ -149,8 +149,24 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("stream", _BOOL, "Whether it was a stream."),
         ("cut", _BOOL, "A stream without a finish part."),
         ("endpoint_kind", _CATEGORY, "chat_text, native_tools or raw_completion."),
-        ("fidelity", _CATEGORY, "wire, sdk, replayed or synthetic."),
+        (
+            "fidelity",
+            _CATEGORY,
+            "wire, sdk, replayed or synthetic; logprobs, token_ids or raw_messages where raw was "
+            "taken from there.",
+        ),
         ("system_fingerprint", _TEXT, "The server's own version mark."),
+        (
+            "server_json",
+            _TEXT,
+            "The server's own calls, where the response held what the model wrote beside them.",
+        ),
+        (
+            "blame",
+            _TEXT,
+            "Whether the model or the server's parser is at fault, in a sentence; missing where "
+            "there is no server_json.",
+        ),
         ("completion_key", _TEXT, "Key of the recorded completion."),
         ("created", _TEXT, "When it was recorded, ISO time."),
     ),
