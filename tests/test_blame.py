@@ -298,5 +298,5 @@ def test_ingest_keeps_text_fidelity_and_blame(tmp_path: Any) -> None:
     # Reading again compares again: another format finds no call.
     from toolparse_lab.evals.frames.reread import parse_frame
 
-    other = parse_frame(again, "yaml_xml").set_index("case_id")
+    other = parse_frame(again, "pythonic").set_index("case_id")
     assert other.loc["good", "blame"].startswith("Model wrote none")

@@ -22,9 +22,7 @@ from .sse import is_event_stream, read_events
 from .tokens import eats
 
 EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
-Fidelity: TypeAlias = Literal[
-    "wire", "sdk", "replayed", "logprobs", "token_ids", "raw_messages"
-]
+Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "logprobs", "token_ids", "raw_messages"]
 CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
 """What a piece of a stream is of, and its text; pieces of tool calls are content."""
 
@@ -198,9 +196,7 @@ def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
     )
 
 
-def _captured_chunks(
-    chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any
-) -> Captured:
+def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any) -> Captured:
     """A list of stream chunks. Raises UnreadableInput for a list of anything else.
 
     Some of the chunks may be of no known shape; `_streamed` passes over them, as long as there is

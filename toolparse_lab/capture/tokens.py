@@ -61,8 +61,6 @@ class Tokens:
         self._prompt_ids = _ids_in(_get(response, "prompt_token_ids")) or self._prompt_ids
         engine = _get(_get(response, "nvext"), "engine_data")
         self._ids += _ids_in(_get(engine, "completion_token_ids"))
-        if isinstance(_get(response, "logprobs"), (list, tuple)):
-            self.take_logprobs(_get(response, "logprobs"))
         for message in _list_in(_get(response, "output_messages")):
             self._take_message(message)
 

@@ -27,8 +27,8 @@ from .style import (
     INVISIBLE,
     MONO,
     ORANGE,
-    VERDICT,
     VALUE,
+    VERDICT,
     VERMILLION,
 )
 from .tree import Row

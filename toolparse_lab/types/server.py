@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,14 +130,14 @@ def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall
 
 
 def _canonical(text: str) -> str:
-    """Arguments as canonical JSON; what is no JSON, or very long, as it stands. Without arguments
-    it is an empty object."""
+    """Arguments as JSON with sorted keys; what is no JSON, or very long, as it stands. Without
+    arguments it is an empty object."""
     if not text.strip():
         return "{}"
     if len(text) > _LONGEST:
         return text
     try:
-        return write_canonical(read_plain(text))
+        return json.dumps(read_plain(text), sort_keys=True, default=str)
     except (ValueError, TypeError, RecursionError):
         return text
 
@@ -144,7 +145,8 @@ def _canonical(text: str) -> str:
 def _words(calls: list[ToolCall]) -> str:
     """The names of calls, with the verdict on those that are not good."""
     words = [
-        f"{_name(call.name)}{'' if call.ok else f' ({call.verdict})'}" for call in calls[:_MOST_NAMES]
+        f"{_name(call.name)}{'' if call.ok else f' ({call.verdict})'}"
+        for call in calls[:_MOST_NAMES]
     ]
     return _listed(words, len(calls))
 

@@ -90,7 +90,9 @@ def _verdicts(report: Report) -> Section | None:
     cells: dict[tuple[str, ...], dict[str, int]] = {}
     for row in frame.to_dict("records"):
         cells.setdefault(tuple(_keys(report, row)), {})[row["verdict"]] = row["n"]
-    rows = [(*keys, *(str(counts.get(word, 0)) for word in words)) for keys, counts in cells.items()]
+    rows = [
+        (*keys, *(str(counts.get(word, 0)) for word in words)) for keys, counts in cells.items()
+    ]
     lead = (
         f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
         "clean and repaired calls may be executed; none: the answer holds no call."
