@@ -48,13 +48,13 @@ class Captured:
     finish part. error: the message of an error that stood in the answer's place or broke the stream
     off. unreadable: events that were no JSON. choices: how many answers there were, of which this
     is one. offers_tools: read as a provider's own tool calling even where no call was assembly
-    (`as_native`). written: what the model wrote, where the response's tokens say more than its
+    (`as_native`). token_text: what the model wrote, where the response's tokens say more than its
     content, which a server's parser has eaten from; '' elsewhere. prompt: the text of the prompt,
     where its token ids are given with a tokenizer.
 
     endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
     text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept;
-    'logprobs', 'token_ids' or 'raw_messages' for what says `written`.
+    'logprobs', 'token_ids' or 'raw_messages' for what says `token_text`.
     """
 
     content: str = ""
@@ -75,7 +75,7 @@ class Captured:
     completion: bool = field(default=False, repr=False)
     offers_tools: bool = field(default=False, repr=False)
     fidelity: Fidelity = "sdk"
-    written: str = ""
+    token_text: str = ""
     prompt: str = field(default="", repr=False)
 
     @property
@@ -85,7 +85,7 @@ class Captured:
         It depends on the request too: an answer without calls is native where tools were offered,
         which only the caller knows (`as_native`).
         """
-        if self.written:
+        if self.token_text:
             return False
         return bool(self.tool_calls) or self.offers_tools
 
@@ -95,8 +95,8 @@ class Captured:
         the answer's own, or for native calls canonical JSON of `content` and
         `tool_calls`. Of a stream that was cut it is the beginning of that JSON, so that its last
         call is read as cut off."""
-        if self.written:
-            return self.written
+        if self.token_text:
+            return self.token_text
         text = self.content or self.refusal
         if not self.native:
             return text
@@ -127,8 +127,8 @@ class Captured:
     def as_native(self) -> Captured:
         """The same answer, its `raw` in the form of native calls even where there are none, and
         whatever its tokens say."""
-        if self.written:
-            return replace(self, offers_tools=True, written="", fidelity="sdk")
+        if self.token_text:
+            return replace(self, offers_tools=True, token_text="", fidelity="sdk")
         return replace(self, offers_tools=True)
 
     def server(self) -> ServerReading | None:
@@ -297,7 +297,7 @@ def _streamed(
     # Either mark will do: some servers send no finish reason, others no `[DONE]`.
     cut = assembly.finish_reason is None and not done
     captured = _finished(assembly, tokenizer, stream=True)
-    if captured.written:
+    if captured.token_text:
         fidelity = captured.fidelity
     return replace(captured, cut=cut, unreadable=unreadable, fidelity=fidelity)
 
@@ -315,9 +315,9 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
             expected=f"0 to {max(assembly.choices, 1) - 1}",
         )
     content = assembly.content
-    written, evidence = assembly.tokens.text(tokenizer)
-    if evidence is None or not eats(written, content or assembly.refusal):
-        written, evidence = "", None
+    token_text, evidence = assembly.tokens.text(tokenizer)
+    if evidence is None or not eats(token_text, content or assembly.refusal):
+        token_text, evidence = "", None
     return Captured(
         content=content,
         tool_calls=assembly.tool_calls,
@@ -334,7 +334,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         choices=max(assembly.choices, 1),
         completion=assembly.completion,
         fidelity=evidence or "sdk",
-        written=written,
+        token_text=token_text,
         prompt=assembly.tokens.prompt(tokenizer),
     )
 

@@ -126,8 +126,8 @@ class Tokens:
             self._bytes.append(token.encode("utf-8", "surrogatepass"))
 
     def _take_message(self, message: Any) -> None:
-        """Take in a raw message: a text that holds all that was written, or a Harmony message, which
-        is written as the model wrote it."""
+        """Take in a raw message: a text that holds all that was written, or a Harmony message,
+        which is written as the model wrote it."""
         text = _get(message, "message")
         if isinstance(text, str):
             self._messages.append(text)
@@ -140,12 +140,17 @@ class Tokens:
         parts = [said] if isinstance(said, str) else [_get(p, "text") for p in _list_in(said)]
         # The prompt ends with the start of the first message.
         start = "<|start|>assistant" if self._messages else ""
-        recipient, kind = _get(message, "recipient"), _get(message, "content_type")
-        to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
-        kind = f" {kind}" if isinstance(kind, str) and kind else ""
-        end = "<|call|>" if to else "<|return|>" if channel == "final" else "<|end|>"
         body = "".join(part for part in parts if isinstance(part, str))
-        self._messages.append(f"{start}<|channel|>{channel}{to}{kind}<|message|>{body}{end}")
+        self._messages.append(f"{start}{_harmony(message, channel, body)}")
+
+
+def _harmony(message: Any, channel: str, body: str) -> str:
+    """A Harmony message from its channel on."""
+    recipient, kind = _get(message, "recipient"), _get(message, "content_type")
+    to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
+    kind = f" {kind}" if isinstance(kind, str) and kind else ""
+    end = "<|call|>" if to else "<|return|>" if channel == "final" else "<|end|>"
+    return f"<|channel|>{channel}{to}{kind}<|message|>{body}{end}"
 
 
 def eats(written: str, content: str) -> bool:

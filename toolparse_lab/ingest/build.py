@@ -558,7 +558,7 @@ def _response_of(captured: Captured) -> dict[str, Any]:
         "id": captured.id,
         "model": captured.model,
         "usage": None if captured.usage is None else dict(captured.usage),
-        "server": server.to_dict() if server is not None and captured.written else None,
+        "server": server.to_dict() if server is not None and captured.token_text else None,
     }
     return {name: value for name, value in members.items() if value is not None}
 

@@ -335,7 +335,7 @@ def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]
     body: the request as it was sent, empty where the row does not hold it.
     """
     # What the model wrote says more than what the provider made of it.
-    if captured.written or not case.tools or "tools" not in body:
+    if captured.token_text or not case.tools or "tools" not in body:
         return False
     return captured.completion is False
 

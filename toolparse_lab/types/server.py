@@ -31,7 +31,7 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class ServerReading:
-    """What the response says beside the text that was parsed.
+    """The words of the response beside the text that was parsed.
 
     calls: the server's own tool calls. fidelity: where the text came from: logprobs, token_ids,
     raw_messages, wire or sdk. independent: the text is the model's; False where it was made of
@@ -86,9 +86,22 @@ def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
     bad = [call for call in calls if not call.ok and call.verdict != "echoed"]
     ours = _unmatched(good, theirs)
     if not calls:
-        if not theirs:
-            return "Model wrote none: there is no call in its text, and none in tool_calls."
-        return f"Model wrote none: its text holds no call, and tool_calls say {_names(theirs)}."
+        names = f"say {_names(theirs)}" if theirs else "hold none"
+        return f"Model wrote none: its text holds no call, and tool_calls {names}."
+    if ours or theirs:
+        return _difference(ours, bad, theirs, server.fidelity)
+    if bad:
+        return f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
+    if not good:
+        return "Agree: neither takes a call for the model's own."
+    count = len(good)
+    return f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
+
+
+def _difference(
+    ours: list[ToolCall], bad: list[ToolCall], theirs: list[ServerCall], fidelity: str
+) -> str:
+    """The sentence on calls that have no equal on the other side."""
     if theirs and (ours or bad):
         return (
             f"Server changed it: the model wrote {_words([*ours, *bad])}, and tool_calls say "
@@ -96,24 +109,17 @@ def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
         )
     if ours:
         as_text = ""
-        if server.fidelity in ("sdk", "wire"):
+        if fidelity in ("sdk", "wire"):
             as_text = " It was left in the content, as it is where no tools are sent."
         return (
             f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
         )
-    if theirs:
-        return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
-    if bad:
-        return f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
-    count = len(good)
-    if not count:
-        return "Agree: neither takes a call for the model's own."
-    return f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
+    return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
 
 
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:
     """The calls that have no equal; equals are taken out of `theirs`."""
-    left = []
+    alone = []
     waiting: dict[str, dict[str, list[ServerCall]]] = {}
     for their in theirs:
         waiting.setdefault(their.name, {}).setdefault(_canonical(their.arguments), []).append(their)
@@ -124,9 +130,9 @@ def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall
                 equal.pop(0)
                 break
         else:
-            left.append(call)
+            alone.append(call)
     theirs[:] = [t for by in waiting.values() for equals in by.values() for t in equals]
-    return left
+    return alone
 
 
 def _canonical(text: str) -> str:

@@ -350,5 +350,6 @@ def bounds_section(report: Report) -> Section | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Section | None]] = (
-    _verdicts, _codes, _coercions, _repeats, _conversations, _sensitivity, _left_out, bounds_section, _spent,
+    _verdicts, _codes, _coercions, _repeats, _conversations, _sensitivity, _left_out,
+    bounds_section, _spent,
 )  # fmt: skip
