@@ -97,9 +97,9 @@ class Tokens:
 
     def _take_entry(self, entry: Any) -> None:
         """Take in one token: its bytes, or else its text."""
-        if isinstance(entry, (bytes, str)):
-            token, values = entry, None
-        else:
+        token: Any = entry
+        values: Any = None
+        if not isinstance(entry, (bytes, str)):
             token, values = _get(entry, "token"), _get(entry, "bytes")
         if isinstance(values, (list, tuple)) and values and all(map(_is_byte, values)):
             self._bytes.append(bytes(values))

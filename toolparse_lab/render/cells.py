@@ -131,7 +131,7 @@ def call_title(call: ToolCall) -> Markup:
 
 def _status_badges(call: ToolCall) -> list[str]:
     """Return the badges of a call: its verdict, its status where that says more, and a doubt."""
-    badges = [verdict_badge(call.verdict)]
+    badges: list[str] = [verdict_badge(call.verdict)]
     if call.status not in ("ok", call.verdict):
         badges.append(_badge(call.status.replace("_", " "), GREY))
 
