@@ -19,11 +19,15 @@ from .events import (
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .result import ParseResult
+from .server import ServerCall, ServerReading
 from .sources import Source, Sources
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
+from .verdict import EXECUTABLE, VERDICTS, Verdict
 
 __all__ = [
     "DEFAULT_OPTIONS",
+    "EXECUTABLE",
+    "VERDICTS",
     "CallDelta",
     "CallEnd",
     "CallStart",
@@ -42,11 +46,14 @@ __all__ = [
     "Retract",
     "Segment",
     "SegmentKind",
+    "ServerCall",
+    "ServerReading",
     "Source",
     "Sources",
     "Span",
     "Step",
     "TextDelta",
     "ToolCall",
+    "Verdict",
     "Withdrawn",
 ]
