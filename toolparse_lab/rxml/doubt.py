@@ -29,7 +29,7 @@ _CLOSING_TAIL = re.compile(
     r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:-]+)"
     r"(?P<name>\s*=[^<>\[\]]*)?\s*(?P<end>[>\]])\s*\Z"
 )
-_CLOSING_ENDS = ("", ">", "]", " ", "\n", "\t", "\r")
+_CLOSING_ENDS = (">", "]")
 _CDATA = ("<![CDATA[", "]]>")
 
 
@@ -119,7 +119,9 @@ def _is_plain(value: Value) -> bool:
         return False
     if "<" in value or value[:1] == ">":
         return False
-    return value[-1:] not in _CLOSING_ENDS
+    last = value[-1:]
+    # Copied only where white space stands behind it, which is rare.
+    return (value.rstrip()[-1:] if last.isspace() else last) not in _CLOSING_ENDS
 
 
 def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] | None) -> bool:

@@ -56,16 +56,15 @@ class TagJudge:
         if not isinstance(arguments, dict):
             return False
 
-        # In any order: models do not keep to that of the schema.
-        missing = [name for name in view.properties if name not in arguments]
-        tags = [self._form.tag(self._form.parameter, name) for name in missing]
         for name, text in arguments.items():
             if not isinstance(text, str) or closer not in text:
                 continue
             member = view.child(name)
             if member is not None and not member.admits_string():
                 return True
-            if near_edits(text, tags):
+            # In any order: models do not keep to that of the schema.
+            missing = [other for other in view.properties if other not in arguments]
+            if near_edits(text, [self._form.tag(self._form.parameter, m) for m in missing]):
                 return True
         return False
 
