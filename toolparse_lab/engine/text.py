@@ -296,9 +296,7 @@ class TextScanner:
             self._log.problems.append(problem)
 
     def _is_quoted(self, tail: str, at: int) -> bool:
-        """A sign before tail[at] says that what begins there is quoted.
-
-        """
+        """A sign before tail[at] says that what begins there is quoted."""
         here, start = self._feed.base + at, self._log.text_start
         if here == start:
             return False
