@@ -157,6 +157,7 @@ class Resolver:
             arguments_json="",
             problems=tuple(problems),
             segment=segment,
+            readings=tuple(reading.shift(body.start) for reading in refusal.readings),
         )
 
     def _unreadable(
@@ -180,6 +181,7 @@ class Resolver:
             edits=_shift_edits(d.edits, body.start),
             problems=_shift_problems(d.problems, body.start),
             segment=segment,
+            readings=tuple(reading.shift(body.start) for reading in d.readings),
         )
 
     # a call that was read, stage by stage
