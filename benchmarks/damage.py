@@ -222,7 +222,9 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true", help="show what was not read right")
     options = parser.parse_args()
 
-    print("| format | damage | n | right | refused | wrong | json-repair: right | refused | wrong |")
+    print(
+        "| format | damage | n | right | refused | wrong | json-repair: right | refused | wrong |"
+    )
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     too_many = False
     for name in options.formats:

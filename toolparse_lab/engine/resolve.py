@@ -79,7 +79,10 @@ class Resolver:
     def reading(self, opening: Opening, closed: bool) -> Reading:
         """The facts that a codec may use in reading the body behind `opening`."""
         options = self.options
-        return Reading(opening, closed, options.repair, options.max_depth, self.tools)
+        envelope = self.protocol.envelope
+        return Reading(
+            opening, closed, options.repair, options.max_depth, self.tools, None, envelope
+        )
 
     def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
         """The codec's reading of a body; a refusal is returned, since it becomes a call as well.

@@ -74,7 +74,7 @@ class Reading:
     opening: the opener before it. closed: whether its closer is in the text. repair: whether
     repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
     strict_value: a body and its one strict JSON value, where finding the end of the body took
-    reading it.
+    reading it. envelope: of the format, whose delimiters no value should hold unseen.
     """
 
     opening: Opening
@@ -83,6 +83,7 @@ class Reading:
     max_depth: int
     tools: Tools
     strict_value: tuple[str, Value] | None = None
+    envelope: Envelope | None = None
 
 
 Places: TypeAlias = Mapping[str, tuple[int, int]]
@@ -101,8 +102,8 @@ class Decoded:
     a value, since computing them costs another scan. unescape: called with the raw text of a string
     value; returns the offset in it of each character of the value, or None where there is no such
     mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
-    ends inside it, which matters where a body holds several calls. readings: what a call that is not
-    readable may mean.
+    ends inside it, which matters where a body holds several calls. readings: what a call that is
+    not readable may mean.
     """
 
     name: str

@@ -13,7 +13,7 @@ from ..values import Value, space_end, write_canonical
 from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
 from .strict import read_sequence, too_deep
-from .text_ends import TextEnds
+from .text_ends import TextEnds, ends_in_string
 
 # How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets
 # that are open, and the edits that led there with their cost. It goes on for nothing wherever the
@@ -49,7 +49,7 @@ _VALUES = (VALUE, ITEM, NEXT_ITEM)
 _KEYS = (MEMBER, NEXT_MEMBER)
 _CLOSER = {"{": "}", "[": "]"}
 _SCALAR = re.compile(
-    r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w.+\-])"
+    r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w+\-]|\.\d)"
 )
 _LITERAL = re.compile(r"(?:True|TRUE|False|FALSE|None|NULL|Null)(?!\w)")
 _JSON_LITERAL = {"t": "true", "f": "false", "n": "null"}
@@ -76,6 +76,8 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
 
     Empty where there is none, and where the text has so many that nobody could choose.
     """
+    if ends_in_string(text):
+        return []
     search = _Search(text, max_cost, max_depth)
     by_value: dict[str, Nearest] = {}
     for cost, edits in search.run():
@@ -108,21 +110,18 @@ class _Search:
     def run(self) -> Iterator[tuple[int, list[Edit]]]:
         """Yield (cost, edits) of each way through the whole text."""
         self._add(0, 0, VALUE, "", None)
-        found = 0
-        while self._heap and self._count < _MAX_STEPS and found < _MAX_READINGS:
+        number = 0
+        while self._heap and self._count < _MAX_STEPS and number < _MAX_READINGS:
             pos, cost, _, mode, stack, chain = heappop(self._heap)
             key = (pos, mode, stack)
             self._met[key] = self._met.get(key, 0) + 1
             if self._met[key] > _MEETING:
                 continue
             if pos >= self._size and mode == AFTER and not stack:
-                found += 1
+                number += 1
                 yield cost, _edits_of(chain)
             else:
                 self._go_on(pos, cost, mode, stack, chain)
-
-        if self._heap and self._count >= _MAX_STEPS:
-            return
 
     def _add(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add a hypothesis, at the next character that is no white space."""
@@ -174,9 +173,7 @@ class _Search:
 
     # what is there for nothing
 
-    def _strictly(
-        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
-    ) -> None:
+    def _strictly(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add what follows where the text is JSON."""
         if ch == '"':
             if mode in _VALUES or mode in _KEYS:
@@ -241,20 +238,18 @@ class _Search:
             edit = Edit(Span(pos, pos), closers, "rjson.missing-bracket")
             self._add(pos, cost + PUT_IN * len(stack), AFTER, "", (chain, edit))
 
-    def _put_in(
-        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
-    ) -> None:
+    def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add what follows where a sign is missing before the character at `pos`."""
         for sign, rule in _missing(ch, mode, stack):
             edit = Edit(Span(pos, pos), sign, rule)
             if sign == '"':
-                self._string(pos, cost + PUT_IN, mode, stack, (chain, edit))
+                # A quote of another kind that stands there was meant as this one.
+                price = PUT_IN + (ch in QUOTES)
+                self._string(pos, cost + price, mode, stack, (chain, edit))
             else:
                 self._sign(sign, pos, cost + PUT_IN, mode, stack, (chain, edit))
 
-    def _drop(
-        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
-    ) -> None:
+    def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add what follows where the character at `pos` is one too many."""
         if ch not in DROPPABLE:
             return
@@ -262,9 +257,7 @@ class _Search:
         edit = Edit(Span(pos, pos + 1), "", "rjson.extra-sign")
         self._add(pos + 1, cost + price, mode, stack, (chain, edit))
 
-    def _replace(
-        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
-    ) -> None:
+    def _replace(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add what follows where another sign stands in place of the right one."""
         if ch.isalnum() or ch in "\\-_":
             return
@@ -280,9 +273,7 @@ class _Search:
             else:
                 self._sign(sign, pos + size, cost + price, mode, stack, (chain, edit))
 
-    def _swap(
-        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
-    ) -> None:
+    def _swap(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add what follows where the character at `pos` and the next one changed places."""
         sign = self._text[pos + 1 : pos + 2]
         if sign == ch or not sign or sign not in '{}[],:"':
@@ -311,20 +302,19 @@ class _Search:
 
 
 def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
-    """What is expected behind a sign, and the brackets open then; None where it cannot stand."""
-    top = stack[-1:]
-    if sign == "{" or sign == "[":
-        if mode not in _VALUES:
-            return None
-        return (MEMBER if sign == "{" else ITEM), stack + sign
+    """Return what a sign leads to, and the brackets open then; None where it cannot stand."""
+    if sign in "{[":
+        opened = MEMBER if sign == "{" else ITEM
+        return (opened, stack + sign) if mode in _VALUES else None
     if sign == ":":
         return (VALUE, stack) if mode == COLON else None
+    if not stack:
+        return None
     if sign == ",":
-        if mode != AFTER or not top:
-            return None
-        return (NEXT_MEMBER if top == "{" else NEXT_ITEM), stack
-    may_close = mode == AFTER or mode == (MEMBER if sign == "}" else ITEM)
-    return (AFTER, stack[:-1]) if may_close and top and _CLOSER[top] == sign else None
+        following = NEXT_MEMBER if stack[-1] == "{" else NEXT_ITEM
+        return (following, stack) if mode == AFTER else None
+    may_close = mode in (AFTER, MEMBER, ITEM) and _CLOSER[stack[-1]] == sign
+    return (AFTER, stack[:-1]) if may_close else None
 
 
 def _expected(mode: int, stack: str) -> str:
@@ -340,25 +330,30 @@ def _expected(mode: int, stack: str) -> str:
 
 def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
     """Yield the signs, with their rules, that may be missing before the character `ch`."""
-    if mode in _VALUES:
-        if ch == '"' or ch == "}":
+    begins_value = ch in '"{[-' or ch.isalnum()
+    if mode == COLON:
+        if begins_value:
+            yield ":", "rjson.missing-colon"
+    elif mode == AFTER:
+        yield from _missing_behind(ch, stack, begins_value)
+    else:
+        if mode in _VALUES and ch in '"}':
             yield "{", "rjson.missing-opener"
-        if ch in '"{[-' or ch.isalnum() or ch == "]":
+        if mode in _VALUES and (begins_value or ch == "]"):
             yield "[", "rjson.missing-opener"
         if ch not in '{}[],:"\\':
             yield '"', "rjson.missing-quote"
-    elif mode in _KEYS:
-        if ch not in '{}[],:"\\':
-            yield '"', "rjson.missing-quote"
-    elif mode == COLON:
-        if ch in '"{[-' or ch.isalnum():
-            yield ":", "rjson.missing-colon"
-    elif stack:
-        if ch in '"{[-' or ch.isalnum() or ch in QUOTES:
-            yield ",", "rjson.missing-comma"
-        closer = _CLOSER[stack[-1]]
-        if ch in ",]}" and ch != closer:
-            yield closer, "rjson.missing-bracket"
+
+
+def _missing_behind(ch: str, stack: str, begins_value: bool) -> Iterator[tuple[str, str]]:
+    """Yield the signs that may be missing behind a value, before the character `ch`."""
+    if not stack:
+        return
+    if begins_value or ch in QUOTES:
+        yield ",", "rjson.missing-comma"
+    closer = _CLOSER[stack[-1]]
+    if ch in ",]}" and ch != closer:
+        yield closer, "rjson.missing-bracket"
 
 
 def _touches(chain: Chain, pos: int) -> bool:

@@ -19,15 +19,17 @@ _STOP = re.compile(r'["\\\x00-\x1f,:}\]' + QUOTES + "]")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OTHER_QUOTES = frozenset(QUOTES) - {'"'}
 _MAX_ENDS = 64
+_NEAR = 40  # characters before a quote that are looked at
 # What stands behind a string, by where it is. A colon behind a key; behind a value a comma and
 # another member or item, or brackets and whatever follows them.
-_CLOSING = r"\s*+(?:[}\]][\s}\]]*+(?:,|\Z))"
+_CLOSING = r"\s*+[}\]][\s}\]]*+(?:,|\Z)"
 _BEHIND = {
-    "key": re.compile(r"\s*+:"),
     "{": re.compile(rf'\s*+,\s*+"|{_CLOSING}'),
     "[": re.compile(rf'\s*+,\s*+(?:["{{\[\d\-]|true|false|null)|{_CLOSING}'),
-    "": re.compile(r"\s*+\Z"),
 }
+_BEHIND_KEY = re.compile(r"\s*+:")
+_NEVER = re.compile(r"(?!)")
+_OPENS = re.compile(r"[:,\[{]\s*+\Z")
 
 End = tuple[int, int, tuple[Edit, ...], str]
 """(offset behind, cost, edits, the sign that follows where it was swapped with the quote)"""
@@ -46,7 +48,8 @@ class TextEnds:
         key = (pos, is_key, top)
         if key not in self._known:
             ends: list[End] = []
-            for end in self._find(pos, _BEHIND["key" if is_key else top]):
+            behind = _BEHIND_KEY if is_key else _BEHIND.get(top, _NEVER)
+            for end in self._find(pos, behind):
                 ends.append(end)
                 if len(ends) >= _MAX_ENDS:
                     break
@@ -54,7 +57,7 @@ class TextEnds:
         return self._known[key]
 
     def _find(self, pos: int, behind: re.Pattern[str]) -> Iterator[End]:
-        """Yield the ends, in order of their places."""
+        """Yield the ends, in order of their places. behind: what follows one."""
         text = self._text
         start, cost = pos, 0
         inside: tuple[Edit, ...] = ()
@@ -82,15 +85,12 @@ class TextEnds:
                     yield at + 1, cost + _REPLACED, (*inside, edit), ""
             elif behind.match(text, at):
                 edit = Edit(Span(at, at), '"', "rjson.missing-quote")
-                yield at, cost + _PUT_IN, (*inside, edit), ""
+                price = _PUT_IN + (at > start and text[at - 1] in _OTHER_QUOTES)
+                yield at, cost + price, (*inside, edit), ""
             if cost > self._max_cost:
                 return
 
-        # The text may end in a string that has lost its quote.
-
-    def _swapped(
-        self, start: int, at: int, cost: int, inside: tuple[Edit, ...]
-    ) -> Iterator[End]:
+    def _swapped(self, start: int, at: int, cost: int, inside: tuple[Edit, ...]) -> Iterator[End]:
         """Yield the ends of a string whose closing quote, now at `at`, changed places."""
         text = self._text
         before, after = text[at - 1], text[at + 1 : at + 2]
@@ -105,3 +105,18 @@ class TextEnds:
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:
     """Tell if the last edit reaches up to an offset."""
     return bool(inside) and inside[-1].span.end >= at
+
+
+def ends_in_string(text: str) -> bool:
+    """Tell if the last quote of a text opens a string that nothing closes.
+
+    The text may have been cut off there, so that the brackets behind it are a part of the string.
+
+    >>> ends_in_string('{"a": "b}'), ends_in_string('{"a": b"}'), ends_in_string('{"a": "b\u201d}')
+    (True, False, False)
+    """
+    quote = text.rfind('"')
+    if quote < 0 or not _OPENS.search(text, max(0, quote - _NEAR), quote):
+        return False
+    behind = text[quote + 1 :]
+    return not _OTHER_QUOTES.intersection(behind) and any(map(str.isalnum, behind))

@@ -109,11 +109,37 @@ class JsonCall(Codec):
             repaired = refusal
 
         try:
-            return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+            return settle(body, reading, repaired, partial(self._near, body, reading=reading))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
             _note_name(refusal, body)
             raise
+
+    def _near(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls of a damaged body as one reading has it.
+
+        Raises Refusal for members beside the arguments that are arguments: a bracket was closed too
+        early.
+        """
+        calls = self._decode(body, values, edits, reading)
+        for value in values:
+            for unit in value if isinstance(value, list) else [value]:
+                self._refuse_strays(unit, reading)
+        return calls
+
+    def _refuse_strays(self, value: Value, reading: Reading) -> None:
+        """Refuse a call with arguments and, beside them, a parameter of its tool."""
+        key = self._name_key(value) if isinstance(value, dict) else None
+        if key is None or self._arguments_key(value, key) is None:
+            return
+        properties = _properties(reading, value[key])
+        strays = [member for member in value if member in properties and member != key]
+        strays = [member for member in strays if member != self._arguments_key(value, key)]
+        if strays:
+            message = f"a parameter stands beside the arguments: {strays[0]}"
+            raise Refusal("decode.ambiguous", message, 0)
 
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading

@@ -27,7 +27,11 @@ from ..base import Decoded, Reading
 
 _COSTS = (3, 6)  # one sign put right; then two or three
 _MOST_SHOWN = 5
-_SWALLOWED = 4  # what a parameter inside a string adds to the cost of a reading
+# What speaks against a reading, added to the cost of its edits: a parameter inside a string, values
+# that only coercion makes fit.
+_SWALLOWED = 4
+_COERCED = 2
+_PAIRS = (("{", "}"), ("[", "]"))
 # Edits of the fast repair that can mean one thing only.
 _PLAIN = frozenset(
     f"rjson.{rule}"
@@ -37,8 +41,13 @@ _PLAIN = frozenset(
         "fence", "equal-duplicate-key",
     )
 )  # fmt: skip
-_PRICES = {"rjson.unescaped-quote": 3, "rjson.prose": 4, "rjson.missing-comma": 2}
-_FINAL = ("decode.empty", "decode.too-deep", "decode.duplicate-key")
+_PRICES = {
+    "rjson.unescaped-quote": 3,
+    "rjson.prose": 4,
+    "rjson.missing-comma": 2,
+    "rjson.missing-colon": 2,
+}
+_FINAL = ("decode.empty", "decode.too-deep")
 
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""
@@ -46,18 +55,17 @@ Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """One reading with its price; `fits` is None where no schema can tell."""
+    """One reading with its price; `fits` is None where no schema can tell.
+
+    key: what it comes to under the schema; readings with equal keys are one.
+    """
 
     calls: tuple[Decoded, ...]
     edits: tuple[Edit, ...]
     cost: int
     fits: bool | None
     why: str
-
-    @property
-    def key(self) -> str:
-        """Its meaning: equal ones are one reading."""
-        return write_canonical([[call.name, call.arguments] for call in self.calls])
+    key: str
 
 
 def settle(
@@ -84,9 +92,23 @@ def settle(
         return first.calls
     if not reading.closed or not reading.repair or refusal.code in _FINAL:
         return _calls_or_raise(first, refusal)
+    if _holds_delimiter(body, reading):
+        return _calls_or_raise(first, refusal)
 
     proposals = _proposals(body, reading, decode, first)
     return _choose(proposals, first, refusal)
+
+
+def _holds_delimiter(body: str, reading: Reading) -> bool:
+    """Return if a body holds an opener or closer of its format.
+
+    It stands in a string then, or a closer was lost; where the strings of a damaged body end is no
+    longer plain, and what they quote must not become a call.
+    """
+    if reading.envelope is None:
+        return False
+    marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
+    return any(mark in body for mark in marks)
 
 
 def _is_plain(proposal: _Proposal) -> bool:
@@ -117,8 +139,8 @@ def _proposals(
             except Refusal:
                 continue
             proposal = _proposal(calls, near.edits, near.cost, reading)
-            known = proposals.get(proposal.key)
-            if known is None or proposal.cost < known.cost:
+            rival = proposals.get(proposal.key)
+            if rival is None or proposal.cost < rival.cost:
                 proposals[proposal.key] = proposal
         if any(p.fits is not False and p.cost <= max_cost for p in proposals.values()):
             break
@@ -148,13 +170,13 @@ def _choose(
 
 def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
     """Return readings as a person sees them; of a body of several calls the first one."""
-    shown: list[Candidate] = []
+    readings: list[Candidate] = []
     for proposal in proposals:
         call = proposal.calls[0]
-        if isinstance(call.arguments, dict) and len(shown) < _MOST_SHOWN:
+        if isinstance(call.arguments, dict) and len(readings) < _MOST_SHOWN:
             text = write_canonical(call.arguments)
-            shown.append(Candidate(call.name, text, proposal.edits, proposal.cost, proposal.why))
-    return shown
+            readings.append(Candidate(call.name, text, proposal.edits, proposal.cost, proposal.why))
+    return readings
 
 
 def _price(edits: Sequence[Edit]) -> int:
@@ -164,7 +186,7 @@ def _price(edits: Sequence[Edit]) -> int:
         if edit.rule == "rjson.missing-bracket":
             price += 2 * len(edit.text)
         elif edit.rule == "rjson.single-quotes":
-            price += edit.text != '"' 
+            price += edit.text != '"'
         else:
             price += _PRICES.get(edit.rule, 1)
     return price
@@ -176,33 +198,69 @@ def _proposal(
     """Return a reading judged by the schemas of the tools it calls."""
     fits: bool | None = bool(calls)
     whys: list[str] = []
+    meanings: list[Value] = []
     for call in calls:
-        tool = reading.tools.get(call.name)
-        verdict, why = _verdict(call, tool, bool(reading.tools))
-        whys.append(why)
-        fits = False if verdict is False or fits is False else verdict
-        if tool is not None and swallows(call.arguments, tool):
-            cost += _SWALLOWED
-    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys))
+        judged = _judged(call, reading)
+        fits = False if judged.fits is False or fits is False else judged.fits
+        whys.append(judged.why)
+        meanings.append([call.name, judged.value])
+        cost += judged.doubt
+    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys), write_canonical(meanings))
 
 
-def _verdict(call: Decoded, tool: ToolSpec | None, has_tools: bool) -> tuple[bool | None, str]:
-    """Return if a call is what its tool's schema wants, None where none can tell; and why."""
-    if not call.readable or not isinstance(call.arguments, dict):
-        return False, "there is no call in it"
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One call under its tool's schema: what its arguments come to, and what speaks against it."""
+
+    fits: bool | None
+    why: str
+    value: Value
+    doubt: int = 0
+
+
+def _judged(call: Decoded, reading: Reading) -> _Judged:
+    """Return what the schema of its tool makes of a call."""
+    arguments = call.arguments
+    if not call.readable or not isinstance(arguments, dict):
+        return _Judged(False, "there is no call in it", None)
+    doubt = loose_signs(arguments)
+    tool = reading.tools.get(call.name)
     if tool is None:
-        if has_tools:
-            return False, f"{call.name!r} is no tool"
-        return None, "no schema says what is right"
+        if reading.tools:
+            return _Judged(False, f"{call.name!r} is no tool", arguments, doubt)
+        return _Judged(None, "no schema says what is right", arguments, doubt)
 
-    value = coerce(call.arguments, tool.schema_json, "safe").value
+    coerced = coerce(arguments, tool.schema_json, "safe")
+    value = coerced.value
+    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * swallows(arguments, tool)
     problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
     if problems:
-        return False, problems[0].message
+        return _Judged(False, problems[0].message, value, doubt)
     unknown = _unknown_key(value, tool.schema)
     if unknown:
-        return False, f"{unknown!r} is no parameter"
-    return True, f"fits the parameters of {call.name}"
+        return _Judged(False, f"{unknown!r} is no parameter", value, doubt)
+    return _Judged(True, f"fits the parameters of {call.name}", value, doubt)
+
+
+def loose_signs(value: Value) -> int:
+    """Return how many strings look as if they held a sign of the JSON around them.
+
+    >>> loose_signs(["a,", "f(x) { }", "b}", {"c:": 1}])
+    3
+    """
+    count = 0
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            ends_open = value[-1:] in (",", ":")
+            count += ends_open or any(value.count(a) != value.count(b) for a, b in _PAIRS)
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            todo += value
+            todo += value.values()
+    return count
 
 
 def _unknown_key(value: Value, schema: Any) -> str:
