@@ -13,7 +13,7 @@ from ..values import Value, space_end, write_canonical
 from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
 from .strict import read_sequence, too_deep
-from .text_ends import TextEnds, ends_in_string
+from .text_ends import TextEnds
 
 # How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets
 # that are open, and the edits that led there with their cost. It goes on for nothing wherever the
@@ -29,8 +29,8 @@ from .text_ends import TextEnds, ends_in_string
 # most `_MEETING` times, so the work grows with the text. `_MAX_STEPS` ends it in any case: then
 # there is no reading.
 
-_MEETING = 6
-_MAX_STEPS = 30_000
+_MEETING = 12
+_MAX_STEPS = 40_000
 _MAX_READINGS = 24
 
 PUT_IN = 2
@@ -74,13 +74,14 @@ class Nearest:
 def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
     """The readings of a text within a cost, cheapest first, each value once.
 
-    Empty where there is none, and where the text has so many that nobody could choose.
+    Empty where there is none, and where the text is too long or too odd to look at them all.
     """
-    if ends_in_string(text):
-        return []
     search = _Search(text, max_cost, max_depth)
+    ways = list(search.run())
+    if search.exhausted:
+        return []
     by_value: dict[str, Nearest] = {}
-    for cost, edits in search.run():
+    for cost, edits in ways:
         try:
             values = read_sequence(apply_edits(text, edits))
         except ValueError:  # a key stands twice, or an escape is none
@@ -95,7 +96,7 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
 
 
 class _Search:
-    """The hypotheses of one text, within one cost."""
+    """The hypotheses of one text, within one cost. exhausted: not all of them were followed."""
 
     def __init__(self, text: str, max_cost: int, max_depth: int) -> None:
         self._text = text
@@ -106,6 +107,7 @@ class _Search:
         self._count = 0  # hypotheses so far, which also orders equal ones
         self._met: dict[tuple[int, int, str], int] = {}
         self._ends = TextEnds(text, max_cost)
+        self.exhausted = False
 
     def run(self) -> Iterator[tuple[int, list[Edit]]]:
         """Yield (cost, edits) of each way through the whole text."""
@@ -122,6 +124,8 @@ class _Search:
                 yield cost, _edits_of(chain)
             else:
                 self._go_on(pos, cost, mode, stack, chain)
+
+        self.exhausted = self._count >= _MAX_STEPS
 
     def _add(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
         """Add a hypothesis, at the next character that is no white space."""
@@ -253,7 +257,10 @@ class _Search:
         """Add what follows where the character at `pos` is one too many."""
         if ch not in DROPPABLE:
             return
-        price = DROPPED_DOUBLE if is_doubled(self._text, pos) else DROPPED
+        double = is_doubled(self._text, pos)
+        if ch == '"' and mode in _VALUES and not double:
+            return  # it opens a string; nobody puts it before a word by mistake
+        price = DROPPED_DOUBLE if double else DROPPED
         edit = Edit(Span(pos, pos + 1), "", "rjson.extra-sign")
         self._add(pos + 1, cost + price, mode, stack, (chain, edit))
 
@@ -339,7 +346,8 @@ def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
     else:
         if mode in _VALUES and ch in '"}':
             yield "{", "rjson.missing-opener"
-        if mode in _VALUES and (begins_value or ch == "]"):
+        # Before another bracket of its kind it would be the same as behind it.
+        if mode in _VALUES and ch != "[" and (begins_value or ch == "]"):
             yield "[", "rjson.missing-opener"
         if ch not in '{}[],:"\\':
             yield '"', "rjson.missing-quote"

@@ -19,17 +19,16 @@ _STOP = re.compile(r'["\\\x00-\x1f,:}\]' + QUOTES + "]")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OTHER_QUOTES = frozenset(QUOTES) - {'"'}
 _MAX_ENDS = 64
-_NEAR = 40  # characters before a quote that are looked at
 # What stands behind a string, by where it is. A colon behind a key; behind a value a comma and
 # another member or item, or brackets and whatever follows them.
-_CLOSING = r"\s*+[}\]][\s}\]]*+(?:,|\Z)"
-_BEHIND = {
-    "{": re.compile(rf'\s*+,\s*+"|{_CLOSING}'),
-    "[": re.compile(rf'\s*+,\s*+(?:["{{\[\d\-]|true|false|null)|{_CLOSING}'),
-}
+_BRACKETS = r"\s*+[}\]][\s}\]]*+"
+_NEXT = {"{": r'\s*+,\s*+"', "[": r'\s*+,\s*+(?:["{\[\d\-]|true|false|null)'}
+_BEHIND_OTHER = {top: re.compile(rf"{item}|{_BRACKETS}(?:,|\Z)") for top, item in _NEXT.items()}
+# Where no quote stands at all, brackets up to the end prove nothing: the text may have been cut off
+# inside the string, and they be a part of it.
+_BEHIND_NONE = {top: re.compile(f"{item}|{_BRACKETS},") for top, item in _NEXT.items()}
 _BEHIND_KEY = re.compile(r"\s*+:")
 _NEVER = re.compile(r"(?!)")
-_OPENS = re.compile(r"[:,\[{]\s*+\Z")
 
 End = tuple[int, int, tuple[Edit, ...], str]
 """(offset behind, cost, edits, the sign that follows where it was swapped with the quote)"""
@@ -48,16 +47,22 @@ class TextEnds:
         key = (pos, is_key, top)
         if key not in self._known:
             ends: list[End] = []
-            behind = _BEHIND_KEY if is_key else _BEHIND.get(top, _NEVER)
-            for end in self._find(pos, behind):
+            other = _BEHIND_KEY if is_key else _BEHIND_OTHER.get(top, _NEVER)
+            none = _BEHIND_KEY if is_key else _BEHIND_NONE.get(top, _NEVER)
+            for end in self._find(pos, other, none):
                 ends.append(end)
                 if len(ends) >= _MAX_ENDS:
                     break
             self._known[key] = ends
         return self._known[key]
 
-    def _find(self, pos: int, behind: re.Pattern[str]) -> Iterator[End]:
-        """Yield the ends, in order of their places. behind: what follows one."""
+    def _find(
+        self, pos: int, behind_other: re.Pattern[str], behind: re.Pattern[str]
+    ) -> Iterator[End]:
+        """Yield the ends, in order of their places.
+
+        behind_other, behind: what follows an end with a quote of another kind, and with none.
+        """
         text = self._text
         start, cost = pos, 0
         inside: tuple[Edit, ...] = ()
@@ -80,7 +85,7 @@ class TextEnds:
                 cost += 0 if has_control else _RAW_CONTROL
                 has_control = True
             elif ch in _OTHER_QUOTES:
-                if behind.match(text, at + 1):
+                if behind_other.match(text, at + 1):
                     edit = Edit(Span(at, at + 1), '"', "rjson.wrong-sign")
                     yield at + 1, cost + _REPLACED, (*inside, edit), ""
             elif behind.match(text, at):
@@ -105,18 +110,3 @@ class TextEnds:
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:
     """Tell if the last edit reaches up to an offset."""
     return bool(inside) and inside[-1].span.end >= at
-
-
-def ends_in_string(text: str) -> bool:
-    """Tell if the last quote of a text opens a string that nothing closes.
-
-    The text may have been cut off there, so that the brackets behind it are a part of the string.
-
-    >>> ends_in_string('{"a": "b}'), ends_in_string('{"a": b"}'), ends_in_string('{"a": "b\u201d}')
-    (True, False, False)
-    """
-    quote = text.rfind('"')
-    if quote < 0 or not _OPENS.search(text, max(0, quote - _NEAR), quote):
-        return False
-    behind = text[quote + 1 :]
-    return not _OTHER_QUOTES.intersection(behind) and any(map(str.isalnum, behind))

@@ -25,7 +25,7 @@ from ..base import Decoded, Reading
 #
 # Where no tools are given the schema has nothing to say, and the nearest reading counts alone.
 
-_COSTS = (3, 6)  # one sign put right; then two or three
+_COSTS = (3, 5)  # one sign put right; then two, or three of the plainest
 _MOST_SHOWN = 5
 # What speaks against a reading, added to the cost of its edits: a parameter inside a string, values
 # that only coercion makes fit.
@@ -57,7 +57,8 @@ Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 class _Proposal:
     """One reading with its price; `fits` is None where no schema can tell.
 
-    key: what it comes to under the schema; readings with equal keys are one.
+    key: what it comes to under the schema; readings with equal keys are one. stray: the only thing
+    against it is a member that is no parameter, which validation may let pass.
     """
 
     calls: tuple[Decoded, ...]
@@ -66,6 +67,7 @@ class _Proposal:
     fits: bool | None
     why: str
     key: str
+    stray: bool
 
 
 def settle(
@@ -160,7 +162,7 @@ def _choose(
         message = f"{len(least)} readings are equally near to the text"
         position = min((edit.span.start for p in least for edit in p.edits), default=0)
         refusal = Refusal("decode.ambiguous", message, position)
-    elif first is not None:
+    elif first is not None and not first.stray:
         # The schema takes none: the call is shown as it was repaired, and is not valid.
         return first.calls
 
@@ -197,6 +199,7 @@ def _proposal(
 ) -> _Proposal:
     """Return a reading judged by the schemas of the tools it calls."""
     fits: bool | None = bool(calls)
+    stray = False
     whys: list[str] = []
     meanings: list[Value] = []
     for call in calls:
@@ -205,7 +208,9 @@ def _proposal(
         whys.append(judged.why)
         meanings.append([call.name, judged.value])
         cost += judged.doubt
-    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys), write_canonical(meanings))
+        stray = stray or judged.stray
+    key = write_canonical(meanings)
+    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys), key, stray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +221,7 @@ class _Judged:
     why: str
     value: Value
     doubt: int = 0
+    stray: bool = False
 
 
 def _judged(call: Decoded, reading: Reading) -> _Judged:
@@ -238,7 +244,7 @@ def _judged(call: Decoded, reading: Reading) -> _Judged:
         return _Judged(False, problems[0].message, value, doubt)
     unknown = _unknown_key(value, tool.schema)
     if unknown:
-        return _Judged(False, f"{unknown!r} is no parameter", value, doubt)
+        return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
     return _Judged(True, f"fits the parameters of {call.name}", value, doubt)
 
 
