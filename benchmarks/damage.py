@@ -13,6 +13,7 @@ jsonschema reads the same bodies, where it is installed.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections import Counter
@@ -146,7 +147,7 @@ def ours(protocol: Any, raw: str) -> Reading:
 def peer() -> Callable[[Any, str, str], Reading] | None:
     """Return the reading of json-repair with jsonschema, None where it is not installed."""
     try:
-        import json_repair
+        json_repair = importlib.import_module("json_repair")
         import jsonschema
     except ImportError:
         return None

@@ -21,7 +21,7 @@ from docs.frame_tables import frame_parts  # noqa: E402
 from docs.report_tables import report_parts  # noqa: E402
 from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
-from toolparse_lab.rules import CODES, RULES, Rule  # noqa: E402
+from toolparse_lab.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
 _PART = re.compile(r"<!-- made from code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)
@@ -60,6 +60,12 @@ def _row(rule: Rule) -> list[str]:
     return [f"`{rule.id}`", rule.stage, "yes" if rule.lossless else "**no**", rule.sentence]
 
 
+def _code_row(code: Code) -> list[str]:
+    """A row of the codes; only recoveries say whether they lose anything."""
+    loss = {None: "", True: "yes", False: "**no**"}[code.lossless]
+    return [f"`{code.id}`", loss, code.sentence]
+
+
 def rules_page() -> str:
     """Every rule and problem code."""
     lines = [
@@ -75,7 +81,9 @@ def rules_page() -> str:
         "",
         "A rule is **lossless** when what it did can be undone from what it left: nothing of the "
         "text's meaning was "
-        "guessed or dropped. The policy `safe` coerces by lossless rules only.",
+        "guessed or dropped, and nothing was put in that could have been something else. The "
+        "policy `safe` coerces by lossless rules only. A code of a recovery says the same of it. "
+        "The verdict on a call is `repaired (lossy)` where one of its rules or codes is lossy.",
         "",
         "## Rules",
     ]
@@ -90,7 +98,7 @@ def rules_page() -> str:
             "",
             f"### {title}",
             "",
-            *write_table(("id", "meaning"), [[f"`{i}`", CODES[i].sentence] for i in ids]),
+            *write_table(("id", "lossless", "meaning"), [_code_row(CODES[i]) for i in ids]),
         ]
     return "\n".join(lines) + "\n"
 

@@ -20,10 +20,10 @@ OURS = re.compile(r"\x1b\[[\d;]*m")
 
 def test_without_colour_the_marks_are_brackets() -> None:
     assert render_ansi(example(), color=False) == (
-        "✓ ok  hermes  1 call  62 characters  policy safe\n\n"
+        "✓ repaired (lossless)  hermes  1 call  62 characters  policy safe\n\n"
         '[opener|<tool_call>]{"name": "[name|f]", "arguments": {"a": '
         '"[coerced|1]"[edit|,]}}[closer|</tool_call>]\n\n'
-        "call 0  f  ✓ ok, valid  characters 0 to 62\n"
+        "call 0  f  ✓ repaired (lossless)  characters 0 to 62\n"
         "  a: 1  45–46\n"
         "  repair characters 47 to 48: , dropped  rjson.trailing-comma\n"
         '  coerce /a: "1" → 1  coerce.integer-from-string'
@@ -37,7 +37,7 @@ def test_every_style_shows_the_whole_text(style: AnsiStyle) -> None:
     stripped = OURS.sub("", text)
     assert visible(several().raw).replace("5</tool", "5‸</tool") in stripped
     assert "(lossy)" in stripped
-    assert "? unknown tool" in stripped
+    assert "✗ refused (unknown tool)" in stripped
 
 
 @pytest.mark.parametrize("color", [True, False])

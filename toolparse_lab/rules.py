@@ -15,7 +15,8 @@ from .errors import UnknownRule
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`lossless` rules can be undone from what they left: nothing of the raw text's meaning is
-    guessed or dropped."""
+    guessed or dropped. A token that is put in or left out and could have been another is a loss.
+    """
 
     id: str
     sentence: str
@@ -37,62 +38,76 @@ class Rule:
 _RULES = (
     # repairs of JSON text
     Rule("rjson.trailing-comma", "A comma before a closing bracket is dropped."),
-    Rule("rjson.missing-comma", "Two neighbours without a comma get one."),
-    Rule("rjson.missing-colon", "A key and its value without a colon get one."),
+    Rule("rjson.missing-comma", "Two neighbours without a comma get one.", lossless=False),
+    Rule("rjson.missing-colon", "A key and its value without a colon get one.", lossless=False),
     Rule("rjson.missing-quote", "A quote that is missing at one end of a string is added, where "
-        "one reading is nearest."),
+        "one reading is nearest.", lossless=False),
     Rule("rjson.extra-sign", "A bracket, quote or separator too many is dropped, where one reading "
-        "is nearest."),
+        "is nearest.", lossless=False),
     Rule("rjson.wrong-sign", "A sign that looks like the right one, or stands in its place, is "
-        "replaced, where one reading is nearest."),
+        "replaced, where one reading is nearest.", lossless=False),
     Rule("rjson.swapped-signs", "A sign that changed places with its neighbour is put back, where "
-        "one reading is nearest."),
+        "one reading is nearest.", lossless=False),
     Rule("rjson.literal-newline", "A line break written as an escape between two values is read as "
         "white space."),
     Rule("rjson.single-quotes", "A string in single quotes is read as one in double quotes."),
     Rule("rjson.smart-quotes", "A string in typographic quotes is read as one in double quotes."),
     Rule("rjson.triple-quotes", "A string between triple quotes is read as one in double quotes."),
     Rule("rjson.unquoted-key", "A bare word before a colon is read as a key."),
-    Rule("rjson.unquoted-value", "A bare word is read as a string."),
+    Rule("rjson.unquoted-value", "A bare word is read as a string.", lossless=False),
     Rule("rjson.python-literal", "True, False and None are read as true, false and null."),
-    Rule("rjson.comment", "A comment is dropped."),
+    Rule("rjson.comment", "A comment is dropped.", lossless=False),
     Rule("rjson.raw-control", "A raw control character inside a string is escaped."),
     Rule("rjson.bad-escape", "A backslash that begins no JSON escape is kept as a backslash."),
     Rule("rjson.unescaped-quote", "A quote inside a string is escaped.", lossless=False),
-    Rule("rjson.missing-bracket", "Closing brackets that are missing at the end are added."),
-    Rule("rjson.missing-opener", "An opening brace that is missing at the start is added."),
-    Rule("rjson.extra-bracket", "A closing bracket that closes nothing is dropped."),
-    Rule("rjson.extra-comma", "A comma too many between the members of an object is dropped."),
+    Rule("rjson.missing-bracket", "Closing brackets that are missing at the end are added.",
+        lossless=False),
+    Rule("rjson.missing-opener", "An opening brace that is missing at the start is added.",
+        lossless=False),
+    Rule("rjson.extra-bracket", "A closing bracket that closes nothing is dropped.",
+        lossless=False),
+    Rule("rjson.extra-comma", "A comma too many between the members of an object is dropped.",
+        lossless=False),
     Rule("rjson.loose-number", "A number with a plus sign or a bare point is written as JSON "
         "writes it."),
     Rule("rjson.escaped-apostrophe", "A backslash before an apostrophe is dropped."),
     Rule("rjson.odd-space", "White space that JSON does not know is read as a space."),
     Rule("rjson.joined-strings", "Strings joined by a plus sign are read as one."),
-    Rule("rjson.prose", "Words around the only JSON value are dropped."),
+    Rule("rjson.prose", "Words around the only JSON value are dropped.", lossless=False),
     Rule("rjson.fence", "A code fence around the JSON value is dropped."),
     Rule("rjson.equal-duplicate-key", "A key written twice with equal values is kept once."),
     # repairs of XML text
     Rule("rxml.close-tag-space", "White space inside a closing tag is dropped."),
-    Rule("rxml.unclosed-tag", "A tag that is still open at the end of its parent is closed."),
-    Rule("rxml.mismatched-tag", "A closing tag of a wrong name closes the only tag that is open."),
-    Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped."),
+    Rule("rxml.unclosed-tag", "A tag that is still open at the end of its parent is closed.",
+        lossless=False),
+    Rule("rxml.mismatched-tag", "A closing tag of a wrong name closes the only tag that is open.",
+        lossless=False),
+    Rule("rxml.stray-close-tag", "A closing tag that closes nothing is dropped.", lossless=False),
+    Rule("rxml.near-tag", "A tag with one wrong character is put right, where one reading fits.",
+        lossless=False),
+    Rule("rxml.loose-text", "Text beside the parameters of a call's element is dropped.",
+        lossless=False),
     # repairs of tags with raw text
     Rule("tags.spelling", "A tag spelt in another way is read as the format's own."),
     Rule("tags.unclosed-parameter", "A value without its closing tag is closed before the next "
-        "tag."),
-    Rule("tags.unclosed-function", "A function without its closing tag is closed."),
-    Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own."),
-    Rule("tags.doubled-closer", "A closing tag written twice is kept once."),
+        "tag.", lossless=False),
+    Rule("tags.unclosed-function", "A function without its closing tag is closed.", lossless=False),
+    Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own.",
+        lossless=False),
+    Rule("tags.doubled-closer", "A closing tag written twice is kept once.", lossless=False),
     Rule("tags.early-closer", "A function's closing tag that stands before its parameters is "
-        "dropped."),
-    Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back."),
+        "dropped.", lossless=False),
+    Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back.",
+        lossless=False),
     Rule("tags.bare-name", "A line that is exactly a known tool's name is read as the function's "
-        "tag."),
+        "tag.", lossless=False),
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
-        "goes into the tag."),
-    Rule("tags.prose", "Words before the first function of a block are dropped."),
+        "goes into the tag.", lossless=False),
+    Rule("tags.prose", "Words before the first function of a block are dropped.", lossless=False),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
+    Rule("yaml.near-key", "A key with one wrong character is put right, where one reading fits.",
+        lossless=False),
     Rule("yaml.tabs", "Tabs before every line are dropped."),
     Rule("yaml.raw-text", "A line that is no YAML is quoted as it stands, where the schema wants "
         "a text."),
@@ -109,13 +124,18 @@ _RULES = (
     Rule("read.empty-arguments", "Arguments that are missing or null are read as none."),
     Rule("read.flat-arguments", "The arguments stood beside the name instead of under a key of "
         "their own."),
-    Rule("read.positional", "Positional arguments take the parameters' names in schema order."),
-    Rule("read.wrapper", "An element around the parameters that is none of them is taken off."),
+    Rule("read.positional", "Positional arguments take the parameters' names in schema order.",
+        lossless=False),
+    Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
+        lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
-    Rule("read.text-body", "The element's body is the value of the tool's only string parameter."),
+    Rule("read.attributes", "Attributes of a call's element that name parameters are arguments."),
+    Rule("read.list-element", "An element around the items of a list is taken off."),
+    Rule("read.text-body", "The element's body is the value of the tool's only string parameter.",
+        lossless=False),
     Rule("read.element-parameters", "The parameters were written as elements named after them."),
     Rule("read.value-element", "An element named value around the value of a parameter is taken "
-        "off."),
+        "off.", lossless=False),
     Rule("read.equal-duplicate", "A parameter or key that stands twice with equal values is kept "
         "once."),
     # coercion by schema
@@ -148,7 +168,7 @@ _RULES = (
     Rule("coerce.wrap-array", "A single value becomes an array of one."),
     Rule("coerce.item-list", "An object with the one key 'item' becomes an array."),
     Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their "
-        "order."),
+        "order.", lossless=False),
     Rule("coerce.single-key-array", "An object whose one key holds an array becomes that "
         "array.", lossless=False),
     Rule("coerce.go-parse-float", "Text that Go's strconv.ParseFloat takes becomes that number."),
@@ -161,23 +181,34 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of complaint."""
+    """One kind of complaint.
+
+    lossless: of a code that says how a call was recovered, whether that guessed or dropped nothing;
+    None for every other code.
+    """
 
     id: str
     sentence: str
+    lossless: bool | None = None
 
 
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
-    Code("call.missing-closer", "The closer is missing, but the body is complete."),
-    Code("call.wrong-closer", "The body is whole, but another format's closer stands behind it."),
+    Code("call.missing-closer", "The closer is missing, but the body is complete.", lossless=True),
+    Code(
+        "call.wrong-closer",
+        "The body is whole, but another format's closer stands behind it.",
+        lossless=False,
+    ),
     Code(
         "call.after-open-reasoning",
         "The call stood in reasoning that was never closed, and nothing followed it.",
+        lossless=False,
     ),
     Code(
         "call.rescued-closer",
         "A closer that stood inside an unterminated string was taken as the closer.",
+        lossless=False,
     ),
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code(
@@ -199,11 +230,12 @@ _CODES = (
     Code(
         "call.missing-opener",
         "The answer begins with a whole body, whose opener stood in the prompt.",
+        lossless=False,
     ),
     Code("call.no-name", "The body was read, but it names no tool."),
     Code("call.not-an-object", "The arguments are no JSON object."),
     Code("call.quoted-example", "A call that is quoted is an example, not a call."),
-    Code("call.recovered", "The call stood outside its format."),
+    Code("call.recovered", "The call stood outside its format.", lossless=False),
     Code(
         "choice.no-call",
         "A call was asked for, and the answer is not exactly one of a tool that may be called.",
@@ -220,6 +252,8 @@ _CODES = (
         "decode.yaml", "The body is no YAML mapping that can be read without inventing something."
     ),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
+    Code("decode.loose-text", "Text beside the parameters is no argument, and was left out."),
+    Code("decode.attribute", "An attribute of a call's element is no parameter, and was left out."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
     Code("decode.duplicate-key", "A key stands twice with different values."),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..values import write_canonical
+from .tokens import Tokens
 
 # How an answer is put together. Every reader of a shape (whole answers, chunks, content parts)
 # calls the same few methods of one Assembly: say, think, refuse, call, finish. It keeps pieces in
@@ -29,6 +30,7 @@ class Assembly:
         self.choices = 0
         # The raw-completion endpoint: text, no messages.
         self.completion = False
+        self.tokens = Tokens()
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, UnreadableInput
+from ..types.server import ServerReading
 from ..values import read_strict, write_canonical
 from .assembly import Assembly, get, items
 from .chunks import take_chunk
 from .responses import take_response
 from .sse import is_event_stream, read_events
+from .tokens import eats
 
 EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
-Fidelity: TypeAlias = Literal["wire", "sdk", "replayed"]
+Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "logprobs", "token_ids", "raw_messages"]
 CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
 """What a piece of a stream is of, and its text; pieces of tool calls are content."""
 
@@ -46,10 +48,13 @@ class Captured:
     finish part. error: the message of an error that stood in the answer's place or broke the stream
     off. unreadable: events that were no JSON. choices: how many answers there were, of which this
     is one. offers_tools: read as a provider's own tool calling even where no call was assembly
-    (`as_native`).
+    (`as_native`). token_text: what the model wrote, where the response's tokens say more than its
+    content, which a server's parser has eaten from; '' elsewhere. prompt: the text of the prompt,
+    where its token ids are given with a tokenizer.
 
     endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
-    text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept.
+    text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept;
+    'logprobs', 'token_ids' or 'raw_messages' for what says `token_text`.
     """
 
     content: str = ""
@@ -70,6 +75,8 @@ class Captured:
     completion: bool = field(default=False, repr=False)
     offers_tools: bool = field(default=False, repr=False)
     fidelity: Fidelity = "sdk"
+    token_text: str = ""
+    prompt: str = field(default="", repr=False)
 
     @property
     def native(self) -> bool:
@@ -78,13 +85,18 @@ class Captured:
         It depends on the request too: an answer without calls is native where tools were offered,
         which only the caller knows (`as_native`).
         """
+        if self.token_text:
+            return False
         return bool(self.tool_calls) or self.offers_tools
 
     @property
     def raw(self) -> str:
-        """The text to parse: the answer's own, or for native calls canonical JSON of `content` and
+        """The text to parse: what the tokens say was written, where the content holds less; else
+        the answer's own, or for native calls canonical JSON of `content` and
         `tool_calls`. Of a stream that was cut it is the beginning of that JSON, so that its last
         call is read as cut off."""
+        if self.token_text:
+            return self.token_text
         text = self.content or self.refusal
         if not self.native:
             return text
@@ -105,26 +117,36 @@ class Captured:
         return "raw_completion" if self.completion else "chat_text"
 
     @classmethod
-    def of(cls, obj: Any, choice: int = 0) -> Captured:
+    def of(cls, obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
         """`capture`.
 
         The same function as a constructor, for those who have the class at hand.
         """
-        return capture(obj, choice)
+        return capture(obj, choice, tokenizer)
 
     def as_native(self) -> Captured:
-        """The same answer, its `raw` in the form of native calls even where there are none."""
+        """The same answer, its `raw` in the form of native calls even where there are none, and
+        whatever its tokens say."""
+        if self.token_text:
+            return replace(self, offers_tools=True, token_text="", fidelity="sdk")
         return replace(self, offers_tools=True)
 
+    def server(self) -> ServerReading | None:
+        """The provider's own calls, to be put beside ours; None for a text that somebody kept."""
+        if self.fidelity == "replayed":
+            return None
+        return ServerReading.of(self.tool_calls, self.fidelity, not self.native)
 
-def capture(obj: Any, choice: int = 0) -> Captured:
+
+def capture(obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
     """A response of any client, in one shape.
 
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
     of any client or as a dict; one of its choices or messages; a list of stream chunks; a text. A
     text is read as an event stream or as a response's JSON only under the rules of
     `sse.is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
-    choice: which answer of several, counted from 0.
+    choice: which answer of several, counted from 0. tokenizer: a function from a list of token ids
+    to text, or an object whose `decode` is one, for responses that hold ids.
 
     Raises UnreadableInput for an object that is none of these, and for a choice that is not there.
     What the answer says never raises.
@@ -145,13 +167,13 @@ def capture(obj: Any, choice: int = 0) -> Captured:
         # What is no UTF-8 becomes lone surrogates, which every parser here takes.
         obj = bytes(obj).decode("utf-8", "surrogateescape")
     if isinstance(obj, str):
-        return _captured_text(obj, choice)
+        return _captured_text(obj, choice, tokenizer)
     if isinstance(obj, (list, tuple)):
-        return _captured_chunks(obj, choice)
-    return _captured_object(obj, choice)
+        return _captured_chunks(obj, choice, tokenizer)
+    return _captured_object(obj, choice, tokenizer)
 
 
-def _captured_text(text: str, choice: int) -> Captured:
+def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
     """A text: the JSON of a response, the dump of an event stream, or a model's words.
 
     The order matters: the JSON of a response is one line that is no event, and the rules of an
@@ -159,17 +181,22 @@ def _captured_text(text: str, choice: int) -> Captured:
     """
     response = response_in(text)
     if response is not None:
-        return capture(response, choice)
+        return capture(response, choice, tokenizer)
     if not is_event_stream(text):
         return Captured(text, fidelity="replayed")
 
     events = read_events(text)
     return _streamed(
-        events.messages, choice, done=events.done, unreadable=events.unreadable, fidelity="wire"
+        events.messages,
+        choice,
+        tokenizer,
+        done=events.done,
+        unreadable=events.unreadable,
+        fidelity="wire",
     )
 
 
-def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int) -> Captured:
+def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any) -> Captured:
     """A list of stream chunks. Raises UnreadableInput for a list of anything else.
 
     Some of the chunks may be of no known shape; `_streamed` passes over them, as long as there is
@@ -182,21 +209,21 @@ def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int) -> Captur
             got=_name(wrong) if chunks else "an empty list",
             expected="the chunks of one stream, each an object or a dict",
         )
-    return _streamed(chunks, choice)
+    return _streamed(chunks, choice, tokenizer)
 
 
-def _captured_object(obj: Any, choice: int) -> Captured:
+def _captured_object(obj: Any, choice: int, tokenizer: Any) -> Captured:
     """A response, one of its parts, or a single chunk. Raises UnreadableInput.
 
     A single chunk counts as a stream of one. Whether an iterator holds chunks cannot be seen
     without consuming it, so that the error says how to.
     """
     if any(get(c, "delta") is not None for c in items(get(obj, "choices"))):
-        return _streamed([obj], choice)
+        return _streamed([obj], choice, tokenizer)
 
     assembly = Assembly(choice)
     if _may_hold(obj) and take_response(obj, assembly):
-        return _finished(assembly, stream=False)
+        return _finished(assembly, tokenizer, stream=False)
     hint = None
     if hasattr(obj, "__next__"):
         hint = "a stream that is still under way is read by list(stream)"
@@ -249,6 +276,7 @@ def _is_choice(obj: Any) -> bool:
 def _streamed(
     messages: Iterable[Any],
     choice: int,
+    tokenizer: Any = None,
     *,
     done: bool = False,
     unreadable: tuple[str, ...] = (),
@@ -268,11 +296,13 @@ def _streamed(
 
     # Either mark will do: some servers send no finish reason, others no `[DONE]`.
     cut = assembly.finish_reason is None and not done
-    captured = _finished(assembly, stream=True)
+    captured = _finished(assembly, tokenizer, stream=True)
+    if captured.token_text:
+        fidelity = captured.fidelity
     return replace(captured, cut=cut, unreadable=unreadable, fidelity=fidelity)
 
 
-def _finished(assembly: Assembly, *, stream: bool) -> Captured:
+def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
     """The answer that was put together. Raises UnreadableInput where there is no such choice.
 
     `stream` says how the answer came, whatever was in it. A response without any choice counts as
@@ -284,8 +314,12 @@ def _finished(assembly: Assembly, *, stream: bool) -> Captured:
             got=assembly.choice,
             expected=f"0 to {max(assembly.choices, 1) - 1}",
         )
+    content = assembly.content
+    token_text, evidence = assembly.tokens.text(tokenizer)
+    if evidence is None or not eats(token_text, content or assembly.refusal):
+        token_text, evidence = "", None
     return Captured(
-        content=assembly.content,
+        content=content,
         tool_calls=assembly.tool_calls,
         reasoning=assembly.reasoning,
         refusal=assembly.refusal,
@@ -299,6 +333,9 @@ def _finished(assembly: Assembly, *, stream: bool) -> Captured:
         error=assembly.error,
         choices=max(assembly.choices, 1),
         completion=assembly.completion,
+        fidelity=evidence or "sdk",
+        token_text=token_text,
+        prompt=assembly.tokens.prompt(tokenizer),
     )
 
 

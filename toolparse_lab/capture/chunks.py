@@ -49,6 +49,7 @@ def _take_choices(chunk: Any, choices: Sequence[Any], assembly: Assembly) -> Non
     Choices of other answers only count how many there are.
     """
     assembly.identify(chunk)
+    assembly.tokens.take_response(chunk)
     error = get(chunk, "error")
     if error is not None:
         assembly.fail(error)
@@ -66,6 +67,7 @@ def _take_choice(choice: Any, assembly: Assembly) -> None:
     A text without a delta comes from the raw-completion endpoint.
     """
     assembly.finish(get(choice, "finish_reason"))
+    assembly.tokens.take_choice(choice)
     delta = get(choice, "delta")
     if delta is None:
         # Whole answers in event streams: some servers do so for one that is short.
@@ -86,6 +88,7 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
     assembly.choices = max(assembly.choices, 1)
     if kind in _DELTAS:
         _DELTAS[kind](assembly, get(event, "delta"))
+        assembly.tokens.take_logprobs(get(event, "logprobs"))
     elif kind in ("function_call_arguments.delta", "custom_tool_call_input.delta"):
         assembly.call(get(event, "output_index"), arguments=get(event, "delta"))
     elif kind == "output_item.added":
@@ -108,6 +111,7 @@ def _take_state(kind: str, response: Any, assembly: Assembly) -> None:
     if response is None:
         return
     assembly.identify(response)
+    assembly.tokens.take_response(response)
     if kind == "completed" and not assembly.chunks:
         for number, item in enumerate(items(get(response, "output"))):
             take_item(item, assembly, number)

@@ -24,6 +24,7 @@ def take_response(obj: Any, assembly: Assembly) -> bool:
     part of it is broken; nothing is raised.
     """
     choices, output = get(obj, "choices"), get(obj, "output")
+    assembly.tokens.take_response(obj)
     if isinstance(choices, (list, tuple)):
         return _take_choices(obj, choices, assembly)
     if isinstance(output, (list, tuple)) and _is_responses_object(obj):
@@ -75,6 +76,7 @@ def take_choice(choice: Any, assembly: Assembly) -> bool:
     answer.
     """
     assembly.finish(get(choice, "finish_reason"))
+    assembly.tokens.take_choice(choice)
     message = get(choice, "message")
     if message is not None:
         if not is_message(message):
@@ -171,6 +173,7 @@ def take_part(part: Any, assembly: Assembly, index: Any) -> None:
         assembly.say(part)
     elif kind in _TEXTS:
         assembly.say(get(part, "text"))
+        assembly.tokens.take_logprobs(get(part, "logprobs"))
     elif kind in _THOUGHTS:
         assembly.think(get(part, "thinking") or get(part, "text") or get(part, "reasoning"))
     elif kind == "refusal":

@@ -28,8 +28,7 @@ _IN_REASONING = "the call stands in reasoning that the answer closes behind it"
 
 def finish(setting: Setting, log: Log, raw: str) -> None:
     """Look through a finished text: calls before a lone think tag, and closers without opener."""
-    # Part of each closing think tag, so that nearly every text is done with one look.
-    if log.calls and setting.reads_reasoning and "/think" in raw:
+    if log.calls and setting.reads_reasoning:
         end = _reasoning_end(raw, log.segments)
         if end:
             _withdraw(log, end)
@@ -51,7 +50,11 @@ def _reasoning_end(raw: str, segments: list[Segment]) -> int:
     for segment in segments:
         if segment.kind != "text" or segment.escaped:
             continue
-        text = segment.span.of(raw)
+        start, end = segment.span.start, segment.span.end
+        # Part of each closing think tag, so that nearly every text is done with one look.
+        if end - start < _SHORTEST or raw.find("/think", start, end) < 0:
+            continue
+        text = raw[start:end]
         for match in _THINK_END.finditer(text):
             if _THINK_ENDS[match[0]] not in text[: match.start()]:
                 return segment.span.start + match.start()

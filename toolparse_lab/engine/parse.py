@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +11,7 @@ from ..errors import UnreadableInput
 from ..protocols.base import Protocol
 from ..protocols.registry import protocol_of
 from ..toolspec import ToolSpec, tool_specs
-from ..types import ParseOptions, ParseResult
+from ..types import ParseOptions, ParseResult, ServerReading
 from .setting import Setting
 from .stream_parser import StreamParser
 
@@ -29,13 +30,15 @@ def parse(
     options: ParseOptions | Mapping[str, Any] | None = None,
     *,
     request: Any = None,
+    tokenizer: Any = None,
 ) -> ParseResult:
     """Reads one answer. Never raises on account of what it says.
 
     raw: the text as the model wrote it; or a response of a client, as an object or a dict, a list
     of stream chunks, or the text of an event stream or of a response's JSON, of which the first
     answer is read (see `Captured`): its text, or, with calls that the provider read itself, their
-    canonical JSON, which 'auto' leaves to the protocol `openai_json`.
+    canonical JSON, which 'auto' leaves to the protocol `openai_json`. Where its tokens say more
+    than its content, they are what is read, and `result.blame` compares the server's own calls.
 
     protocol: an id of `protocols()`, 'auto', a Protocol, a protocol object of your own with the
     methods of an AI SDK's (see `foreign`), or a function that makes one.
@@ -48,6 +51,9 @@ def parse(
     stands there, in what users, tools or documents said, is an echo and never `ok`; and
     `call.source` says where values are from.
 
+    tokenizer: for responses with token ids, a function from a list of ids to text, or an object
+    whose `decode` is one.
+
     Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for what is wrong with the
     call itself, such as an object that holds no answer.
 
@@ -55,9 +61,11 @@ def parse(
     >>> parse(text, "hermes").calls[0].arguments
     {'a': 1}
     """
-    if not isinstance(raw, str) or _may_be_response(raw):
-        raw, protocol = _read_response(raw, protocol)
-    return parse_text(raw, protocol, tools, options, request=request)
+    if isinstance(raw, str) and not _may_be_response(raw):
+        return parse_text(raw, protocol, tools, options, request=request)
+    text, protocol, server = _read_response(raw, protocol, tokenizer)
+    result = parse_text(text, protocol, tools, options, request=request)
+    return result if server is None else replace(result, server=server)
 
 
 def parse_text(
@@ -170,8 +178,10 @@ def _may_be_response(text: str) -> bool:
     return begin.startswith("{") and any(member in begin for member in _MEMBERS)
 
 
-def _read_response(response: Any, protocol: Any) -> tuple[str, Any]:
-    """The text to parse of a response, and the protocol to parse it by.
+def _read_response(
+    response: Any, protocol: Any, tokenizer: Any
+) -> tuple[str, Any, ServerReading | None]:
+    """The text to parse of a response, the protocol to parse it by, and the server's own calls.
 
     A text that holds no answer is itself one. Raises UnreadableInput for bytes, and for an object
     that holds no answer or an error.
@@ -184,27 +194,27 @@ def _read_response(response: Any, protocol: Any) -> tuple[str, Any]:
         )
 
     try:
-        answer = _captured(response)
+        answer = _captured(response, tokenizer)
     except UnreadableInput:
         if isinstance(response, str):
-            return response, protocol
+            return response, protocol, None
         raise
 
     if protocol == "auto":
-        return answer.raw, "openai_json" if answer.native else protocol
+        return answer.raw, "openai_json" if answer.native else protocol, answer.server()
     native = isinstance(protocol, str) and protocol_of(protocol).id == "openai_json"
     if native and answer.fidelity != "replayed":
         # Asked for the provider's own calls, an answer without any is one that makes none.
         answer = answer.as_native()
-    return answer.raw, protocol
+    return answer.raw, protocol, answer.server()
 
 
-def _captured(response: Any) -> Captured:
+def _captured(response: Any, tokenizer: Any) -> Captured:
     """The answer in a response; raises UnreadableInput where there is none."""
     from ..capture import capture  # start-up time: most texts are no response
 
-    answer = capture(response)
-    if answer.error is None or answer.content or answer.tool_calls or answer.refusal:
+    answer = capture(response, tokenizer=tokenizer)
+    if answer.error is None or answer.raw or answer.content or answer.tool_calls or answer.refusal:
         return answer
     raise UnreadableInput(
         "this response is an error and holds no answer",

@@ -49,6 +49,7 @@ _CLOSER_NOTES = {
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
+_SHORT = 1000  # characters that are looked through faster than values are
 
 
 @dataclass(slots=True)  # made for every call, and a frozen one takes twice the time
@@ -221,7 +222,7 @@ class Resolver:
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
         # In raw text the word null may mean null even where it fits as text.
-        may_hold_null = d.untyped and "null" in source_json
+        may_hold_null = d.untyped and (len(source_json) > _SHORT or "null" in source_json)
         # One look is enough for arguments that plainly are what the schema says, which most are.
         if tool is not None and not fits(
             d.arguments, tool.schema_json, self.options.coerce, may_hold_null

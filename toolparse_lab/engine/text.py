@@ -241,6 +241,10 @@ class TextScanner:
             return None  # it would be found again for ever
         if opening.kind == "reasoning":
             return opening
+        # Most openers begin their line, where one look is enough to see that nothing quotes them.
+        is_plain = not (quoting.fence or quoting.ticks or self._example_end) and tail[at] != "`"
+        if is_plain and at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS:
+            return opening
         return self._unless_quoted(tail, at, opening, final)
 
     def _unless_quoted(
@@ -292,10 +296,7 @@ class TextScanner:
             self._log.problems.append(problem)
 
     def _is_quoted(self, tail: str, at: int) -> bool:
-        """A sign before tail[at] says that what begins there is quoted.
-
-        Most openers begin their line or the text, where one look is enough.
-        """
+        """A sign before tail[at] says that what begins there is quoted."""
         here, start = self._feed.base + at, self._log.text_start
         if here == start:
             return False

@@ -12,7 +12,9 @@ from ..values import read_strict
 
 RESULT_KEYS = ("call_id", "name", "arguments_json", "output_json")
 EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
-Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "synthetic"]
+Fidelity: TypeAlias = Literal[
+    "wire", "sdk", "replayed", "synthetic", "logprobs", "token_ids", "raw_messages"
+]
 ErrorKind: TypeAlias = Literal[
     "timeout",
     "rate_limited",

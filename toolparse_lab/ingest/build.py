@@ -548,14 +548,17 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
 
 
 def _response_of(captured: Captured) -> dict[str, Any]:
-    """Return what the response says of itself: its id, model and usage, where it does.
+    """Return what the response says of itself: its id, model, usage and own calls, where it does.
 
     captured: the answer; what it does not say is left out, not None.
     """
+    # Worth keeping only beside what the model wrote: elsewhere `raw` holds these calls, or none.
+    server = captured.server()
     members = {
         "id": captured.id,
         "model": captured.model,
         "usage": None if captured.usage is None else dict(captured.usage),
+        "server": server.to_dict() if server is not None and captured.token_text else None,
     }
     return {name: value for name, value in members.items() if value is not None}
 

@@ -334,7 +334,8 @@ def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]
     case: with the tools of the row. captured: the answer, which knows its endpoint.
     body: the request as it was sent, empty where the row does not hold it.
     """
-    if not case.tools or "tools" not in body:
+    # What the model wrote says more than what the provider made of it.
+    if captured.token_text or not case.tools or "tools" not in body:
         return False
     return captured.completion is False
 

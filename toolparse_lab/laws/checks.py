@@ -419,8 +419,12 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
 
         owner = _owner(result, used, index, calls)
         tools = {tool.name: tool for tool in result.tools}
-        reading = Reading(Opening(0, name=calls[0].name), True, False, 1000, tools)
         body = segment.body
+        # Arguments may stand in the opener, between the name and the body.
+        name = calls[0].name_span
+        attributes = result.raw[name.end : body.start] if name else ""
+        opening = Opening(0, name=calls[0].name, attributes=attributes)
+        reading = Reading(opening, True, False, 1000, tools)
         edits = sorted((e for c in calls for e in c.edits), key=_place_of)
         if law != "strict identity":
             _check_edited(body.of(result.raw), body.start, edits, calls, owner, reading)

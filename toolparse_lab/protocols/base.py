@@ -54,7 +54,7 @@ class Opening:
     it. name_span: the place of that name. wire_id: the id that the text itself gives the call.
     whole: the opener is the whole call. speculative: a format without delimiters; if the body is no
     good call, it is text after all. owner: the protocol that opened it, where several are read at
-    once.
+    once. attributes: the opener's text behind the name, where arguments may stand there.
     """
 
     end: int
@@ -65,6 +65,7 @@ class Opening:
     whole: bool = False
     speculative: bool = False
     owner: Protocol | None = None
+    attributes: str = ""
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from ..errors import BadOptions
-from ..types import ParseResult, Problem, ToolCall
+from ..types import ParseResult, Problem, ToolCall, Verdict
 from ..types.why import explain_sources
-from .changes import Change, changes_of, place, sentence_of
+from .changes import Change, changes_of, place, protocol_words, sentence_of
 from .marks import Mark, Run, clip, marks_of, runs_of
 from .show import one_line, shorten, visible
 from .tree import Row, rows_of
@@ -36,12 +36,15 @@ _BACKGROUND = {
 _PLAIN = {"inverse": "7", "underline": "4", "bold": "1"}
 # What is around all of a call would leave no text without a colour.
 _QUIET = ("call", "recovered", "unclosed")
-_STATUS = {
-    "ok": ("✓", "32"),
-    "unknown_tool": ("?", "33"),
+# Verdict -> its sign, and the number of its colour.
+_VERDICT = {
+    "none": ("·", "2"),
+    "clean": ("✓", "32"),
+    "repaired (lossless)": ("✓", "32"),
+    "repaired (lossy)": ("!", "33"),
+    "invalid": ("✗", "31"),
+    "refused": ("✗", "31"),
     "truncated": ("…", "33"),
-    "undecodable": ("✗", "31"),
-    "draft": ("~", "2"),
     "echoed": ("»", "31"),
 }
 _SEVERITY = {"error": ("✗", "31"), "warning": ("!", "33"), "info": ("i", "36")}
@@ -121,13 +124,12 @@ class _Pen:
 
 def _header(result: ParseResult, pen: _Pen) -> str:
     """Return the line above all: the verdict, and the result in figures."""
-    sign, code = ("✓ ok", "32") if result.ok else ("✗ has errors", "31")
     count = len(result.calls)
     calls = "1 call" if count == 1 else f"{count} calls"
     parts = [
-        pen.write(sign, code),
+        _verdict(result.verdict, pen),
         # The id of a user's own protocol is their text, not ours.
-        visible(result.protocol),
+        visible(protocol_words(result)),
         calls,
         f"{len(result.raw):,} characters",
         f"policy {result.options.coerce}",
@@ -193,17 +195,20 @@ def _call(call: ToolCall, result: ParseResult, pen: _Pen) -> Iterator[str]:
 
 
 def _title(call: ToolCall, pen: _Pen) -> str:
-    """Return the line of a call: its number, name, status and place."""
-    sign, code = _STATUS[call.status]
-    status = f"{sign} {call.status.replace('_', ' ')}"
-    if call.ok and call.valid:
-        status += ", valid"
-    elif call.ok:
-        status += ", breaks its schema"
-        code = "31"
+    """Return the line of a call: its number, name, verdict, status where that says more, and
+    place."""
+    status = _verdict(call.verdict, pen)
+    if call.status not in ("ok", call.verdict):
+        status += f" ({call.status.replace('_', ' ')})"
 
     name = pen.write(one_line(call.name, 120) or "no name", "1")
-    return f"call {call.index}  {name}  {pen.write(status, code)}  {place(call.segment.span)}"
+    return f"call {call.index}  {name}  {status}  {place(call.segment.span)}"
+
+
+def _verdict(word: Verdict, pen: _Pen) -> str:
+    """Return a verdict with its sign, in its colour."""
+    sign, code = _VERDICT[word]
+    return pen.write(f"{sign} {word}", code)
 
 
 def _arguments(call: ToolCall, pen: _Pen) -> Iterator[str]:

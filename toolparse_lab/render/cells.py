@@ -23,11 +23,12 @@ from .style import (
     BEFORE,
     DIM,
     GREEN,
+    GREY,
     INVISIBLE,
     MONO,
     ORANGE,
-    STATUS,
     VALUE,
+    VERDICT,
     VERMILLION,
 )
 from .tree import Row
@@ -101,6 +102,12 @@ def _badge(text: str, rgb: str, title: str = "") -> str:
     return f'<span style="{look}"{tip}>{_shown(text)}</span>'
 
 
+def verdict_badge(word: str) -> Markup:
+    """Return the badge of a verdict, its sign before the word."""
+    sign, rgb = VERDICT[word]
+    return badge(f"{sign} {word}", rgb)
+
+
 # Made once, because every change has one of them.
 _LOSSLESS = _badge("lossless", GREEN)
 _LOSSY = _badge("lossy", VERMILLION)
@@ -123,13 +130,10 @@ def call_title(call: ToolCall) -> Markup:
 
 
 def _status_badges(call: ToolCall) -> list[str]:
-    """Return the badges of a call: its status, whether it keeps its schema, and a doubt."""
-    sign, colour = STATUS[call.status]
-    badges = [_badge(f"{sign} {call.status.replace('_', ' ')}", colour)]
-    if call.ok and call.valid:
-        badges.append(_badge("✓ valid", GREEN))
-    elif call.ok:
-        badges.append(_badge("✗ breaks its schema", VERMILLION))
+    """Return the badges of a call: its verdict, its status where that says more, and a doubt."""
+    badges: list[str] = [verdict_badge(call.verdict)]
+    if call.status not in ("ok", call.verdict):
+        badges.append(_badge(call.status.replace("_", " "), GREY))
 
     # Without a badge a call is certain.
     if call.confidence < 1:

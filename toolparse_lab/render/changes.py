@@ -37,6 +37,20 @@ class Change:
         return is_lossless(self.rule)
 
 
+def protocol_words(result: ParseResult) -> str:
+    """Return the protocol of a result, with the formats that matched where it was 'auto'.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> protocol_words(tp.parse(text))
+    'auto (hermes)'
+    """
+    matched = [name for name in result.formats if name != result.protocol]
+    if result.protocol != "auto" or not matched:
+        return result.protocol
+    return f"auto ({', '.join(matched)})"
+
+
 def sentence_of(rule: str) -> str:
     """Return the sentence of a rule or of a problem's code.
 

@@ -29,11 +29,12 @@ from .cells import (
     steps_cell,
     text_of,
     value_cell,
+    verdict_badge,
 )
-from .changes import Change, changes_of, sentence_of, step_change
+from .changes import Change, changes_of, protocol_words, sentence_of, step_change
 from .highlight import MAX_TEXT, raw_box
 from .show import shorten
-from .style import BLUE, GREEN, SEVERITY, VERMILLION
+from .style import BLUE, SEVERITY
 from .templating import macro, render
 from .tree import Row, RowsOfCalls, rows_of
 
@@ -61,13 +62,12 @@ def render_result(result: ParseResult) -> str:
     raw = raw_box(result, rows)
     raw_notes = raw.notes if raw else ["The text is empty."]
 
-    verdict = ("✓ ok", GREEN) if result.ok else ("✗ has errors", VERMILLION)
     reasons = [line for line in result.why().splitlines() if line.strip()]
 
     return render(
         "render/templates/result.html",
-        verdict=badge(*verdict),
-        protocol=badge(result.protocol, BLUE, title="protocol"),
+        verdict=verdict_badge(result.verdict),
+        protocol=badge(protocol_words(result), BLUE, title="protocol"),
         facts=" · ".join(_facts(result)),
         raw=raw,
         raw_notes=[note(sentence) for sentence in raw_notes],

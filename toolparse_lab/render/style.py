@@ -72,12 +72,15 @@ BADGE = (
     "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;"
     "font-weight:600"
 )
-STATUS: dict[str, tuple[str, str]] = {
-    "ok": ("✓", GREEN),
-    "unknown_tool": ("?", ORANGE),
+# Verdict -> its sign and its colour.
+VERDICT: dict[str, tuple[str, str]] = {
+    "none": ("·", GREY),
+    "clean": ("✓", GREEN),
+    "repaired (lossless)": ("✓", GREEN),
+    "repaired (lossy)": ("!", ORANGE),
+    "invalid": ("✗", VERMILLION),
+    "refused": ("✗", VERMILLION),
     "truncated": ("…", ORANGE),
-    "undecodable": ("✗", VERMILLION),
-    "draft": ("~", GREY),
     "echoed": ("»", VERMILLION),
 }
 SEVERITY: dict[str, tuple[str, str]] = {

@@ -167,6 +167,10 @@ class _Search:
         for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
             if cost + price > self._max_cost:
                 continue
+            # Words without any quote are no string that lost one.
+            if chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote":
+                if chain[1].span.end == pos:
+                    continue
             longer = chain
             for edit in edits:
                 longer = (longer, edit)
@@ -271,7 +275,7 @@ class _Search:
         arrow = _ARROW.match(self._text, pos) if mode == COLON else None
         size = 2 if arrow else 1
         for sign in _expected(mode, stack):
-            if sign == ch:
+            if sign == ch or (sign == '"' and ch not in QUOTES):
                 continue
             price = REPLACED if arrow or ch in ALIKE[sign] else REPLACED_BY_OTHER
             edit = Edit(Span(pos, pos + size), sign, "rjson.wrong-sign")

@@ -117,7 +117,7 @@ class Lookahead:
     # lists inside text
 
     def wraps_list(self, element: Element) -> bool:
-        """Tell if nothing but two or more elements of one name stand inside an element.
+        """Tell if nothing but elements of one name stand inside an element.
 
         `<tags><tag>a</tag><tag>b</tag></tags>` is how people write a list, whatever its items are
         called.
@@ -133,8 +133,7 @@ class Lookahead:
 
         # What was looked at here is looked at again when the list is read.
         self._allowance -= end - begin
-        # One element alone may be markup in a text.
-        if count == 1 or self._allowance < 0:
+        if self._allowance < 0:
             return False
         return element.index == 0 and self._is_last_closer(element.name, end)
 

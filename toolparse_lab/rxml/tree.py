@@ -225,7 +225,7 @@ class _Builder:
     def holds_text_items(self, element: Element) -> bool:
         """Tell if an element holds the items of a list of texts, rather than the text of one.
 
-        <item> and numbers are the usual names of items; under any other name there must be two.
+        <item> and numbers are the usual names of items; any other name has to be that of all.
         """
         if ITEM.match(self.text, element.start):
             return True

@@ -18,12 +18,17 @@ from .events import (
     Withdrawn,
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
+from .readings import Reading
 from .result import ParseResult
+from .server import ServerCall, ServerReading
 from .sources import Source, Sources
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
+from .verdict import EXECUTABLE, VERDICTS, Verdict
 
 __all__ = [
     "DEFAULT_OPTIONS",
+    "EXECUTABLE",
+    "VERDICTS",
     "CallDelta",
     "CallEnd",
     "CallStart",
@@ -37,16 +42,20 @@ __all__ = [
     "ParseResult",
     "Policy",
     "Problem",
+    "Reading",
     "ReasoningDelta",
     "Recovered",
     "Retract",
     "Segment",
     "SegmentKind",
+    "ServerCall",
+    "ServerReading",
     "Source",
     "Sources",
     "Span",
     "Step",
     "TextDelta",
     "ToolCall",
+    "Verdict",
     "Withdrawn",
 ]

@@ -25,6 +25,7 @@ from .serial import (
 )
 from .sources import Source, Sources, sources_in, sources_out
 from .spans import Edit, Origin, Problem, Segment, Span, Step
+from .verdict import Verdict, verdict_of_call
 
 CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"]
 Origins: TypeAlias = Mapping[str, Origin]
@@ -145,6 +146,18 @@ class ToolCall:
         return not any(p.stage == "validate" and p.severity == "error" for p in self.problems)
 
     @property
+    def verdict(self) -> Verdict:
+        """The one word on the call that every view shows: clean, repaired (lossless), repaired
+        (lossy), invalid, refused, truncated or echoed. It may be executed under the first three.
+
+        >>> import toolparse_lab as tp
+        >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
+        >>> tp.parse(text, "hermes").calls[0].verdict
+        'repaired (lossless)'
+        """
+        return verdict_of_call(self)
+
+    @property
     def readable(self) -> bool:
         """The body was read: there are arguments, whatever the name and the schema say of them."""
         return bool(self.arguments_json)
@@ -206,7 +219,8 @@ class ToolCall:
         return tuple(Step("repair", e.rule, "", e.span, None, e.text) for e in self.edits)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dict with all fields but the segment, which the result stores.
+        """A JSON-ready dict with the verdict and all fields but the segment, which the result
+        stores.
 
         Asks for the origins, so that they can be read back without the parser.
         """
@@ -224,6 +238,7 @@ class ToolCall:
             "wire_id": self.wire_id,
             "protocol": self.protocol,
             "status": self.status,
+            "verdict": self.verdict,
             "confidence": self.confidence,
             "source_json": self.source_json,
             "arguments_json": self.arguments_json,

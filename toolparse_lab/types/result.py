@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .. import hooks
@@ -18,7 +18,9 @@ from ..toolspec import ToolSpec
 from .call import ToolCall
 from .options import VERSION, ParseOptions
 from .serial import problem_in, problem_out, segment_in, segment_out
+from .server import ServerReading, explain_blame
 from .spans import Problem, Segment, Step
+from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
 
 
@@ -37,6 +39,8 @@ class ParseResult:
     calls: tuple[ToolCall, ...]
     problems: tuple[Problem, ...]
     tools: tuple[ToolSpec, ...] = ()
+    # What was received beside the text is no part of what the text says.
+    server: ServerReading | None = field(default=None, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -45,6 +49,41 @@ class ParseResult:
         A text without any call is ok, too.
         """
         return not any(p.severity == "error" for p in self.all_problems())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of the calls, `none` without a call; see `ToolCall.verdict`.
+
+        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
+        truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
+        """
+        return verdict_of_calls(self.calls)
+
+    @property
+    def blame(self) -> str:
+        """One sentence on whether the model or the server's parser is at fault; '' for a text that
+        came without a response.
+
+        It puts the server's own tool calls beside the calls read here, and begins with Agree,
+        Server lost it, Server changed it, Model wrote none, or, where the response does not hold
+        what the model wrote, Cannot be told.
+
+        >>> import toolparse_lab as tp
+        >>> written = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+        >>> token = {"token": written, "bytes": list(written.encode())}
+        >>> choice = {"message": {"content": ""}, "logprobs": {"content": [token]}}
+        >>> tp.parse({"choices": [choice]}, "hermes").blame
+        'Server lost it: the model wrote f, which is not in tool_calls.'
+        """
+        return "" if self.server is None else explain_blame(self.calls, self.server)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The ids of the formats that the calls were read in, each once, in the order of the calls.
+
+        Under 'auto' they are the protocols that matched; a call outside every format has 'auto'.
+        """
+        return tuple(dict.fromkeys(call.protocol for call in self.calls))
 
     def all_problems(self) -> Iterator[Problem]:
         """The result's own problems, then each call's, in order.
@@ -97,30 +136,41 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def why(self) -> str:
-        """One sentence a call: what happened and why; without a call, why there is none.
+        """One sentence a call: its verdict, what happened and why; without a call, why there is
+        none.
+
+        Of an answer read by 'auto' a first sentence names the formats that matched.
 
         >>> import toolparse_lab as tp
         >>> print(tp.parse("Hello!", "hermes").why())
-        No call in the format hermes; all of it is text.
+        Verdict none: No call in the format hermes; all of it is text.
         """
-        if self.calls:
-            return "\n".join(map(explain_call, self.calls))
-        return explain_no_call(
-            self.raw, self.protocol, self.segments, self.problems, [t.name for t in self.tools]
-        )
+        if not self.calls:
+            reason = explain_no_call(
+                self.raw, self.protocol, self.segments, self.problems, [t.name for t in self.tools]
+            )
+            return f"Verdict {self.verdict}: {reason}"
+        lines = list(map(explain_call, self.calls))
+        matched = [name for name in self.formats if name != "auto"]
+        if self.protocol == "auto" and matched:
+            lines.insert(0, f"Read as {', '.join(matched)}.")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dict; lone surrogates survive `json.dumps` with its default
         `ensure_ascii`."""
+        beside = {} if self.server is None else {"server": self.server.to_dict()}
         return {
             "version": VERSION,
             "raw": self.raw,
             "protocol": self.protocol,
+            "verdict": self.verdict,
             "options": self.options.to_dict(),
             "tools": [t.to_dict() for t in self.tools],
             "segments": list(map(segment_out, self.segments)),
             "calls": [c.to_dict() for c in self.calls],
             "problems": list(map(problem_out, self.problems)),
+            **beside,
         }
 
     @classmethod
@@ -140,6 +190,7 @@ class ParseResult:
             calls=tuple(ToolCall.from_dict(c, segments) for c in d["calls"]),
             problems=tuple(map(problem_in, d["problems"])),
             tools=tuple(ToolSpec.of(t) for t in d["tools"]),
+            server=ServerReading.from_dict(d["server"]) if "server" in d else None,
         )
 
     def to_json(self) -> str:

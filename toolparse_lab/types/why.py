@@ -16,7 +16,7 @@ from .spans import Problem, Segment
 
 _MOST_COPIED = 6  # values whose place in the request is told
 
-# Status -> how the sentence about a call that is not ok goes on.
+# Status -> the first cause of a call that is not ok, behind "it".
 _STATUS = {
     "unknown_tool": "was read, but names no known tool",
     "truncated": "is cut off and must not be executed",
@@ -74,15 +74,16 @@ def _offset_of_name(raw: str, name: str) -> int:
 
 
 def explain_call(call: ToolCall) -> str:
-    """One sentence on what happened to a call and why.
+    """One sentence on what happened to a call and why: its verdict, then the causes.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
     >>> print(tp.parse(text, "hermes").why())
-    Call 0, f, is ok: 1 repair (rjson.trailing-comma).
+    Call 0, f, is repaired (lossless): 1 repair (rjson.trailing-comma).
     """
-    sentence = f"Call {call.index}, {printable(call.name) or 'without a name'}, {_status(call)}"
-    causes = _changes(call) + _complaints(call)
+    name = printable(call.name) or "without a name"
+    sentence = f"Call {call.index}, {name}, is {call.verdict}"
+    causes = _reasons(call) + _changes(call) + _complaints(call)
     if causes:
         sentence += ": " + "; ".join(causes)
     copied = explain_sources(call)
@@ -104,11 +105,11 @@ def explain_sources(call: ToolCall) -> str:
     return f"{'; '.join(phrases[:_MOST_COPIED])}{rest}."
 
 
-def _status(call: ToolCall) -> str:
-    """The verb of the sentence about a call."""
+def _reasons(call: ToolCall) -> list[str]:
+    """The first cause in the sentence about a call that must not be executed; none of others."""
     if call.status != "ok":
-        return _STATUS[call.status]
-    return "is ok" if call.valid else "is readable, but its arguments break the schema"
+        return [f"it {_STATUS[call.status]}"]
+    return [] if call.valid else ["its arguments break the schema"]
 
 
 def _changes(call: ToolCall) -> list[str]:

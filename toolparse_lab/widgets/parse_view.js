@@ -1,7 +1,22 @@
 // The parse view's front end. Text only ever goes in through textContent; nothing here talks to a network.
 
 const STAGE_NAMES = { raw: "Raw", repaired: "Repaired", decoded: "Decoded", coerced: "Coerced" };
-const STATUS_SIGNS = { ok: "✓", unknown_tool: "?", truncated: "…", undecodable: "✗", draft: "~" };
+// Verdict -> its sign and the class of its badge.
+const VERDICTS = {
+  none: ["·", "tp-plain"],
+  clean: ["✓", "tp-good"],
+  "repaired (lossless)": ["✓", "tp-good"],
+  "repaired (lossy)": ["!", "tp-warn"],
+  invalid: ["✗", "tp-bad"],
+  refused: ["✗", "tp-bad"],
+  truncated: ["…", "tp-warn"],
+  echoed: ["✗", "tp-bad"],
+};
+
+function verdictBadge(verdict) {
+  const [sign, look] = VERDICTS[verdict];
+  return make("span", `tp-badge ${look}`, `${sign} ${verdict}`);
+}
 const CHANGE_SIGNS = { repair: "R", read: "→", coerce: "C", error: "✗", warning: "!", info: "i" };
 const LEGEND = [
   ["name", "tool name"],
@@ -87,7 +102,7 @@ class View {
     const { payload } = this;
     const head = make("div", "tp-head");
     head.append(
-      make("span", `tp-badge ${payload.ok ? "tp-good" : "tp-bad"}`, payload.ok ? "✓ ok" : "✗ has errors"),
+      verdictBadge(payload.verdict),
       make("span", "tp-badge tp-plain", payload.protocol, { title: "protocol" }),
     );
     const facts = [counted(payload.calls, "call")];
@@ -172,9 +187,8 @@ class View {
     row.style.setProperty("--depth", String(Math.min(node.depth, 12)));
     row.append(make("span", "tp-rowkey", node.key));
     if (node.kind === "call") {
-      const good = node.status === "ok" && node.valid;
-      const text = node.status === "ok" && !node.valid ? "✗ breaks its schema" : `${STATUS_SIGNS[node.status]} ${node.text}`;
-      row.append(make("span", `tp-badge ${good ? "tp-good" : node.status === "ok" || node.status === "undecodable" ? "tp-bad" : "tp-warn"}`, text));
+      row.append(verdictBadge(node.verdict));
+      if (node.status !== "ok" && node.status !== node.verdict) row.append(make("span", "tp-badge tp-plain", node.text));
     } else {
       row.append(make("span", `tp-value tp-${node.kind}`, node.leaf ? node.text : `${node.kind}, ${node.text}`));
       if (node.changed && node.leaf) row.append(make("span", "tp-letter tp-coerce", "C", { title: "coerced" }));

@@ -20,7 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..render.changes import Change, changes_of, is_lossless, problems_of, sentence_of
+from ..render.changes import (
+    Change,
+    changes_of,
+    is_lossless,
+    problems_of,
+    protocol_words,
+    sentence_of,
+)
 from ..render.marks import LAYERS, Run, clip, marks_of, runs_of
 from ..render.show import Shown, shorten, visible
 from ..render.tree import json_of, read_value, rows_of
@@ -93,9 +100,10 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
     ]
     return {
         "version": 1,
-        "protocol": _text(result.protocol, 80),
+        "protocol": _text(protocol_words(result), 80),
         "policy": result.options.coerce,
         "ok": result.ok,
+        "verdict": result.verdict,
         "characters": len(result.raw),
         "calls": len(result.calls),
         "executable": sum(c.valid for c in result.calls),
@@ -142,7 +150,7 @@ def _nodes_of(call: ToolCall) -> Iterator[tuple[str | None, dict[str, Any]]]:
     """(path, node) of a call, whose path is None, and of each of its arguments."""
     status = call.status.replace("_", " ")
     node = _node(call.index, 0, call.name or "no name", "", "call", status, call.segment.span)
-    yield None, node | {"status": call.status, "valid": call.valid}
+    yield None, node | {"status": call.status, "valid": call.valid, "verdict": call.verdict}
     for row in rows_of(call):
         if not row.path:
             continue

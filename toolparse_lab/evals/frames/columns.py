@@ -116,6 +116,12 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
             "Tokens sent and received in all turns, where they were counted.",
         ),
         ("conversation_cost", _FLOAT, "US dollars of all turns, where prices are known."),
+        (
+            "verdict",
+            _CATEGORY,
+            "The worst verdict of the calls: none, clean, repaired (lossless), repaired (lossy), "
+            "invalid, refused, truncated or echoed.",
+        ),
         ("n_calls", _INT, "Calls found."),
         ("n_ok", _INT, "Calls that are readable, complete and of a known name."),
         ("n_valid", _INT, "Calls whose arguments satisfy the schema."),
@@ -143,8 +149,24 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("stream", _BOOL, "Whether it was a stream."),
         ("cut", _BOOL, "A stream without a finish part."),
         ("endpoint_kind", _CATEGORY, "chat_text, native_tools or raw_completion."),
-        ("fidelity", _CATEGORY, "wire, sdk, replayed or synthetic."),
+        (
+            "fidelity",
+            _CATEGORY,
+            "wire, sdk, replayed or synthetic; logprobs, token_ids or raw_messages where raw was "
+            "taken from there.",
+        ),
         ("system_fingerprint", _TEXT, "The server's own version mark."),
+        (
+            "server_json",
+            _TEXT,
+            "The server's own calls, where the response held what the model wrote beside them.",
+        ),
+        (
+            "blame",
+            _TEXT,
+            "Whether the model or the server's parser is at fault, in a sentence; missing where "
+            "there is no server_json.",
+        ),
         ("completion_key", _TEXT, "Key of the recorded completion."),
         ("created", _TEXT, "When it was recorded, ISO time."),
     ),
@@ -154,6 +176,7 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("index", _INT, "Place among the calls of the text, from 0."),
         ("name", _TEXT, "The tool's name."),
         ("status", _CATEGORY, "ok, unknown_tool, truncated, undecodable, echoed or draft."),
+        ("verdict", _CATEGORY, "The verdict on the call, as in the trials frame but never none."),
         ("ok", _BOOL, "Readable, complete and of a known name."),
         ("valid", _BOOL, "ok, and the arguments satisfy the schema."),
         ("confidence", _FLOAT, "1 for a call in its own format, lower for a recovered one."),

@@ -18,7 +18,8 @@ from ...errors import BadOptions
 from ...exchange.types import Completion
 from ...rules import CODES, RULES
 from ...toolspec import ToolSpec
-from ...types import ParseResult, Problem, Span, Step, ToolCall
+from ...types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
+from ...types.server import explain_blame
 from ...values import write_canonical
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..scoring.outcomes import is_failure
@@ -298,6 +299,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
     if trial.result is not None:
         row |= result_row(trial.result)
+        row |= blame_row(trial.result, trial.completion)
     if trial.completion is not None:
         row |= completion_row(trial.completion)
     if trial.conversation is not None:
@@ -358,6 +360,7 @@ def result_row(result: ParseResult) -> dict[str, Any]:
             n_valid += call.valid
 
     return {
+        "verdict": result.verdict,
         "n_calls": len(calls),
         "n_ok": n_ok,
         "n_valid": n_valid,
@@ -365,6 +368,21 @@ def result_row(result: ParseResult) -> dict[str, Any]:
         **_changes(calls),
         **_complaints(problems),
     }
+
+
+def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, Any]:
+    """Return the column that compares a parse with the server's own calls, where these were
+    recorded."""
+    server = _server_of(completion)
+    if server is None:
+        return {}
+    return {"blame": explain_blame(result.calls, ServerReading.from_dict(server))}
+
+
+def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
+    """Return the recorded reading of the server, None where there is none."""
+    server = (completion.response or {}).get("server") if completion is not None else None
+    return server if isinstance(server, Mapping) and "calls" in server else None
 
 
 def conversation_row(conversation: Conversation) -> dict[str, Any]:
@@ -432,9 +450,11 @@ def completion_row(c: Completion) -> dict[str, Any]:
         "fidelity",
         "system_fingerprint",
     )
+    server = _server_of(c)
     return {
         **{name: getattr(c, name) for name in names},
         "model_name": _model_name(c.request),
+        "server_json": None if server is None else _json(server),
         "error": c.error_kind,
         "total_tokens": tokens,
         "retries": c.attempt - 1,
@@ -506,6 +526,7 @@ def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
         "index": call.index,
         "name": call.name,
         "status": call.status,
+        "verdict": call.verdict,
         "ok": call.ok,
         "valid": call.valid,
         "confidence": call.confidence,

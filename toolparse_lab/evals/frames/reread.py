@@ -37,7 +37,7 @@ from ..cases.case import Case
 from ..scoring.isolation import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
-from .recorded import result_row, score_row
+from .recorded import blame_row, result_row, score_row
 
 IDENTITY = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
 """The columns that say which answer a row holds; rows that agree in them are readings of one
@@ -47,8 +47,8 @@ NEEDED = (*IDENTITY, "raw", "tools_json")
 READ_AGAIN = (
     "trial_id", "parse_protocol", "policy", "outcome", "sub_code", "detail", "missing_reason",
     "score_success", "score_strict", "score_repaired", "score_safe", "score_naive",
-    "score_fabricated", "n_calls", "n_ok", "n_valid", "n_edits", "n_reads", "n_coercions",
-    "n_problems", "error_code", "codes_json", "rules_json",
+    "score_fabricated", "verdict", "blame", "n_calls", "n_ok", "n_valid", "n_edits", "n_reads",
+    "n_coercions", "n_problems", "error_code", "codes_json", "rules_json",
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
@@ -56,6 +56,7 @@ _FILLED = READ_AGAIN[3:]
 _RECORDED = (
     "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
     "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
+    "server_json",
 )  # fmt: skip
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
@@ -261,6 +262,7 @@ class _Answer(NamedTuple):
     reasoning: str | None
     cut: bool | None
     input: str | None
+    server: str | None = None
 
     @property
     def is_recorded(self) -> bool:
@@ -299,6 +301,7 @@ class _Answer(NamedTuple):
             _digest(self.reasoning) if self.reasoning else "",
             self.cut,
             _digest(self.input) if self.input else "",
+            self.server,
             self.question(),
         )
 
@@ -325,7 +328,21 @@ class _Answer(NamedTuple):
             reasoning=self.reasoning or "",
             endpoint_kind=self.kind or "chat_text",
             cut=bool(self.cut),
+            response=_response(self.server),
         )
+
+
+def _response(server_json: str | None) -> Mapping[str, Any] | None:
+    """Return the recorded response of a row: the server's own calls, None where it has none.
+
+    Raises UnreadableInput for a cell that is no JSON.
+    """
+    if not server_json:
+        return None
+    try:
+        return {"server": read_strict(server_json)}
+    except ValueError:
+        raise UnreadableInput("server_json is no JSON", got=server_json[:80]) from None
 
 
 class _Rereading:
@@ -448,6 +465,7 @@ class _Rereading:
         row = score_row(score, "" if score is not None else fault or reason_missing(completion))
         if result is not None:
             row |= result_row(result)
+            row |= blame_row(result, completion)
         return tuple([row.get(name) for name in _FILLED])
 
     def _built(self) -> pd.DataFrame:

@@ -16,10 +16,10 @@ _MOST_TEXT = 32 * 1024
 _TERMINAL = 160  # the columns of a wide one
 # Why a call of this status is not run, in the words of the table.
 _NOT_RUN = {
-    "unknown_tool": "unknown tool",
-    "truncated": "cut off",
-    "undecodable": "unreadable",
-    "draft": "unfinished",
+    "unknown_tool": "refused: unknown tool",
+    "truncated": "truncated",
+    "undecodable": "refused: unreadable",
+    "draft": "refused: unfinished",
 }
 
 
@@ -62,14 +62,14 @@ def _call(call: ReadCall) -> str:
     """Return a call as it would be written in code, and why it is not run.
 
     >>> _call(ReadCall("f", '{"a":1}', "unknown_tool", False))
-    'f({"a":1}) [unknown tool]'
+    'f({"a":1}) [refused: unknown tool]'
     """
     text = f"{call.name or '?'}({call.arguments_json})"
     # A status says more than the schema, which holds for readable calls of a known tool only.
     if call.status in _NOT_RUN:
         return f"{text} [{_NOT_RUN[call.status]}]"
     if not call.valid:
-        return f"{text} [breaks its schema]"
+        return f"{text} [invalid]"
     return text
 
 

@@ -289,7 +289,7 @@ def _unknown_key(value: Value, schema: Any) -> str:
             if key in properties:
                 todo.append((member, properties[key]))
             elif others is None and "patternProperties" not in schema and "$ref" not in schema:
-                return key
+                return str(key)
     return ""
 
 

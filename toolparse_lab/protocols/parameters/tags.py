@@ -38,6 +38,7 @@ from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
+from .judge import TagJudge
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .strict import read_functions
@@ -225,7 +226,11 @@ class ParameterCall(Codec):
 
         body: between the block's tags, or one function with its own.
         """
-        return read_functions(self.form, body) or self._damaged(body, reading)
+        judge = TagJudge(self.form, body, reading)
+        calls = read_functions(self.form, body)
+        if calls and not any(map(judge.is_doubtful, calls)):
+            return calls
+        return judge.settle(lambda: self._damaged(body, reading))
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body that is not in the format's own spelling.
@@ -283,7 +288,7 @@ class ParameterCall(Codec):
         calls: as they were read, with the edits that it took.
         """
         edited = apply_edits(body, [edit for call in calls for edit in call.edits])
-        again = self.read(edited, replace(reading, closed=True, repair=False))
+        again = self._damaged(edited, replace(reading, closed=True, repair=False))
         if len(again) != len(calls):
             return False
 

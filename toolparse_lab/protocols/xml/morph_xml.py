@@ -11,7 +11,9 @@ from ...prompt.wording import Wordings
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits, find_places
 from ...rjson.repair import read_damaged
-from ...rxml.flat import read_flat
+from ...rxml.doubt import is_doubtful
+from ...rxml.flat import FlatBody, read_flat
+from ...rxml.lists import ListReader
 from ...rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
 from ...rxml.writer import write_element
 from ...schema.view import View, view_of
@@ -33,8 +35,10 @@ from ..base import (
 from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
 from ..scan import Scanner
+from .attributes import with_attributes
 from .grammar import element_grammar
 from .headless import NamedEnd, checked, has_property, headless
+from .judge import ElementJudge
 from .scan import ElementBody, ends_in_element
 from .type_rules import XML_TYPE_RULES
 
@@ -43,6 +47,7 @@ _ATTRIBUTES = re.compile(
 )
 _PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
 _MAX_OPENER = 2048
+_NO_ATTRIBUTES = len("/>")
 # a longer comment is text: waiting for its end would cost too much at each of many openers
 _MAX_COMMENT = 4096
 
@@ -233,7 +238,14 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
     match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
     if match:
         span = Span(1, 1 + len(name))
-        return Opening(match.end() - pos, name=name, name_span=span, whole=bool(match["whole"]))
+        attributes = text[end : match.end()] if match.end() - end > _NO_ATTRIBUTES else ""
+        return Opening(
+            match.end() - pos,
+            name=name,
+            name_span=span,
+            whole=bool(match["whole"]),
+            attributes=attributes,
+        )
     if final or len(text) - pos >= _MAX_OPENER or "<" in text[end:]:
         return None
     # The empty text is in every text: the tag is cut off right behind the name.
@@ -266,9 +278,17 @@ class ElementCall(Codec):
         opening = reading.opening
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
         flat = read_flat(body, view, TEXT_KEY)
-        if flat is not None:
-            return _decoded(opening, flat.value, flat.places, (), ())
+        if flat is not None and not _ends_oddly(flat, view, body):
+            call = _decoded(opening, flat.value, flat.places, (), ())
+        else:
+            call = self._unusual(body, view, reading)
+        return with_attributes(call, view, opening) if opening.attributes else call
 
+    def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call of a body that is not flat; raises Refusal.
+
+        view: the schema of the tool's parameters.
+        """
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             call = self._json(body, reading)
@@ -277,7 +297,9 @@ class ElementCall(Codec):
 
         if stripped and "<" not in stripped:
             return self._text(body, view, reading)
-        return self._elements(body, view, reading)
+        tool = reading.tools.get(reading.opening.name)
+        judge = ElementJudge(body, view, tool.schema_json if tool else None, reading)
+        return judge.settle(lambda text, manner: self._elements(text, view, manner))
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call whose parameters are elements; raises Refusal if there are none.
@@ -294,13 +316,13 @@ class ElementCall(Codec):
             unwrapped = below.read_wrapped()
             if unwrapped is not None and any(key in view.properties for key in unwrapped):
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
-                return _read_by(below, reading, unwrapped, (step,))
+                return _read_by(below, reading, unwrapped, (step,), view)
 
         reader = ElementReader(body, view, repair=repair, closed=closed)
         value = reader.read()
         if list(value) == [TEXT_KEY]:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
-        return _read_by(reader, reading, value, ())
+        return _read_by(reader, reading, value, (), view)
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
         """Return the call of a body that is one JSON object, the parameters; else None.
@@ -369,14 +391,30 @@ class ElementCall(Codec):
         return write_element(name, read_strict(arguments_json))
 
 
+def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
+    """Return if a value of a flat body ends with a tag in other brackets, or doubles a bracket."""
+    return ("]" in body or ">>" in body) and is_doubtful(
+        flat.value, view, body, flat.places, repaired=False
+    )
+
+
 def _read_by(
-    reader: ElementReader, reading: Reading, value: Value, steps: tuple[Step, ...]
+    reader: ElementReader,
+    reading: Reading,
+    value: Value,
+    steps: tuple[Step, ...],
+    view: View | None = None,
 ) -> Decoded:
     """Return the call that a reader has read.
 
-    reader: one that has read its body. value: what it read. steps: what reading took.
+    reader: one that has read its body. value: what it read. steps: what reading took. view: the
+    schema of the parameters, by which elements around the items of lists are taken off.
     """
     places = reader.places
+    if view is not None:
+        lists = ListReader(places)
+        value = lists.read(value, view)
+        steps += tuple(lists.steps)
     return _decoded(reading.opening, value, lambda: places, tuple(reader.edits), steps)
 
 

@@ -23,12 +23,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...rjson.damage import Refusal
+from ...rxml.shape import is_text
 from ...schema.view import View
 from ...types import Step
 from ...values import Value, escape_token, same
 from .scalar import resolve_plain
 
 MAX_DEPTH = 100
+_SWALLOWED_ITEM = re.compile(r"\n[ \t]*-[ \t]")
+_LOOK = 256  # blanks between a text and a comment
 _BRACKETS = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)"
 )
@@ -278,9 +281,31 @@ class MappingReader:
             return
 
         path, view = self._next(root)
+        self._check_end(event, view)
         value = resolve_plain(text, view) if event.style is None else text
         self.places.setdefault(path, self._place(event))
         self._put(value)
+
+    def _check_end(self, event: Any, view: View | None) -> None:
+        """Raise Refusal for a text that may go on behind the place where YAML ends it.
+
+        That is a text cut by ` #`, where the schema wants a text and YAML sees a comment; and a
+        block without a line, because those behind it are not indented.
+
+        event: PyYAML's scalar. view: its schema, None where nothing is known of it.
+        """
+        end = event.end_mark.index
+        if event.style is None and _SWALLOWED_ITEM.search(self.text, event.start_mark.index, end):
+            message = "a line that looks like an item of a list is indented as text"
+            raise Refusal("decode.ambiguous", message, event.start_mark.index)
+        if event.style is None and view is not None and event.value and is_text(view):
+            line = self.text[end : end + _LOOK].split("\n", 1)[0]
+            if line.lstrip(" \t").startswith("#"):
+                message = "it cannot be told if ` #` begins a comment or belongs to the text"
+                raise Refusal("decode.ambiguous", message, end)
+        elif event.style in ("|", ">") and not event.value.strip() and self.text[end:].strip():
+            message = "the lines behind `|` are not indented"
+            raise Refusal("decode.ambiguous", message, event.start_mark.index)
 
     def _text(self, text: str) -> str:
         """Return the text of a scalar with its own line breaks, and pairs as one character.

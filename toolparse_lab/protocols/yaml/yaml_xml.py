@@ -22,6 +22,7 @@ from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
 from .grammar import yaml_grammar
+from .judge import MappingJudge, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
 from .repair import raw_texts, wrapping
 from .scan import YamlBody
@@ -251,7 +252,7 @@ class YamlCall(Codec):
         tool = reading.tools.get(opening.name)
         view = view_of(tool.schema_json if tool else EMPTY_SCHEMA)
         flat = read_flat(body, view) if reading.max_depth > 0 else None
-        if flat is not None:
+        if flat is not None and not holds_unknown(flat[0], view):
             values, flat_places = flat
             call = _decoded(opening, values, lambda: flat_places)
         else:
@@ -268,7 +269,11 @@ class YamlCall(Codec):
         """
         # No mapping begins with `<`.
         call = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
-        return call or self._mapping(body, view, reading)
+        if call is not None:
+            return call
+        tool = reading.tools.get(reading.opening.name)
+        judge = MappingJudge(body, view, tool.schema_json if tool else None, reading)
+        return judge.settle(lambda text, manner: self._mapping(text, view, manner))
 
     def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call as PyYAML reads it, repaired once if need be; raises Refusal.

@@ -65,6 +65,17 @@ def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) ->
     return pd.DataFrame(rows, columns=[*by, *CONVERSATION_COLUMNS])
 
 
+def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
+    """One row a cell and verdict that came in it, with n, the number of its answers."""
+    rows: list[dict[str, Any]] = []
+    if "verdict" in trials:
+        for values, cell in groups(read_under(trials, by, policy), by):
+            counts = cell["verdict"].dropna().astype(str).value_counts()
+            keys = dict(zip(by, values, strict=True))
+            rows += [{**keys, "verdict": word, "n": int(n)} for word, n in counts.items()]
+    return pd.DataFrame(rows, columns=[*by, "verdict", "n"])
+
+
 def _conversations(part: pd.DataFrame) -> dict[str, Any]:
     """The figures of one cell's conversations."""
     answers = part["score_answer"].astype("boolean").dropna()

@@ -13,7 +13,12 @@ import pandas as pd
 from .... import hooks
 from ....errors import BadOptions, near
 from . import stats
-from .breakdowns import conversations_frame, ladder_frame, leave_one_out_frame
+from .breakdowns import (
+    conversations_frame,
+    ladder_frame,
+    leave_one_out_frame,
+    verdicts_frame,
+)
 from .cells import (
     cells_frame,
     check_by,
@@ -153,6 +158,12 @@ class Report:
     def codes(self) -> pd.DataFrame:
         """Problem codes, ranked, with example trial ids."""
         return codes_frame(self.trials, self.policy)
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """One row a cell and verdict: how many answers have it; see
+        `breakdowns.verdicts_frame`."""
+        return verdicts_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def coercions(self) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ....types import VERDICTS
 from ..figures.breakdowns import EVERYTHING, leader_sentence
 from .numbers import money, percent, points, span
 
@@ -78,6 +79,26 @@ def _codes(report: Report) -> Section:
 def _first_ids(frame: pd.DataFrame) -> tuple[str, ...]:
     """The first of the example trials of each row."""
     return tuple(str(ids).split(", ")[0] for ids in frame["trial_ids"])
+
+
+def _verdicts(report: Report) -> Section | None:
+    """The verdicts on the answers of each cell; None for a frame of an older version."""
+    frame = report.verdicts
+    if frame.empty:
+        return None
+    words = [word for word in VERDICTS if (frame["verdict"] == word).any()]
+    cells: dict[tuple[str, ...], dict[str, int]] = {}
+    for row in frame.to_dict("records"):
+        cells.setdefault(tuple(_keys(report, row)), {})[row["verdict"]] = row["n"]
+    rows = [
+        (*keys, *(str(counts.get(word, 0)) for word in words)) for keys, counts in cells.items()
+    ]
+    lead = (
+        f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
+        "clean and repaired calls may be executed; none: the answer holds no call."
+    )
+    head = (*key_head(report), *((word, "") for word in words))
+    return Section("Verdicts", lead, head, tuple(rows))
 
 
 def _coercions(report: Report) -> Section:
@@ -329,5 +350,6 @@ def bounds_section(report: Report) -> Section | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Section | None]] = (
-    _codes, _coercions, _repeats, _conversations, _sensitivity, _left_out, bounds_section, _spent,
+    _verdicts, _codes, _coercions, _repeats, _conversations, _sensitivity, _left_out,
+    bounds_section, _spent,
 )  # fmt: skip

@@ -1,0 +1,226 @@
+"""The text that a response's tokens say: log probabilities, token ids, raw messages.
+
+A server's parser may take a call out of the content and lose it; the tokens that the response lists
+beside the content are still there.
+"""
+
+# How it works. A reader of a shape hands over each object that may list tokens (a choice, a part, a
+# whole response); `Tokens` keeps what it knows: bytes of tokens, ids, raw messages. Tokens are
+# pieces of UTF-8, so their bytes are joined before they are decoded: one character may be split
+# over several. At the end each kind of evidence is one text, and the longest counts, since a server
+# that holds something back may drop its log probabilities too. All is linear in the tokens.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+Evidence: TypeAlias = Literal["logprobs", "token_ids", "raw_messages"]
+
+# What ends a turn, where it is the last token: no words of the model, and no delimiter of a call.
+_END_OF_TURN = (
+    "<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<eos>",
+    "<end_of_turn>", "<|end_of_turn|>", "<｜end▁of▁sentence｜>", "<|user|>", "<|observation|>",
+)  # fmt: skip
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_ESCAPED_BYTES = re.compile(r"bytes:(?:\\x[0-9A-Fa-f]{2})+")
+_ID = re.compile(r"token_id:(\d{1,9})")
+
+
+class Tokens:
+    """The tokens of one answer, as far as they were received."""
+
+    __slots__ = ("_bytes", "_ids", "_listed_ids", "_messages", "_prompt_ids", "_unknown")
+
+    def __init__(self) -> None:
+        """Begin with nothing received."""
+        self._bytes: list[bytes] = []
+        self._unknown = False  # a token came whose text the response does not say
+        self._listed_ids: list[int] = []  # of tokens that are named by their ids
+        self._ids: list[int] = []
+        self._prompt_ids: list[int] = []
+        self._messages: list[str] = []
+
+    def take_choice(self, choice: Any) -> None:
+        """Take in a choice, whole or a delta: its log probabilities and ids.
+
+        Any object will do; what it does not list is passed over.
+        """
+        self.take_logprobs(_get(choice, "logprobs"))
+        message = _get(choice, "message")
+        extra = _get(choice, "provider_specific_fields")
+        for holder in (choice, message, extra):
+            ids = _ids_in(_get(holder, "token_ids")) or _ids_in(_get(holder, "output_ids"))
+            if ids:
+                self._ids += ids
+                break
+
+    def take_response(self, response: Any) -> None:
+        """Take in what stands beside the choices: ids of prompt and answer, raw messages."""
+        self._prompt_ids = _ids_in(_get(response, "prompt_token_ids")) or self._prompt_ids
+        engine = _get(_get(response, "nvext"), "engine_data")
+        self._ids += _ids_in(_get(engine, "completion_token_ids"))
+        for message in _list_in(_get(response, "output_messages")):
+            self._take_message(message)
+
+    def take_logprobs(self, logprobs: Any) -> None:
+        """Take in log probabilities of any shape: a list of tokens, or an object whose `content`
+        or `tokens` is one."""
+        entries = logprobs if isinstance(logprobs, (list, tuple)) else _get(logprobs, "content")
+        if not isinstance(entries, (list, tuple)):
+            entries = _get(logprobs, "tokens")
+        for entry in _list_in(entries):
+            self._take_entry(entry)
+
+    def text(self, tokenizer: Any = None) -> tuple[str, Evidence | None]:
+        """The text of the tokens and what says it; ('', None) where nothing does.
+
+        tokenizer: a function from a list of ids to text, or an object whose `decode` is one; ids
+        are passed over without it. What is no UTF-8 becomes lone surrogates.
+        """
+        candidates: list[tuple[str, Evidence | None]] = [("", None)]
+        if self._bytes and not self._unknown:
+            joined = b"".join(self._bytes)
+            candidates.append((_without_end(_decoded(joined)), "logprobs"))
+        candidates.append((_without_end("".join(self._messages)), "raw_messages"))
+        ids = self._ids or self._listed_ids
+        if ids and tokenizer is not None:
+            candidates.append((_without_end(_detokenized(ids, tokenizer)), "token_ids"))
+        return max(candidates, key=lambda candidate: len(candidate[0]))
+
+    def prompt(self, tokenizer: Any = None) -> str:
+        """The text of the prompt, from its ids; '' without them or a tokenizer."""
+        if not self._prompt_ids or tokenizer is None:
+            return ""
+        return _detokenized(self._prompt_ids, tokenizer)
+
+    def _take_entry(self, entry: Any) -> None:
+        """Take in one token: its bytes, or else its text."""
+        token: Any = entry
+        values: Any = None
+        if not isinstance(entry, (bytes, str)):
+            token, values = _get(entry, "token"), _get(entry, "bytes")
+        if isinstance(values, (list, tuple)) and values and all(map(_is_byte, values)):
+            self._bytes.append(bytes(values))
+        elif isinstance(token, bytes):
+            self._bytes.append(token)
+        elif isinstance(token, str):
+            self._take_token(token)
+        else:
+            self._unknown = True
+
+    def _take_token(self, token: str) -> None:
+        """Take in a token that came without bytes.
+
+        Some servers write a single byte, or bytes that are no UTF-8, or the id, in its place.
+        """
+        if named := _ID.fullmatch(token):
+            self._listed_ids.append(int(named[1]))
+            self._unknown = True
+        elif byte := _BYTE.fullmatch(token):
+            self._bytes.append(bytes((int(byte[1], 16),)))
+        elif _ESCAPED_BYTES.fullmatch(token):
+            self._bytes.append(bytes.fromhex(token.removeprefix("bytes:").replace("\\x", "")))
+        else:
+            self._bytes.append(token.encode("utf-8", "surrogatepass"))
+
+    def _take_message(self, message: Any) -> None:
+        """Take in a raw message: a text that holds all that was written, or a Harmony message,
+        which is written as the model wrote it."""
+        text = _get(message, "message")
+        if isinstance(text, str):
+            self._messages.append(text)
+            return
+        role = _get(message, "role") or _get(_get(message, "author"), "role")
+        channel = _get(message, "channel")
+        if role != "assistant" or not isinstance(channel, str):
+            return
+        said = _get(message, "content")
+        parts = [said] if isinstance(said, str) else [_get(p, "text") for p in _list_in(said)]
+        # The prompt ends with the start of the first message.
+        start = "<|start|>assistant" if self._messages else ""
+        body = "".join(part for part in parts if isinstance(part, str))
+        self._messages.append(f"{start}{_harmony(message, channel, body)}")
+
+
+def _harmony(message: Any, channel: str, body: str) -> str:
+    """A Harmony message from its channel on."""
+    recipient, kind = _get(message, "recipient"), _get(message, "content_type")
+    to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
+    kind = f" {kind}" if isinstance(kind, str) and kind else ""
+    end = "<|call|>" if to else "<|return|>" if channel == "final" else "<|end|>"
+    return f"<|channel|>{channel}{to}{kind}<|message|>{body}{end}"
+
+
+def eats(written: str, content: str) -> bool:
+    """True where the content holds less than was written: something was taken out of it.
+
+    White space around either, and marks behind the end of the turn, count for nothing.
+    """
+    written, content = written.strip(), content.strip()
+    return len(written) > len(content) and not _only_marks(written, content)
+
+
+_MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>))*")
+
+
+def _only_marks(written: str, content: str) -> bool:
+    """True where nothing but special tokens stands behind the content."""
+    return bool(content) and bool(
+        written.startswith(content) and _MARKS.fullmatch(written, len(content))
+    )
+
+
+def _without_end(text: str) -> str:
+    """A text without the token that ended the turn."""
+    for end in _END_OF_TURN:
+        if text.endswith(end):
+            return text.removesuffix(end)
+    return text
+
+
+def _decoded(joined: bytes) -> str:
+    """Bytes as text. Lone surrogates may stand in them as such, and what is no UTF-8 becomes some:
+    every parser here takes them."""
+    try:
+        return joined.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return joined.decode("utf-8", "surrogateescape")
+
+
+def _detokenized(ids: list[int], tokenizer: Any) -> str:
+    """The text of ids, special tokens included where the tokenizer can say them; '' for a tokenizer
+    that gives no text.
+
+    What a tokenizer raises passes through: it is the caller's.
+    """
+    decode = getattr(tokenizer, "decode", tokenizer)
+    try:
+        text = decode(ids, skip_special_tokens=False)
+    except TypeError:
+        # Not every tokenizer leaves special tokens out, and those that do not take no such switch.
+        text = decode(ids)
+    return text if isinstance(text, str) else ""
+
+
+def _is_byte(x: Any) -> bool:
+    """True for a number that is a byte."""
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 255
+
+
+def _ids_in(x: Any) -> list[int]:
+    """A list of token ids, empty for anything else."""
+    ids = _list_in(x)
+    whole = all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in ids)
+    return ids if whole else []
+
+
+def _list_in(x: Any) -> list[Any]:
+    """The items of a list, none for anything else."""
+    return list(x) if isinstance(x, (list, tuple)) else []
+
+
+def _get(obj: Any, name: str) -> Any:
+    """A member of a dict or an attribute of an object, None where there is none."""
+    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)

@@ -1,0 +1,210 @@
+"""Decides which reading of a body of parameter tags counts, or that none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...rjson.damage import Refusal
+from ...rjson.positions import EditMap, apply_edits
+from ...rxml.nearest import near_edits, nearest_reading
+from ...schema.view import View, view_of
+from ...types import Edit, Problem, Span
+from ...values import Value
+from ..base import Decoded, Places, Reading
+from ..xml.judge import call_is_doubtful, fits_schema
+from .form import TagForm
+from .strict import read_functions
+
+# How it works. As for elements: what was read without a repair, and holds nothing that looks
+# damaged, counts. Else the body is looked at as one in which a single character of a single tag is
+# wrong; the only such reading in which every function is of a known tool and fits its schema
+# counts. A repaired reading counts where there is none, and nothing in it is doubtful.
+
+
+class TagJudge:
+    """Settles the reading of one body."""
+
+    def __init__(self, form: TagForm, body: str, reading: Reading) -> None:
+        """Make a judge for one body.
+
+        form: the constants of the format. reading: the tools, and what may be done.
+        """
+        self._form = form
+        self._body = body
+        self._reading = reading
+
+    def is_doubtful(self, call: Decoded) -> bool:
+        """Return if a readable call holds what looks like a damaged tag or name."""
+        view = self._view(call)
+        if view is None or not call.readable:
+            return False
+        if call_is_doubtful(call, view, self._body, repaired=bool(call.edits)):
+            return True
+        return call.untyped and self._swallows(call, view)
+
+    def _swallows(self, call: Decoded, view: View) -> bool:
+        """Return if a value holds the closer of parameters and something that is not in the value.
+
+        That is anything in a value that is no text, and in a text what may be the tag of a
+        parameter that is missing.
+
+        view: the schema of the call's tool.
+        """
+        arguments = call.arguments
+        closer = f"</{self._form.parameter}>"
+        if not isinstance(arguments, dict):
+            return False
+
+        for name, text in arguments.items():
+            if not isinstance(text, str) or closer not in text:
+                continue
+            member = view.child(name)
+            if member is not None and not member.admits_string():
+                return True
+            # In any order: models do not keep to that of the schema.
+            missing = [other for other in view.properties if other not in arguments]
+            if near_edits(text, [self._form.tag(self._form.parameter, m) for m in missing]):
+                return True
+        return False
+
+    def settle(self, reader: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
+        """Return the calls that count; raises Refusal where there are none.
+
+        reader: the tolerant reader of the body.
+        """
+        # A refusal waits: the nearest reading may do without it.
+        refusal: Refusal | None = None
+        calls: tuple[Decoded, ...] = ()
+        try:
+            calls = reader()
+        except Refusal as reason:
+            refusal = reason
+
+        doubtful = [self.is_doubtful(call) for call in calls]
+        sound = refusal is None and not any(doubtful) and _all_readable(calls)
+        if sound and not _any_repaired(calls):
+            return calls
+
+        # The nearest reading goes before a repaired one: it changes a character, not a structure.
+        nearest = self._nearest(calls) if self._reading.repair else None
+        if nearest is not None and not (sound and _agree(nearest, calls)):
+            return nearest
+        if refusal is not None:
+            raise refusal
+        return _without(calls, doubtful)
+
+    def _view(self, call: Decoded) -> View | None:
+        """Return the schema of a call's tool, None for a tool that nobody knows."""
+        tool = self._reading.tools.get(call.name)
+        return view_of(tool.schema_json) if tool is not None else None
+
+    def _nearest(self, calls: tuple[Decoded, ...]) -> tuple[Decoded, ...] | None:
+        """Return the one reading that is a character away; refused calls where there are several.
+
+        A body that was cut off is not looked at: what is missing there is more than a character.
+
+        calls: as the tolerant reader has them, which get the problem where there are several.
+        """
+        if not self._reading.closed:
+            return None
+        try:
+            edit = nearest_reading(self._body, self._tags(), self._fitting)
+        except Refusal:
+            if not calls:
+                raise
+            return tuple(_refused(call) for call in calls)
+
+        strict = read_functions(self._form, apply_edits(self._body, [edit])) if edit else None
+        if edit is None or strict is None:
+            return None
+        # Read from the edited body, told of the body as it came.
+        return _in_raw(strict, edit)
+
+    def _fitting(self, text: str) -> Value | None:
+        """Return the calls of a text in the format's own spelling, if all fit; else None."""
+        calls = read_functions(self._form, text)
+        if not calls:
+            return None
+
+        for call in calls:
+            # Every function has to fit: one that does not may have taken in what another lost.
+            view, tool = self._view(call), self._reading.tools.get(call.name)
+            if view is None or tool is None or not fits_schema(call.arguments, tool.schema_json):
+                return None
+            if call_is_doubtful(call, view, text, repaired=True):
+                return None
+        return [[call.name, call.arguments] for call in calls]
+
+    def _tags(self) -> list[str]:
+        """Return the tags that the body may hold: of the tools that it may name."""
+        # A parameter of any tool, since the function's own tag may be the damaged one.
+        form = self._form
+        tags = [f"</{form.parameter}>", f"</{form.function}>"]
+        names: dict[str, None] = {}
+        for name, tool in self._reading.tools.items():
+            tags.append(form.tag(form.function, name))
+            names.update(dict.fromkeys(view_of(tool.schema_json).properties))
+        return [*tags, *(form.tag(form.parameter, name) for name in names)]
+
+
+def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
+    """Return calls of an edited body with their places in the body as it came.
+
+    The edit goes to the call in which it stands: the last one that begins before it.
+    """
+    back = EditMap((edit,))
+    # A body without a call before the edit has it in the first one.
+    owner = 0
+    for index, call in enumerate(calls):
+        start = back.raw_span(*call.places()[""])[0]
+        if start <= edit.span.start:
+            owner = index
+
+    moved: list[Decoded] = []
+    for index, call in enumerate(calls):
+        name_span = call.name_span
+        if name_span is not None:
+            name_span = Span(*back.raw_span(name_span.start, name_span.end))
+        places = _places(call, back)
+        edits = (edit,) if index == owner else ()
+        moved.append(replace(call, name_span=name_span, edits=edits, places=places))
+    return tuple(moved)
+
+
+def _places(call: Decoded, back: EditMap) -> Callable[[], Places]:
+    """Return the function that gives a call's places in the body as it came."""
+    inner = call.places
+    return lambda: {path: back.raw_span(a, b) for path, (a, b) in inner().items()}
+
+
+def _refused(call: Decoded) -> Decoded:
+    """Return a call as one that cannot be read: a tag in it may be damaged."""
+    if not call.readable:
+        return call
+    message = "a value or a name looks like a damaged tag"
+    problem = Problem("decode", "decode.ambiguous", "error", message, "", call.name_span)
+    return Decoded(call.name, None, name_span=call.name_span, problems=(problem,), readable=False)
+
+
+def _agree(one: tuple[Decoded, ...], other: tuple[Decoded, ...]) -> bool:
+    """Return if two readings have the same calls."""
+    return [(call.name, call.arguments) for call in one] == [
+        (call.name, call.arguments) for call in other
+    ]
+
+
+def _all_readable(calls: tuple[Decoded, ...]) -> bool:
+    """Return if every call could be read."""
+    return all(call.readable for call in calls)
+
+
+def _any_repaired(calls: tuple[Decoded, ...]) -> bool:
+    """Return if a call took repairs."""
+    return any(call.edits for call in calls)
+
+
+def _without(calls: tuple[Decoded, ...], doubtful: list[bool]) -> tuple[Decoded, ...]:
+    """Return the calls, those refused that are doubtful. doubtful: one for each call."""
+    pairs = zip(calls, doubtful, strict=True)
+    return tuple(_refused(call) if refuse else call for call, refuse in pairs)

@@ -1,0 +1,160 @@
+"""The readings of a damaged text that are one character of one tag away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..rjson.positions import apply_edits
+from ..rjson.refusal import Refusal
+from ..types import Edit, Span
+from ..values import Value, write_canonical
+
+# How it works. The tags that a text may hold are known from the tools. One wrong character (left
+# out, doubled, wrong, or swapped with its neighbour) leaves at least one of three parts of a tag as
+# it was. So the parts are looked for, and the text around each is compared with the whole tag. Each
+# place found is one candidate: the text with that tag put right, which must then read strictly.
+#
+# Cost: a bounded number of places is tried, in texts of bounded length; where there are more, there
+# is no reading.
+
+_MAX_TEXT = 16_384
+_MAX_PLACES = 96
+_PARTS = 3
+_SHORTEST_NAME = 3
+
+RULE = "rxml.near-tag"
+
+
+def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
+    """The edits that each put one tag right which is one character away from one of `tags`.
+
+    Returns nothing for a text that is too long, or has too many such places.
+
+    >>> [(edit.span.start, edit.text) for edit in near_edits("<ab>x/ab>", ("</ab>",))]
+    [(0, '</ab>'), (5, '</ab>')]
+    """
+    if len(text) > _MAX_TEXT:
+        return []
+
+    edits: dict[tuple[int, int, str], Edit] = {}
+    for tag in tags:
+        for start, end in _near_places(text, tag):
+            for repaired in _repaired(text[start:end], tag):
+                edit = Edit(Span(start, end), repaired, RULE)
+                edits.setdefault((start, end, repaired), edit)
+            if len(edits) > _MAX_PLACES:
+                return []
+
+    return sorted(edits.values(), key=lambda edit: edit.span.start)
+
+
+def nearest_reading(
+    text: str, tags: Sequence[str], reader: Callable[[str], Value | None]
+) -> Edit | None:
+    """The edit of the only reading that is one character of one tag away; None where there is none.
+
+    reader: gives the value of a text that reads strictly and fits its schema, None for any other.
+    Raises Refusal where edits lead to different values: nobody can tell which was meant.
+    """
+    readings: dict[str, Edit] = {}
+    for edit in near_edits(text, tags):
+        value = reader(apply_edits(text, [edit]))
+        if value is not None:
+            readings.setdefault(write_canonical(value), edit)
+
+    if len(readings) > 1:
+        at = min(edit.span.start for edit in readings.values())
+        raise Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
+    return next(iter(readings.values()), None)
+
+
+def _repaired(text: str, tag: str) -> Iterator[str]:
+    """Yield what a text that is one character off may have been: the tag, or with a neighbour.
+
+    A character between a tag's outermost ones may have stood in front of it, or behind.
+
+    >>> list(_repaired("<a1>", "<a>")), list(_repaired("<b>", "<a>"))
+    (['<a>', '<a>1'], ['<a>'])
+    """
+    yield tag
+    if len(text) != len(tag) + 1:
+        return
+    if text[:-2] == tag[:-1] and text[-1] == tag[-1]:
+        yield tag + text[-2]
+    elif text[0] == tag[0] and text[2:] == tag[1:]:
+        yield text[1] + tag
+
+
+def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
+    """Yield each (start, end) of a text that is one character away from a tag."""
+    size = len(tag)
+    for number in range(_PARTS):
+        first, last = size * number // _PARTS, size * (number + 1) // _PARTS
+        part = tag[first:last]
+        at = text.find(part) if part else -1
+        while at >= 0:
+            # A character more or less before the part moves the beginning by one.
+            for start in range(max(0, at - first - 1), at - first + 2):
+                for end in range(start + size - 1, start + size + 2):
+                    if end > len(text) or not is_one_off(text[start:end], tag):
+                        continue
+                    # A part of a whole tag is as it should be.
+                    if end - start > size or not _is_part(text, tag, start):
+                        yield start, end
+            at = text.find(part, at + 1)
+
+
+def _is_part(text: str, tag: str, start: int) -> bool:
+    """Tell if the whole tag stands at an offset, or begins one character before it."""
+    return text.startswith(tag, start) or (start > 0 and text.startswith(tag, start - 1))
+
+
+def is_one_off(text: str, tag: str) -> bool:
+    """Tell if one character left out, doubled, wrong or swapped makes `text` of `tag`.
+
+    At its ends a tag may only have its own first or last character twice, so that no letter of the
+    text beside it is taken for a part of it.
+
+    >>> is_one_off("<a", "<a>"), is_one_off("<<a>", "<a>"), is_one_off("x<a>", "<a>")
+    (True, True, False)
+    """
+    if text == tag:
+        return False
+    same = 0
+    while same < min(len(text), len(tag)) and text[same] == tag[same]:
+        same += 1
+
+    if len(text) == len(tag):
+        if text[same + 1 :] == tag[same + 1 :]:
+            return _may_replace(text[same], tag, same)
+        swapped = text[same : same + 2] == tag[same : same + 2][::-1]
+        return swapped and text[same + 2 :] == tag[same + 2 :]
+    if len(text) + 1 == len(tag):
+        # A line break that is missing would make two lines of one, which says something else.
+        if same == 0 and tag[0].isspace():
+            return False
+        return text[same:] == tag[same + 1 :]
+
+    # One more: inside the tag anything, at its ends its own character twice.
+    if text[same + 1 :] != tag[same:]:
+        return False
+    inside = 0 < same < len(tag)
+    return inside or text[same] == (tag[-1] if same else tag[0])
+
+
+def _may_replace(character: str, tag: str, at: int) -> bool:
+    """Tell if a character may stand for that of a tag: at its ends only a sign may."""
+    return 0 < at < len(tag) - 1 or not (character.isspace() or character.isalnum())
+
+
+def is_near_name(name: str, other: str) -> bool:
+    """Tell if a name is another one in other case, or with one wrong character.
+
+    Names of one or two characters are near to too many.
+
+    >>> is_near_name("titlee", "title"), is_near_name("a", "b")
+    (True, False)
+    """
+    if len(other) < _SHORTEST_NAME:
+        return False
+    return name.lower() == other.lower() or is_one_off(f"<{name}>", f"<{other}>")

@@ -1,0 +1,174 @@
+"""The calls that a server read in an answer, beside ours: whose fault a missing call is."""
+
+# How it works. Calls are paired by name and arguments, then by name alone, then one with one. What
+# is left over on the model's side was lost, on the server's side made up; a pair that is not equal
+# was changed. Arguments are equal as values, before or after our coercion.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..values import read_plain, write_canonical
+
+if TYPE_CHECKING:
+    from .call import ToolCall
+
+_MOST_NAMES = 5
+_MOST_NAME = 60  # characters of a name
+_LONGEST = 1_000_000  # characters of arguments that are compared as values
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCall:
+    """A call as the server says it: `arguments` is the text as it came, broken or not."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReading:
+    """The words of the response beside the text that was parsed.
+
+    calls: the server's own tool calls. fidelity: where the text came from: logprobs, token_ids,
+    raw_messages, wire or sdk. independent: the text is the model's; False where it was made of
+    these calls, and nothing can be compared.
+    """
+
+    calls: tuple[ServerCall, ...] = ()
+    fidelity: str = "sdk"
+    independent: bool = True
+
+    @classmethod
+    def of(cls, calls: Iterable[Any], fidelity: str, independent: bool) -> ServerReading:
+        """The reading of tool calls in OpenAI's shape."""
+        return cls(tuple(map(_server_call, calls)), fidelity, independent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dict, which `from_dict` reads."""
+        return {
+            "calls": [[call.name, call.arguments] for call in self.calls],
+            "fidelity": self.fidelity,
+            "independent": self.independent,
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ServerReading:
+        """The reading that `to_dict` described."""
+        calls = tuple(ServerCall(str(name), str(arguments)) for name, arguments in d["calls"])
+        return cls(calls, d["fidelity"], d["independent"])
+
+
+def _server_call(call: Mapping[str, Any]) -> ServerCall:
+    """A call in OpenAI's shape; arguments that came as an object are written as JSON."""
+    function = call.get("function") or {}
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else write_canonical(arguments)
+    return ServerCall(str(function.get("name") or ""), arguments)
+
+
+def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
+    """One sentence on where the calls of the model and of the server differ.
+
+    It begins with Agree, Server lost it, Server changed it, Model wrote none, or Cannot be told.
+    """
+    if not server.independent:
+        return (
+            "Cannot be told: the response holds the server's own calls and not what the model "
+            "wrote; log probabilities or token ids would say it."
+        )
+    theirs = list(server.calls)
+    good = [call for call in calls if call.ok]
+    bad = [call for call in calls if not call.ok and call.verdict != "echoed"]
+    ours = _unmatched(good, theirs)
+    if not calls:
+        names = f"say {_names(theirs)}" if theirs else "hold none"
+        return f"Model wrote none: its text holds no call, and tool_calls {names}."
+    if ours or theirs:
+        return _difference(ours, bad, theirs, server.fidelity)
+    if bad:
+        return f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
+    if not good:
+        return "Agree: neither takes a call for the model's own."
+    count = len(good)
+    return f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
+
+
+def _difference(
+    ours: list[ToolCall], bad: list[ToolCall], theirs: list[ServerCall], fidelity: str
+) -> str:
+    """The sentence on calls that have no equal on the other side."""
+    if theirs and (ours or bad):
+        return (
+            f"Server changed it: the model wrote {_words([*ours, *bad])}, and tool_calls say "
+            f"{_names(theirs)}."
+        )
+    if ours:
+        as_text = ""
+        if fidelity in ("sdk", "wire"):
+            as_text = " It was left in the content, as it is where no tools are sent."
+        return (
+            f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
+        )
+    return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
+
+
+def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:
+    """The calls that have no equal; equals are taken out of `theirs`."""
+    alone = []
+    waiting: dict[str, dict[str, list[ServerCall]]] = {}
+    for their in theirs:
+        waiting.setdefault(their.name, {}).setdefault(_canonical(their.arguments), []).append(their)
+    for call in calls:
+        by_arguments = waiting.get(call.name, {})
+        for text in (call.arguments_json, call.source_json):
+            if equal := by_arguments.get(_canonical(text)):
+                equal.pop(0)
+                break
+        else:
+            alone.append(call)
+    theirs[:] = [t for by in waiting.values() for equals in by.values() for t in equals]
+    return alone
+
+
+def _canonical(text: str) -> str:
+    """Arguments as JSON with sorted keys; what is no JSON, or very long, as it stands. Without
+    arguments it is an empty object."""
+    if not text.strip():
+        return "{}"
+    if len(text) > _LONGEST:
+        return text
+    try:
+        return json.dumps(read_plain(text), sort_keys=True, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return text
+
+
+def _words(calls: list[ToolCall]) -> str:
+    """The names of calls, with the verdict on those that are not good."""
+    words = [
+        f"{_name(call.name)}{'' if call.ok else f' ({call.verdict})'}"
+        for call in calls[:_MOST_NAMES]
+    ]
+    return _listed(words, len(calls))
+
+
+def _names(calls: list[ServerCall]) -> str:
+    """The names of a server's calls."""
+    return _listed([_name(call.name) for call in calls[:_MOST_NAMES]], len(calls))
+
+
+def _name(name: str) -> str:
+    """A name for a sentence, cut, with characters that a terminal would act on as escapes."""
+    name = name[:_MOST_NAME]
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) or "a call without a name"
+
+
+def _listed(words: list[str], count: int) -> str:
+    """Words with commas between, and how many are left out."""
+    more = count - len(words)
+    return ", ".join(words) + (f" and {more} more" if more > 0 else "")
