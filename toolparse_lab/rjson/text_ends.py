@@ -102,7 +102,7 @@ class TextEnds:
         if at > start and before in ",:}]" and not _ends_at(inside, at):
             edit = Edit(Span(at - 1, at + 1), f'"{before}', "rjson.swapped-signs")
             yield at + 1, cost + _SWAPPED, (*inside, edit), before
-        if after.isalnum():
+        if after.isalnum() and not cost:
             edit = Edit(Span(at, at + 2), f'{after}"', "rjson.swapped-signs")
             yield at + 2, cost + _SWAPPED, (*inside, edit), ""
 

@@ -282,7 +282,8 @@ def _unknown_key(value: Value, schema: Any) -> str:
         if isinstance(value, list):
             todo.extend((item, schema.get("items")) for item in value)
         properties = schema.get("properties")
-        if not isinstance(value, dict) or not isinstance(properties, Mapping):
+        # A schema that names no property says nothing of the keys.
+        if not isinstance(value, dict) or not isinstance(properties, Mapping) or not properties:
             continue
         others = schema.get("additionalProperties")
         for key, member in value.items():
