@@ -39,6 +39,17 @@ _RULES = (
     # repairs of JSON text
     Rule("rjson.trailing-comma", "A comma before a closing bracket is dropped."),
     Rule("rjson.missing-comma", "Two neighbours without a comma get one.", lossless=False),
+    Rule("rjson.missing-colon", "A key and its value without a colon get one.", lossless=False),
+    Rule("rjson.missing-quote", "A quote that is missing at one end of a string is added, where "
+        "one reading is nearest.", lossless=False),
+    Rule("rjson.extra-sign", "A bracket, quote or separator too many is dropped, where one reading "
+        "is nearest.", lossless=False),
+    Rule("rjson.wrong-sign", "A sign that looks like the right one, or stands in its place, is "
+        "replaced, where one reading is nearest.", lossless=False),
+    Rule("rjson.swapped-signs", "A sign that changed places with its neighbour is put back, where "
+        "one reading is nearest.", lossless=False),
+    Rule("rjson.literal-newline", "A line break written as an escape between two values is read as "
+        "white space."),
     Rule("rjson.single-quotes", "A string in single quotes is read as one in double quotes."),
     Rule("rjson.smart-quotes", "A string in typographic quotes is read as one in double quotes."),
     Rule("rjson.triple-quotes", "A string between triple quotes is read as one in double quotes."),

@@ -80,7 +80,10 @@ class Resolver:
     def reading(self, opening: Opening, closed: bool) -> Reading:
         """The facts that a codec may use in reading the body behind `opening`."""
         options = self.options
-        return Reading(opening, closed, options.repair, options.max_depth, self.tools)
+        envelope = self.protocol.envelope
+        return Reading(
+            opening, closed, options.repair, options.max_depth, self.tools, None, envelope
+        )
 
     def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
         """The codec's reading of a body; a refusal is returned, since it becomes a call as well.
@@ -158,6 +161,7 @@ class Resolver:
             arguments_json="",
             problems=tuple(problems),
             segment=segment,
+            readings=tuple(reading.shift(body.start) for reading in refusal.readings),
         )
 
     def _unreadable(
@@ -181,6 +185,7 @@ class Resolver:
             edits=_shift_edits(d.edits, body.start),
             problems=_shift_problems(d.problems, body.start),
             segment=segment,
+            readings=tuple(reading.shift(body.start) for reading in d.readings),
         )
 
     # a call that was read, stage by stage

@@ -28,6 +28,7 @@ from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..toolspec import ToolSpec, tool_specs
 from ..types import Edit, Problem, Span, Step
+from ..types.readings import Reading as Candidate
 from ..values import Value, read_strict, same
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
@@ -74,7 +75,7 @@ class Reading:
     opening: the opener before it. closed: whether its closer is in the text. repair: whether
     repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
     strict_value: a body and its one strict JSON value, where finding the end of the body took
-    reading it.
+    reading it. envelope: of the format, whose delimiters no value should hold unseen.
     """
 
     opening: Opening
@@ -83,6 +84,7 @@ class Reading:
     max_depth: int
     tools: Tools
     strict_value: tuple[str, Value] | None = None
+    envelope: Envelope | None = None
 
 
 Places: TypeAlias = Mapping[str, tuple[int, int]]
@@ -101,7 +103,8 @@ class Decoded:
     a value, since computing them costs another scan. unescape: called with the raw text of a string
     value; returns the offset in it of each character of the value, or None where there is no such
     mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
-    ends inside it, which matters where a body holds several calls.
+    ends inside it, which matters where a body holds several calls. readings: what a call that is
+    not readable may mean.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Decoded:
     readable: bool = True
     untyped: bool = False
     truncated: bool = False
+    readings: tuple[Candidate, ...] = ()
     places: Callable[[], Places] = field(default=_nowhere, compare=False)
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
 

@@ -45,6 +45,7 @@ _ARRAY_RUN = re.compile(rf"(?:{_WS}{_SCALAR}{_WS},(?={_WS}[^\],\s]))*+")
 _PAIR_HEAD = re.compile(rf"{_STRING}{_WS}:")
 _STRICT_SCALAR = re.compile(_SCALAR)
 _BARE_KEY = re.compile(r"[^\W\d][\w.\-$]*|\$[\w.\-$]+|\d+(?=\s*:)")
+_NEXT_STRICT = re.compile(rf"[{{\[]|{_SCALAR}(?={_WS}[,}}])")
 _SIGNS = frozenset('{}[],:"')
 _CLOSER_OF = {"{": "}", "[": "]"}
 _OPENER_OF = {"}": "{", "]": "["}
@@ -230,6 +231,9 @@ class Damage(Source):
         if end >= self.size:
             raise Refusal("decode.truncated-value", "the text ends behind a key", end)
         if text[end] != ":":
+            if _NEXT_STRICT.match(text, end):
+                self.edit(end, end, ":", "rjson.missing-colon")
+                return end
             raise Refusal("decode.json", f"expected a colon behind the key, got {text[end]!r}", end)
 
         return self.skip(end + 1)

@@ -30,6 +30,8 @@ def read_bare(source: Source, pos: int, top: str) -> int:
         raise Refusal("decode.json", f"expected a value, got {source.text[pos]!r}", pos)
 
     word, end = match[0], match.end()
+    if not any(map(str.isalnum, word)):
+        raise Refusal("decode.ambiguous", f"{word} stands where a value should be", pos)
 
     lower = word.lower()
     if lower in _NO_JSON:

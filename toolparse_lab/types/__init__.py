@@ -18,6 +18,7 @@ from .events import (
     Withdrawn,
 )
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
+from .readings import Reading
 from .result import ParseResult
 from .server import ServerCall, ServerReading
 from .sources import Source, Sources
@@ -41,6 +42,7 @@ __all__ = [
     "ParseResult",
     "Policy",
     "Problem",
+    "Reading",
     "ReasoningDelta",
     "Recovered",
     "Retract",

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from .. import hooks
 from ..errors import NoOrigin
 from ..values import read_plain
+from .readings import Reading
 from .serial import (
     edit_in,
     edit_out,
@@ -105,7 +106,8 @@ class ToolCall:
 
     `source_json` is the arguments as found, `arguments_json` after coercion, both canonical JSON
     ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
-    for a recovered one.
+    for a recovered one. `readings` is up to five things that a refused body may mean, the nearest
+    first, for a person to choose from.
     """
 
     index: int
@@ -123,6 +125,7 @@ class ToolCall:
     problems: tuple[Problem, ...] = ()
     segment: Segment = field(default=Segment("call", Span(0, 0)))
     origins: OriginTable = field(default=NO_ORIGINS, compare=False, repr=False)
+    readings: tuple[Reading, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -223,7 +226,9 @@ class ToolCall:
         """
         sources = self.origins.sources
         # Only a call that was read with its request has them.
-        rest = {} if sources is None else {"sources": sources_out(sources)}
+        rest: dict[str, Any] = {} if sources is None else {"sources": sources_out(sources)}
+        if self.readings:
+            rest["readings"] = [reading.to_dict() for reading in self.readings]
         # A span or step is a short row: a result has thousands of them (see `serial`).
         return {
             "index": self.index,
@@ -266,6 +271,7 @@ class ToolCall:
                 origins_in(d["origins"]),
                 sources_in(d["sources"]) if "sources" in d else None,
             ),
+            readings=tuple(map(Reading.from_dict, d.get("readings", ()))),
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...rjson.damage import Refusal
@@ -26,6 +27,7 @@ from ...toolspec import ToolSpec
 from ...types import Edit, Problem, Step
 from ...values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
+from .judge import settle
 from .source import ONE_CALL, BodySource, name_first, unescape_offsets, units_of
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
@@ -94,19 +96,55 @@ class JsonCall(Codec):
             if plain is not None:
                 return (plain,)
 
+        repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
-            values, edits = read_body_values(body, reading)
+            repaired = values, edits = read_body_values(body, reading)
+            if not edits:
+                # Strict JSON whose closer was found without reading it, as in a stream.
+                plain = self._plain(values[0], body) if len(values) == 1 else None
+                return (plain,) if plain is not None else self._decode(body, values, [], reading)
+        except Refusal as refusal:
+            if read_if_strict(body, reading.max_depth) is not None:
+                raise
+            repaired = refusal
+
+        try:
+            return settle(body, reading, repaired, partial(self._near, body, reading=reading))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
             _note_name(refusal, body)
             raise
 
-        # Strict JSON whose closer was found without reading it, as in a stream.
-        if not edits and len(values) == 1:
-            plain = self._plain(values[0], body)
-            if plain is not None:
-                return (plain,)
+    def _near(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls of a damaged body as one reading has it.
 
+        Raises Refusal for members beside the arguments that are arguments: a bracket was closed too
+        early.
+        """
+        calls = self._decode(body, values, edits, reading)
+        for value in values:
+            for unit in value if isinstance(value, list) else [value]:
+                self._refuse_strays(unit, reading)
+        return calls
+
+    def _refuse_strays(self, value: Value, reading: Reading) -> None:
+        """Refuse a call with arguments and, beside them, a parameter of its tool."""
+        key = self._name_key(value) if isinstance(value, dict) else None
+        if key is None or self._arguments_key(value, key) is None:
+            return
+        properties = _properties(reading, value[key])
+        strays = [member for member in value if member in properties and member != key]
+        strays = [member for member in strays if member != self._arguments_key(value, key)]
+        if strays:
+            message = f"a parameter stands beside the arguments: {strays[0]}"
+            raise Refusal("decode.ambiguous", message, 0)
+
+    def _decode(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls that the values of a body say. Raises Refusal."""
         return self._calls(values, BodySource(body, tuple(edits), units_of(values)), reading)
 
     def _calls(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ...rjson.damage import Refusal
 from ...rjson.strict import read_if_strict
 from ...toolspec import ToolSpec
-from ...types import Span
+from ...types import Edit, Span
+from ...values import Value
 from ..base import Codec, Decoded, Reading
 from .call import read_body_values
+from .judge import settle
 from .source import ONE_CALL, BodySource, unescape_offsets
 
 
@@ -32,8 +35,22 @@ class NamedJson(Codec):
 
         reading: the opening holds the name, and the id where the format has one.
         """
+        repaired: tuple[list[Value], list[Edit]] | Refusal
+        try:
+            repaired = values, edits = read_body_values(body, reading)
+            if not edits:
+                return self._decode(body, values, edits, reading)
+        except Refusal as refusal:
+            if read_if_strict(body, reading.max_depth) is not None:
+                raise
+            repaired = refusal
+        return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+
+    def _decode(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the call whose arguments the values of a body are. Raises Refusal."""
         opening = reading.opening
-        values, edits = read_body_values(body, reading)
         if len(values) != 1 or not isinstance(values[0], dict):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
         source = BodySource(body, tuple(edits), ONE_CALL)

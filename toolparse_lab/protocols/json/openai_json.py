@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...rjson.damage import Refusal
 from ...rjson.repair import read_damaged
@@ -34,6 +34,7 @@ from ..base import (
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
 from .call import in_order, read_body_values
+from .judge import settle
 from .message import arguments_key, arguments_of, calls_in, inner_of, is_message, texts_in
 from .source import BodySource, unescape_offsets
 
@@ -262,7 +263,7 @@ def _read_text(
     Its edits are placed in the body; what is wrong with it is a problem with its place there.
     """
     try:
-        value, edits = _object_of(text, reading, whole)
+        value, edits = _object_of(decoded.name, text, reading, whole)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
         if placed is None:
             message = "the arguments are damaged JSON inside a damaged string"
@@ -273,7 +274,7 @@ def _read_text(
 
     decoded.arguments = value
     decoded.edits = in_order(*decoded.edits, *placed)
-    decoded.places = source.places_of(0, base, text)
+    decoded.places = source.places_of(0, base, text, edits=edits)
 
 
 def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -> Span | None:
@@ -293,30 +294,43 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
     return Span(min(at, place.end), min(at + 1, place.end))
 
 
-def _object_of(text: str, reading: Reading, whole: bool) -> tuple[dict[str, Value], list[Edit]]:
+def _object_of(
+    name: str, text: str, reading: Reading, whole: bool
+) -> tuple[dict[str, Value], list[Edit]]:
     """Return the one object that a text says, and the edits it took; raises Refusal.
 
-    No bracket is added unless the text is `whole`: it may have been cut off with the answer.
+    name: of the tool whose arguments they are. No bracket is added unless the text is `whole`: it
+    may have been cut off with the answer.
     """
-    edits: list[Edit] = []
-    if reading.repair:
-        depth = reading.max_depth
-        # A number at the end of a text that was cut off may go on, so it ends nothing.
-        values, edits = read_damaged(
-            text, closed=whole, numbers_end=False, prose=False, max_depth=depth
-        )
-    else:
-        strict = read_if_strict(text, reading.max_depth)
-        if strict is None:
-            message = "the arguments are no strict JSON, and repair is off"
-            raise Refusal("decode.json", message, 0)
-        values = strict
+    strict = read_if_strict(text, reading.max_depth)
+    if strict is not None:
+        return _only_object(strict), []
+    if not reading.repair:
+        raise Refusal("decode.json", "the arguments are no strict JSON, and repair is off", 0)
 
+    def decode(values: list[Value], edits: list[Edit]) -> tuple[Decoded, ...]:
+        return (Decoded(name, _only_object(values), edits=tuple(edits)),)
+
+    repaired: tuple[list[Value], list[Edit]] | Refusal
+    try:
+        # A number at the end of a text that was cut off may go on, so it ends nothing.
+        repaired = read_damaged(
+            text, closed=whole, numbers_end=False, prose=False, max_depth=reading.max_depth
+        )
+    except Refusal as refusal:
+        repaired = refusal
+    closed = whole or text.rstrip().endswith("}")
+    (call,) = settle(text, replace(reading, closed=closed), repaired, decode)
+    return _only_object([call.arguments]), list(call.edits)
+
+
+def _only_object(values: list[Value]) -> dict[str, Value]:
+    """Return the only value, an object; raises Refusal for anything else."""
     if len(values) != 1:
         raise Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
     if not isinstance(values[0], dict):
         raise Refusal("call.not-an-object", "the arguments are no JSON object", 0)
-    return values[0], edits
+    return values[0]
 
 
 def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:

@@ -160,18 +160,23 @@ class BodySource:
         return index == 0 and at == "" and not self.edits
 
     def places_of(
-        self, index: int, base: str, nested: str, members: Mapping[str, Value] | None = None
+        self,
+        index: int,
+        base: str,
+        nested: str,
+        members: Mapping[str, Value] | None = None,
+        edits: list[Edit] | None = None,
     ) -> Callable[[], Places]:
         """Return a function that finds the places at and below `base`.
 
         nested: the text that stands there and is read as JSON, or nothing. members: the arguments,
         where the object at `base` holds more than them (the name beside them); only their places
-        are wanted then.
+        are wanted then. edits: those of the nested text, where they are known.
         """
 
         def find() -> Places:
             if nested:
-                return self._nested_places(index, base, nested)
+                return self._nested_places(index, base, nested, edits)
 
             places = self._below(index, base)
             if members is None:
@@ -241,7 +246,7 @@ class BodySource:
             return None
         return offsets
 
-    def _nested_places(self, index: int, base: str, text: str) -> Places:
+    def _nested_places(self, index: int, base: str, text: str, edits: list[Edit] | None) -> Places:
         """Return the places in a text that stands inside a JSON string.
 
         They are found by way of the edited body: its strings are strict, so that each escape has a
@@ -255,9 +260,10 @@ class BodySource:
         if offsets is None or len(offsets) != len(text) + 1:
             return {"": outer}
         try:
-            _, edits = read_damaged(
-                text, closed=True, numbers_end=False, prose=False, max_depth=1000
-            )
+            if edits is None:
+                _, edits = read_damaged(
+                    text, closed=True, numbers_end=False, prose=False, max_depth=1000
+                )
         except Refusal:
             return {"": outer}
 

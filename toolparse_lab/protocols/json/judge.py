@@ -1,0 +1,311 @@
+"""Decides what a damaged JSON body means: the nearest reading that the tool's schema takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...rjson.nearest import nearest_readings
+from ...rjson.refusal import Refusal
+from ...schema.coerce import coerce
+from ...schema.validate import validate
+from ...toolspec import ToolSpec
+from ...types import Edit
+from ...types.readings import Reading as Candidate
+from ...values import Value, write_canonical
+from ..base import Decoded, Reading
+
+# How it works. The fast repair has one reading of most texts. It counts as it is where each of its
+# edits can mean one thing only (a trailing comma, another language's quotes) and the schema takes
+# it. Anything else is a proposal beside those of the search: what a sign or two, put right, make of
+# the body. Of all that the schema takes the cheapest counts, if it is alone at its cost. Two that
+# cost the same are refused, and shown.
+#
+# Where no tools are given the schema has nothing to say, and the nearest reading counts alone.
+
+_COSTS = (3, 5)  # one sign put right; then two, or three of the plainest
+_MOST_SHOWN = 5
+# What speaks against a reading, added to the cost of its edits: a parameter inside a string, values
+# that only coercion makes fit.
+_SWALLOWED = 4
+_COERCED = 2
+_PAIRS = (("{", "}"), ("[", "]"))
+# Edits of the fast repair that can mean one thing only.
+_PLAIN = frozenset(
+    f"rjson.{rule}"
+    for rule in (
+        "trailing-comma", "single-quotes", "triple-quotes", "unquoted-key", "python-literal",
+        "comment", "raw-control", "bad-escape", "loose-number", "escaped-apostrophe", "odd-space",
+        "fence", "equal-duplicate-key",
+    )
+)  # fmt: skip
+_PRICES = {
+    "rjson.unescaped-quote": 3,
+    "rjson.prose": 4,
+    "rjson.missing-comma": 2,
+    "rjson.missing-colon": 2,
+}
+_FINAL = ("decode.empty", "decode.too-deep")
+
+Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
+"""Values of a body and the edits they took -> its calls. Raises Refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """One reading with its price; `fits` is None where no schema can tell.
+
+    key: what it comes to under the schema; readings with equal keys are one. stray: the only thing
+    against it is a member that is no parameter, which validation may let pass.
+    """
+
+    calls: tuple[Decoded, ...]
+    edits: tuple[Edit, ...]
+    cost: int
+    fits: bool | None
+    why: str
+    key: str
+    stray: bool
+
+
+def settle(
+    body: str,
+    reading: Reading,
+    repaired: tuple[list[Value], list[Edit]] | Refusal,
+    decode: Decode,
+) -> tuple[Decoded, ...]:
+    """Return the calls of a damaged body; raises Refusal where nobody can tell what was meant.
+
+    repaired: what the fast repair made of it.
+    """
+    first: _Proposal | None = None
+    refusal = Refusal("decode.ambiguous", "the damage can be put right in more than one way", 0)
+    if isinstance(repaired, Refusal):
+        refusal = repaired
+    else:
+        try:
+            first = _proposal(decode(*repaired), repaired[1], _price(repaired[1]), reading)
+        except Refusal as reason:
+            refusal = reason
+
+    if first is not None and first.fits is not False and _is_plain(first):
+        return first.calls
+    if not reading.closed or not reading.repair or refusal.code in _FINAL:
+        return _calls_or_raise(first, refusal)
+    if _holds_delimiter(body, reading):
+        return _calls_or_raise(first, refusal)
+
+    proposals = _proposals(body, reading, decode, first)
+    return _choose(proposals, first, refusal)
+
+
+def _holds_delimiter(body: str, reading: Reading) -> bool:
+    """Return if a body holds an opener or closer of its format.
+
+    It stands in a string then, or a closer was lost; where the strings of a damaged body end is no
+    longer plain, and what they quote must not become a call.
+    """
+    if reading.envelope is None:
+        return False
+    marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
+    return any(mark in body for mark in marks)
+
+
+def _is_plain(proposal: _Proposal) -> bool:
+    """Return if each edit of a reading can mean one thing only."""
+    return all(edit.rule in _PLAIN for edit in proposal.edits)
+
+
+def _calls_or_raise(first: _Proposal | None, refusal: Refusal) -> tuple[Decoded, ...]:
+    """Return the repair's calls, if it has some; else raise why not."""
+    if first is None:
+        raise refusal
+    return first.calls
+
+
+def _proposals(
+    body: str, reading: Reading, decode: Decode, first: _Proposal | None
+) -> list[_Proposal]:
+    """Return the readings of a body, the cheapest first; the repair's own is among them.
+
+    The search goes further only where nothing within one sign is right.
+    """
+    proposals: dict[str, _Proposal] = {}
+    for max_cost in _COSTS:
+        proposals = {first.key: first} if first is not None else {}
+        for near in nearest_readings(body, max_cost, reading.max_depth):
+            try:
+                calls = decode(near.values, list(near.edits))
+            except Refusal:
+                continue
+            proposal = _proposal(calls, near.edits, near.cost, reading)
+            rival = proposals.get(proposal.key)
+            if rival is None or proposal.cost < rival.cost:
+                proposals[proposal.key] = proposal
+        if any(p.fits is not False and p.cost <= max_cost for p in proposals.values()):
+            break
+
+    return sorted(proposals.values(), key=lambda proposal: proposal.cost)
+
+
+def _choose(
+    proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal
+) -> tuple[Decoded, ...]:
+    """Return the calls of the one reading that counts; raises Refusal, with the readings."""
+    candidates = [proposal for proposal in proposals if proposal.fits is not False]
+    if candidates:
+        least = [p for p in candidates if p.cost == candidates[0].cost]
+        if len(least) == 1:
+            return least[0].calls
+        message = f"{len(least)} readings are equally near to the text"
+        position = min((edit.span.start for p in least for edit in p.edits), default=0)
+        refusal = Refusal("decode.ambiguous", message, position)
+    elif first is not None and not first.stray:
+        # The schema takes none: the call is shown as it was repaired, and is not valid.
+        return first.calls
+
+    refusal.readings = tuple(_shown(candidates or proposals))
+    raise refusal
+
+
+def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
+    """Return readings as a person sees them; of a body of several calls the first one."""
+    readings: list[Candidate] = []
+    for proposal in proposals:
+        call = proposal.calls[0]
+        if isinstance(call.arguments, dict) and len(readings) < _MOST_SHOWN:
+            text = write_canonical(call.arguments)
+            readings.append(Candidate(call.name, text, proposal.edits, proposal.cost, proposal.why))
+    return readings
+
+
+def _price(edits: Sequence[Edit]) -> int:
+    """Return what the edits of the fast repair would cost the search."""
+    price = 0
+    for edit in edits:
+        if edit.rule == "rjson.missing-bracket":
+            price += 2 * len(edit.text)
+        elif edit.rule == "rjson.single-quotes":
+            price += edit.text != '"'
+        else:
+            price += _PRICES.get(edit.rule, 1)
+    return price
+
+
+def _proposal(
+    calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
+) -> _Proposal:
+    """Return a reading judged by the schemas of the tools it calls."""
+    fits: bool | None = bool(calls)
+    stray = False
+    whys: list[str] = []
+    meanings: list[Value] = []
+    for call in calls:
+        judged = _judged(call, reading)
+        fits = False if judged.fits is False or fits is False else judged.fits
+        whys.append(judged.why)
+        meanings.append([call.name, judged.value])
+        cost += judged.doubt
+        stray = stray or judged.stray
+    key = write_canonical(meanings)
+    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys), key, stray)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One call under its tool's schema: what its arguments come to, and what speaks against it."""
+
+    fits: bool | None
+    why: str
+    value: Value
+    doubt: int = 0
+    stray: bool = False
+
+
+def _judged(call: Decoded, reading: Reading) -> _Judged:
+    """Return what the schema of its tool makes of a call."""
+    arguments = call.arguments
+    if not call.readable or not isinstance(arguments, dict):
+        return _Judged(False, "there is no call in it", None)
+    doubt = loose_signs(arguments)
+    tool = reading.tools.get(call.name)
+    if tool is None:
+        if reading.tools:
+            return _Judged(False, f"{call.name!r} is no tool", arguments, doubt)
+        return _Judged(None, "no schema says what is right", arguments, doubt)
+
+    coerced = coerce(arguments, tool.schema_json, "safe")
+    value = coerced.value
+    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * swallows(arguments, tool)
+    problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
+    if problems:
+        return _Judged(False, problems[0].message, value, doubt)
+    unknown = _unknown_key(value, tool.schema)
+    if unknown:
+        return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
+    return _Judged(True, f"fits the parameters of {call.name}", value, doubt)
+
+
+def loose_signs(value: Value) -> int:
+    """Return how many strings look as if they held a sign of the JSON around them.
+
+    >>> loose_signs(["a,", "f(x) { }", "b}", {"c:": 1}])
+    3
+    """
+    count = 0
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            ends_open = value[-1:] in (",", ":")
+            count += ends_open or any(value.count(a) != value.count(b) for a, b in _PAIRS)
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            todo += value
+            todo += value.values()
+    return count
+
+
+def _unknown_key(value: Value, schema: Any) -> str:
+    """Return a key that no schema knows at its place, "" where all are known.
+
+    Only what lists its properties, and does not say that it takes others, is looked at.
+    """
+    todo: list[tuple[Value, Any]] = [(value, schema)]
+    while todo:
+        value, schema = todo.pop()
+        if not isinstance(schema, dict):
+            continue
+        if isinstance(value, list):
+            todo.extend((item, schema.get("items")) for item in value)
+        properties = schema.get("properties")
+        # A schema that names no property says nothing of the keys.
+        if not isinstance(value, dict) or not isinstance(properties, Mapping) or not properties:
+            continue
+        others = schema.get("additionalProperties")
+        for key, member in value.items():
+            if key in properties:
+                todo.append((member, properties[key]))
+            elif others is None and "patternProperties" not in schema and "$ref" not in schema:
+                return str(key)
+    return ""
+
+
+def swallows(arguments: Value, tool: ToolSpec) -> bool:
+    """Return if a string among the arguments holds a declared parameter that is missing there.
+
+    A quote too few or too many does that: the next parameter becomes a part of the value.
+    """
+    schema = tool.schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+        return False
+    missing = [re.escape(name) for name in properties if name not in arguments]
+    if not missing:
+        return False
+    # As JSON text, strings at any depth are looked at together; their quotes are escaped there.
+    pattern = rf"""(?:\\["n]|['\s,{{“])(?:{"|".join(missing)})(?:\\?["'”])?\s*[:=：]"""
+    return re.search(pattern, write_canonical(arguments)) is not None
