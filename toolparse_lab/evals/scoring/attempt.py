@@ -314,6 +314,10 @@ def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
     'a ··· ·'
     """
     masked = _INLINE_CODE.sub(lambda match: "·" * len(match[0]), text)
+    if not quoted:
+        return masked
+    # As a list, because an answer may hold many examples, and each would copy the text.
+    characters = list(masked)
     for start, end in quoted:
-        masked = masked[:start] + "·" * (end - start) + masked[end:]
-    return masked
+        characters[start:end] = "·" * (end - start)
+    return "".join(characters)
