@@ -167,10 +167,8 @@ class _Search:
         for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
             if cost + price > self._max_cost:
                 continue
-            # Words without any quote are no string that lost one.
-            if chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote":
-                if chain[1].span.end == pos:
-                    continue
+            if edits and _is_put_in(edits[-1]) and chain and _is_put_in(chain[1], pos):
+                continue  # words without any quote are no string that lost one
             longer = chain
             for edit in edits:
                 longer = (longer, edit)
@@ -366,6 +364,11 @@ def _missing_behind(ch: str, stack: str, begins_value: bool) -> Iterator[tuple[s
     closer = _CLOSER[stack[-1]]
     if ch in ",]}" and ch != closer:
         yield closer, "rjson.missing-bracket"
+
+
+def _is_put_in(edit: Edit, pos: int = -1) -> bool:
+    """Tell if an edit puts in a quote; at `pos`, where that is given."""
+    return edit.rule == "rjson.missing-quote" and pos in (-1, edit.span.end)
 
 
 def _touches(chain: Chain, pos: int) -> bool:

@@ -34,11 +34,11 @@ _COERCED = 2
 _PAIRS = (("{", "}"), ("[", "]"))
 # Edits of the fast repair that can mean one thing only.
 _PLAIN = frozenset(
-    f"rjson.{rule}"
-    for rule in (
-        "trailing-comma", "single-quotes", "triple-quotes", "unquoted-key", "python-literal",
-        "comment", "raw-control", "bad-escape", "loose-number", "escaped-apostrophe", "odd-space",
-        "fence", "equal-duplicate-key",
+    (
+        "rjson.trailing-comma", "rjson.single-quotes", "rjson.triple-quotes", "rjson.unquoted-key",
+        "rjson.python-literal", "rjson.comment", "rjson.raw-control", "rjson.bad-escape",
+        "rjson.loose-number", "rjson.escaped-apostrophe", "rjson.odd-space", "rjson.fence",
+        "rjson.equal-duplicate-key",
     )
 )  # fmt: skip
 _PRICES = {
