@@ -7,6 +7,7 @@ needs takes seconds, so it happens once, before the first of them.
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import sys
@@ -17,6 +18,11 @@ import toolparse_lab as tp
 from toolparse_lab.experiment.plan import Plan
 
 CASES = 12
+
+
+def answer_to(n: int) -> str:
+    """The call that the mock answers question `n` with."""
+    return f'<tool_call>{{"name": "f", "arguments": {{"n": "{n}"}}}}</tool_call>'
 
 
 def plan_of(lab: tp.Lab, url: str) -> Plan:
@@ -31,8 +37,8 @@ def plan_of(lab: tp.Lab, url: str) -> Plan:
     cases = [
         {
             "id": f"c{n}",
-            "input": f'slow=0.03 say=<tool_call>{{"name": "f", "arguments": {{"n": '
-            f'"{n}"}}}}</tool_call>',
+            # In base64: an answer that stands in the question is an echo.
+            "input": f"slow=0.03 say64={base64.b64encode(answer_to(n).encode()).decode()}",
             "tools": [tool],
             "target": [{"name": "f", "arguments": {"n": n}}],
         }

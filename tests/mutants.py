@@ -59,8 +59,8 @@ MUTANTS = (
     ),
     Mutant(
         "engine/text.py",
-        "if quoting.lone_fence else None",
-        "",
+        "if quoting.lone_fence:",
+        "if True:",
         "calls in code fences",
     ),
     Mutant("engine/feed.py", "self.base += n", "self.base += n + (n > 40)", "offsets drift"),
@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "schema/walk.py",
-        "if self.safe and not conforms(view, new):",
+        "if self.safe and not conforms(view, new, self.budget):",
         "if False:",
         "safe wraps what stays illegal",
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.cli import main
 
@@ -514,7 +514,7 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
             cases = [
                 {
                     "id": f"c{i}",
-                    "input": f"{i} say={text}",
+                    "input": unseen(f"{i} say={text}"),
                     "tools": [tool],
                     "target": [{"name": "f", "arguments": {"a": 1}}],
                 }

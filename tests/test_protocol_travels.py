@@ -12,7 +12,7 @@ import pytest
 import toolparse_lab as tp
 
 from .bridge import ask
-from .mock_openai import MockOpenAI
+from .mock_openai import MockOpenAI, unseen
 
 TOOLS = [
     {
@@ -84,7 +84,7 @@ def model_of(mock: MockOpenAI) -> tp.Model:
 
 
 def cases_of(name: str) -> list[dict[str, Any]]:
-    return [{"id": "a", "input": f"say={ANSWERS[name]}", "tools": TOOLS, "target": TARGET}]
+    return [{"id": "a", "input": unseen(f"say={ANSWERS[name]}"), "tools": TOOLS, "target": TARGET}]
 
 
 @pytest.fixture(params=list(OBJECTS))
@@ -129,7 +129,10 @@ def test_a_run_opened_in_another_process_still_reads(
 def test_ask_takes_it(name: str, mock: MockOpenAI, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "a.db") as lab:
         result = lab.ask(
-            f"say={ANSWERS[name]}", tools=TOOLS, model=model_of(mock), protocol=OBJECTS[name]
+            unseen(f"say={ANSWERS[name]}"),
+            tools=TOOLS,
+            model=model_of(mock),
+            protocol=OBJECTS[name],
         )
         assert result.calls[0].arguments == {"port": "Bergen"}
         assert result.protocol == name

@@ -309,13 +309,16 @@ def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
 RUNNER = """
 import sys
 import toolparse_lab as tp
+from tests.mock_openai import unseen
 
 url, path = sys.argv[1:]
 tool = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 rows = [
     {
         "id": f"c{n}",
-        "input": f'slow=0.1 say=<tool_call>{{"name": "f", "arguments": {{"n": {n}}}}}</tool_call>',
+        "input": unseen(
+            f'slow=0.1 say=<tool_call>{{"name": "f", "arguments": {{"n": {n}}}}}</tool_call>'
+        ),
         "tools": [tool],
         "results": [{"name": "f", "output": f"slow=0.1 say=number {n}"}],
     }

@@ -168,7 +168,7 @@ _RULES = (
     Rule("coerce.wrap-array", "A single value becomes an array of one."),
     Rule("coerce.item-list", "An object with the one key 'item' becomes an array."),
     Rule("coerce.numeric-keys", "An object with only numeric keys becomes an array in their "
-        "order.", lossless=False),
+        "order."),
     Rule("coerce.single-key-array", "An object whose one key holds an array becomes that "
         "array.", lossless=False),
     Rule("coerce.go-parse-float", "Text that Go's strconv.ParseFloat takes becomes that number."),

@@ -136,8 +136,8 @@ class Tokens:
         channel = _get(message, "channel")
         if role != "assistant" or not isinstance(channel, str):
             return
-        said = _get(message, "content")
-        parts = [said] if isinstance(said, str) else [_get(p, "text") for p in _list_in(said)]
+        words = _get(message, "content")
+        parts = [words] if isinstance(words, str) else [_get(p, "text") for p in _list_in(words)]
         # The prompt ends with the start of the first message.
         start = "<|start|>assistant" if self._messages else ""
         body = "".join(part for part in parts if isinstance(part, str))
@@ -153,23 +153,21 @@ def _harmony(message: Any, channel: str, body: str) -> str:
     return f"<|channel|>{channel}{to}{kind}<|message|>{body}{end}"
 
 
-def eats(written: str, content: str) -> bool:
+def eats(raw: str, content: str) -> bool:
     """True where the content holds less than was written: something was taken out of it.
 
     White space around either, and marks behind the end of the turn, count for nothing.
     """
-    written, content = written.strip(), content.strip()
-    return len(written) > len(content) and not _only_marks(written, content)
+    raw, content = raw.strip(), content.strip()
+    return len(raw) > len(content) and not _only_marks(raw, content)
 
 
 _MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>))*")
 
 
-def _only_marks(written: str, content: str) -> bool:
+def _only_marks(raw: str, content: str) -> bool:
     """True where nothing but special tokens stands behind the content."""
-    return bool(content) and bool(
-        written.startswith(content) and _MARKS.fullmatch(written, len(content))
-    )
+    return bool(content) and bool(raw.startswith(content) and _MARKS.fullmatch(raw, len(content)))
 
 
 def _without_end(text: str) -> str:

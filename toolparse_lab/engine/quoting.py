@@ -24,7 +24,7 @@ import re
 
 LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")
-_MAY_GO_ON = re.compile(rf"(?:\n[ \t\r]*|`{{1,{LONG_RUN - 1}}})\Z")
+_MAY_BE_BLANK_LINE = re.compile(r"\n[ \t\r]*\Z")
 _NOT, _FENCE_LINE, _INSIDE = range(3)
 
 
@@ -154,16 +154,17 @@ class Quoting:
         """
         here, searched = self._searched
         start = max(at, searched - base) if here == base + at else at
-        go_on = None if final else _MAY_GO_ON.search(tail, start)
-        stop = go_on.start() if go_on else len(tail)
-        for match in _BLANK_LINE_OR_TICKS.finditer(tail, start, len(tail)):
-            if match.start() >= stop:
+        line = None if final else _MAY_BE_BLANK_LINE.search(tail, start)
+        stop = line.start() if line else len(tail)
+        for match in _BLANK_LINE_OR_TICKS.finditer(tail, start):
+            run = 0 if match[0][0] == "\n" else len(match[0])
+            if not final and match.end() == len(tail) and run < LONG_RUN:
+                stop = min(stop, match.start())
                 break
-            if match[0][0] == "\n":
-                if not adjacent:
-                    return match.start(), False
-            elif len(match[0]) == self.ticks:
+            if run == self.ticks:
                 return match.start(), True
+            if not run and not adjacent:
+                return match.start(), False
 
         self._searched = base + at, base + stop
         return (len(tail), False) if final else None

@@ -167,8 +167,10 @@ class _Search:
         for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
             if cost + price > self._max_cost:
                 continue
-            if edits and _is_put_in(edits[-1]) and chain and _is_put_in(chain[1], pos):
-                continue  # words without any quote are no string that lost one
+            # Words without any quote are no string that lost one.
+            quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
+            if chain and quoted and chain[1].span.end == pos:
+                continue
             longer = chain
             for edit in edits:
                 longer = (longer, edit)
@@ -364,11 +366,6 @@ def _missing_behind(ch: str, stack: str, begins_value: bool) -> Iterator[tuple[s
     closer = _CLOSER[stack[-1]]
     if ch in ",]}" and ch != closer:
         yield closer, "rjson.missing-bracket"
-
-
-def _is_put_in(edit: Edit, pos: int = -1) -> bool:
-    """Tell if an edit puts in a quote; at `pos`, where that is given."""
-    return edit.rule == "rjson.missing-quote" and pos in (-1, edit.span.end)
 
 
 def _touches(chain: Chain, pos: int) -> bool:

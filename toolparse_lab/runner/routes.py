@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from ..errors import BadOptions, UnknownModel
 from ..exchange.types import Model, Request
 from ..values import write_canonical
-from .litellm_door import litellm_module
+from .litellm_door import recording_litellm
 from .local.provider import LOCAL_MODEL, is_local
 from .local.setup import local_model_path
 
@@ -22,7 +22,7 @@ _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 @functools.lru_cache(maxsize=256)
 def provider_of(name: str) -> str:
     """The provider litellm sends a model string to. Raises UnknownModel."""
-    litellm = litellm_module()
+    litellm = recording_litellm()
     try:
         provider = litellm.get_llm_provider(model=name)[1]
     except Exception:
@@ -69,7 +69,7 @@ def _takes_query(provider: str) -> bool:
 
     litellm lists the providers that it asks through OpenAI's client.
     """
-    return provider == "openai" or provider in litellm_module().openai_compatible_providers
+    return provider == "openai" or provider in recording_litellm().openai_compatible_providers
 
 
 def token_cost(
@@ -120,7 +120,7 @@ def _listed_price(name: str) -> tuple[float, float] | None:
     litellm computes it by a function of many cases, so it is asked once a model, for a million
     tokens.
     """
-    litellm = litellm_module()
+    litellm = recording_litellm()
     try:
         input_price, output_price = litellm.cost_per_token(
             model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION
@@ -138,7 +138,7 @@ def counts_streams(name: str) -> bool:
 
     A provider that does not know the option may refuse the request.
     """
-    litellm = litellm_module()
+    litellm = recording_litellm()
     try:
         supported = litellm.get_supported_openai_params(
             model=name.split("/", 1)[-1], custom_llm_provider=provider_of(name)

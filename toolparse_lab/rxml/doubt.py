@@ -108,7 +108,7 @@ def is_doubtful(
             text, body, places().get(path)
         ):
             return True
-        if _may_double(text) and _doubles_bracket(text, body, *places().get(path, (0, 0))):
+        if _may_double(text) and _doubles_bracket(text, body, places().get(path, (0, 0))[1]):
             return True
     return False
 
@@ -117,7 +117,7 @@ def _is_plain(value: Value) -> bool:
     """Tell if a value is a text without anything that may be part of a tag."""
     if type(value) is not str:
         return False
-    if "<" in value or value[:1] == ">":
+    if "<" in value:
         return False
     last = value[-1:]
     # Copied only where white space stands behind it, which is rare.
@@ -138,8 +138,11 @@ def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] |
 
 
 def _may_double(text: str) -> bool:
-    """Tell if a text begins or ends with a bracket that its own tag may have, too."""
-    return text[:1] == ">" or text[-1:] == "<"
+    """Tell if a text ends with a bracket that its own closing tag may have, too.
+
+    One at its beginning is well-formed, and a value like any other.
+    """
+    return text[-1:] == "<"
 
 
 def _stands_bare(text: str, body: str, place: Place | None) -> bool:
@@ -169,21 +172,15 @@ def _is_unbalanced(text: str, path: str) -> bool:
     return bool(name) and text.count(f"<{name}>") != text.count(f"</{name}>")
 
 
-def _doubles_bracket(text: str, body: str, start: int, end: int) -> bool:
-    """Tell if a value begins or ends with a bracket that is its tag's, written twice.
+def _doubles_bracket(text: str, body: str, end: int) -> bool:
+    """Tell if a value ends with a bracket that is its closing tag's, written twice.
 
-    Operators and quotations (`>=`, `> a`) are values.
+    end: of the value in its body.
 
-    start, end: of the value in its body.
-
-    >>> _doubles_bracket(">a", "<t>>a</t>", 3, 5), _doubles_bracket("> a", "<t>> a</t>", 3, 6)
+    >>> _doubles_bracket("a<", "<t>a<</t>", 5), _doubles_bracket("<", "<t><</t>", 4)
     (True, False)
     """
-    if not any(map(str.isalnum, text)):
-        return False
-    if text[-1] == "<" and body[end - 1 : end + 2] == "<</":
-        return True
-    return text[:1] == ">" and text[1] not in " =>" and body[start - 1 : start + 1] == ">>"
+    return any(map(str.isalnum, text)) and body[end - 1 : end + 2] == "<</"
 
 
 @lru_cache(maxsize=512)

@@ -94,4 +94,9 @@ def _item_name(value: Value, view: View) -> str | None:
     item = narrow(item_view(view, 0))
     if item is None or item.open or item.any_of or name in item.properties:
         return None
+    # A text is no item of a list of objects, so that the element is the object itself.
+    inside = value[name]
+    items = inside if isinstance(inside, list) else [inside]
+    if kind_of(item) == "object" and not all(isinstance(i, dict) for i in items):
+        return None
     return name

@@ -392,10 +392,8 @@ class ElementCall(Codec):
 
 
 def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
-    """Return if a value of a flat body ends with a tag in other brackets, or doubles a bracket."""
-    return ("]" in body or ">>" in body) and is_doubtful(
-        flat.value, view, body, flat.places, repaired=False
-    )
+    """Return if a value of a flat body ends with a tag in other brackets."""
+    return "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
 
 
 def _read_by(

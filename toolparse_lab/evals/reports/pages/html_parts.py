@@ -6,7 +6,6 @@ Nothing here refers to anything outside the page, and nothing needs a script. Ho
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from ....errors import ToolparseError
-from ....flow import read_answer
 from ....render import render_result
 from ....render.templating import Markup, macro, render
 from ....types import ParseResult
-from ...frames.dtypes import restored
+from ...frames import reread
 
 if TYPE_CHECKING:
     from ..figures.gates import GateCheck, GateResult
@@ -142,38 +140,12 @@ def trial_view(row: Mapping[Any, Any]) -> TrialView:
 def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
     """Return the answer of a row of a trials frame, read again as it was read; None where there is
     no answer or no tools."""
-    raw, tools = row.get("raw"), row.get("tools_json")
-    if not isinstance(raw, str) or not isinstance(tools, str) or row.get("status") == "error":
+    if not isinstance(row.get("raw"), str) or not isinstance(row.get("tools_json"), str):
         return None
-    # Parquet takes no lone surrogate, so that a frame keeps them apart from the text.
-    surrogates = row.get("raw_surrogates_json")
-    if isinstance(surrogates, str):
-        raw = restored(raw, json.loads(surrogates))
     try:
-        return read_answer(
-            raw,
-            row["parse_protocol"],
-            json.loads(tools),
-            {"coerce": row["policy"]},
-            _tool_choice(row.get("tool_choice")),
-            _finish_reason(row.get("finish_reason")),
-        )
-    except ToolparseError:  # a protocol that is not registered here
+        return reread.read_row(row)
+    except ToolparseError:  # a failed question, or a protocol that is not registered here
         return None
-
-
-def _finish_reason(cell: Any) -> str | None:
-    """Return the finish reason of a frame's cell, None for a gap."""
-    return cell if isinstance(cell, str) and cell else None
-
-
-def _tool_choice(cell: Any) -> Any:
-    """Return the tool choice of a frame's cell, where a dict is JSON and a gap is NaN or NA."""
-    if cell is pd.NA or isinstance(cell, float) or not cell:
-        return "auto"
-    if isinstance(cell, str) and cell.startswith("{"):
-        return json.loads(cell)
-    return cell
 
 
 def unfolding_trials(rows: Iterable[Mapping[Any, Any]]) -> Markup:
