@@ -85,7 +85,7 @@ pytest-quick: $(VENV)/.dev-ready
 
 # Each part runs even if another failed, so that one run shows everything that is wrong.
 test: $(VENV)/.dev-ready $(OLDEST)/.ready
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 lint types pytest
+	@$(MAKE) --no-print-directory --keep-going lint types pytest
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"

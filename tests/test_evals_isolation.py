@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.recorded import recorded_run
-from toolparse_lab.engine import parse as engine
 from toolparse_lab.engine import resolve
+from toolparse_lab.engine.stream_parser import StreamParser
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import parse_frame
 from toolparse_lab.evals.scoring import isolation
@@ -24,8 +24,12 @@ CODE = "read.internal-error"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
+    # Readings of other tests would hide a fault; readers that a test has broken would spread it.
+    reread._memory.readings.clear()
+    reread._reader.cache_clear()
     yield recorded_run(tmp_path)
-    reread._reader.cache_clear()  # it keeps readers that a test has broken
+    reread._memory.readings.clear()
+    reread._reader.cache_clear()
 
 
 def failing_at(text: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +55,8 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     before = run.frame()
     run._reader._trials.clear()
     if place == "reading":
-        monkeypatch.setattr(engine.Reader, "parse", failing_at(text, engine.Reader.parse))
+        feed = failing_at(text, StreamParser.feed)
+        monkeypatch.setattr(StreamParser, "feed", feed)
     else:
         monkeypatch.setattr(isolation, "score_completion", failing_at(text, score_completion))
 

@@ -221,8 +221,7 @@ class Resolver:
         arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
-        # In raw text the word null may mean null even where it fits as text.
-        may_hold_null = d.untyped and (len(source_json) > _SHORT or "null" in source_json)
+        may_hold_null = d.untyped and _may_hold_null(source_json)
         # One look is enough for arguments that plainly are what the schema says, which most are.
         if tool is not None and not fits(
             d.arguments, tool.schema_json, self.options.coerce, may_hold_null
@@ -312,6 +311,11 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
+
+
+def _may_hold_null(source_json: str) -> bool:
+    """Tell if arguments of raw text may hold the word null, which may mean null where it fits."""
+    return len(source_json) > _SHORT or "null" in source_json
 
 
 def _fault(error: Exception) -> Refusal:

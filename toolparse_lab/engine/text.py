@@ -239,13 +239,19 @@ class TextScanner:
             return opening
         if opening.kind != "call" and not opening.end:
             return None  # it would be found again for ever
-        if opening.kind == "reasoning":
-            return opening
-        # Most openers begin their line, where one look is enough to see that nothing quotes them.
-        is_plain = not (quoting.fence or quoting.ticks or self._example_end) and tail[at] != "`"
-        if is_plain and at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS:
+        if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
         return self._unless_quoted(tail, at, opening, final)
+
+    def _begins_line(self, tail: str, at: int) -> bool:
+        """The opener at tail[at] begins its line, and nothing before the line may quote it.
+
+        Most openers do, and need no further look.
+        """
+        quoting = self._quoting
+        if quoting.fence or quoting.ticks or self._example_end or tail[at] == "`":
+            return False
+        return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
 
     def _unless_quoted(
         self, tail: str, at: int, opening: Opening, final: bool

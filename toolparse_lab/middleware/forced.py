@@ -130,9 +130,11 @@ def _one_call(
     start = rest.span.start + len(text) - len(text.lstrip())
     tools = {t.name: t for t in allowed}
 
+    # Behind a comma or a colon something was to come, whatever the provider says of the end.
+    is_whole = not cut and not inner.endswith((",", ":"))
     try:
         decoded = _CODEC.read(
-            inner, Reading(Opening(0), not cut, options.repair, options.max_depth, tools)
+            inner, Reading(Opening(0), is_whole, options.repair, options.max_depth, tools)
         )
     except Refusal as no:
         return no.message

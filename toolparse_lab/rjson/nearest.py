@@ -168,9 +168,9 @@ class _Search:
             if cost + price > self._max_cost:
                 continue
             # Words without any quote are no string that lost one.
-            if chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote":
-                if chain[1].span.end == pos:
-                    continue
+            quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
+            if chain and quoted and chain[1].span.end == pos:
+                continue
             longer = chain
             for edit in edits:
                 longer = (longer, edit)

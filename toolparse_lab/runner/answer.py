@@ -145,8 +145,10 @@ class Answer:
 
         `cut` is then True where it ended without a finish reason.
         """
+        is_whole = False
         try:
-            if await self._read_unstreamed(stream):
+            is_whole = await self._read_unstreamed(stream)
+            if is_whole:
                 self.check_room()
                 return
             async for chunk in _chunks_of(stream):
@@ -157,11 +159,8 @@ class Answer:
                 if self.room < 0:
                     break
         finally:
-            if (
-                self.original is None
-                and stream.__class__.__name__ == "CustomStreamWrapper"
-                and not _is_direct(stream)
-            ):
+            is_wrapped = stream.__class__.__name__ == "CustomStreamWrapper"
+            if is_wrapped and not is_whole and not _is_direct(stream):
                 self._undo_wrapper(stream)
             await close_stream(stream)
         self.check_room()

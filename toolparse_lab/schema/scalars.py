@@ -41,8 +41,14 @@ SPACE = (
 _WORDS = {"true": True, "false": False}
 # The other words for a boolean, each pair with a rule of its own.
 _SWITCHES: Mapping[str, tuple[bool, str]] = {
-    word: (position == 0, f"coerce.boolean-from-{'-'.join(pair)}")
-    for pair in (("yes", "no"), ("on", "off"), ("y", "n"), ("t", "f"), ("1", "0"))
+    word: (position == 0, rule)
+    for rule, pair in (
+        ("coerce.boolean-from-yes-no", ("yes", "no")),
+        ("coerce.boolean-from-on-off", ("on", "off")),
+        ("coerce.boolean-from-y-n", ("y", "n")),
+        ("coerce.boolean-from-t-f", ("t", "f")),
+        ("coerce.boolean-from-1-0", ("1", "0")),
+    )
     for position, word in enumerate(pair)
 }
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))

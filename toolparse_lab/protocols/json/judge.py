@@ -10,7 +10,7 @@ from typing import Any
 from ...rjson.nearest import nearest_readings
 from ...rjson.refusal import Refusal
 from ...schema.coerce import coerce
-from ...schema.validate import validate
+from ...schema.validate import fits, validate
 from ...toolspec import ToolSpec
 from ...types import Edit
 from ...types.readings import Reading as Candidate
@@ -34,11 +34,11 @@ _COERCED = 2
 _PAIRS = (("{", "}"), ("[", "]"))
 # Edits of the fast repair that can mean one thing only.
 _PLAIN = frozenset(
-    f"rjson.{rule}"
-    for rule in (
-        "trailing-comma", "single-quotes", "triple-quotes", "unquoted-key", "python-literal",
-        "comment", "raw-control", "bad-escape", "loose-number", "escaped-apostrophe", "odd-space",
-        "fence", "equal-duplicate-key",
+    (
+        "rjson.trailing-comma", "rjson.single-quotes", "rjson.triple-quotes", "rjson.unquoted-key",
+        "rjson.python-literal", "rjson.comment", "rjson.raw-control", "rjson.bad-escape",
+        "rjson.loose-number", "rjson.escaped-apostrophe", "rjson.odd-space", "rjson.fence",
+        "rjson.equal-duplicate-key",
     )
 )  # fmt: skip
 _PRICES = {
@@ -86,11 +86,14 @@ def settle(
         refusal = repaired
     else:
         try:
-            first = _proposal(decode(*repaired), repaired[1], _price(repaired[1]), reading)
+            calls = decode(*repaired)
+            if _is_plain(repaired[1]) and _fits_plainly(calls, reading):
+                return calls
+            first = _proposal(calls, repaired[1], _price(repaired[1]), reading)
         except Refusal as reason:
             refusal = reason
 
-    if first is not None and first.fits is not False and _is_plain(first):
+    if first is not None and first.fits is not False and _is_plain(first.edits):
         return first.calls
     if not reading.closed or not reading.repair or refusal.code in _FINAL:
         return _calls_or_raise(first, refusal)
@@ -113,9 +116,22 @@ def _holds_delimiter(body: str, reading: Reading) -> bool:
     return any(mark in body for mark in marks)
 
 
-def _is_plain(proposal: _Proposal) -> bool:
-    """Return if each edit of a reading can mean one thing only."""
-    return all(edit.rule in _PLAIN for edit in proposal.edits)
+def _is_plain(edits: Sequence[Edit]) -> bool:
+    """Return if each edit can mean one thing only."""
+    return all(edit.rule in _PLAIN for edit in edits)
+
+
+def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
+    """Return if one look tells that the calls are what the schemas want, as it does of most."""
+    for call in calls:
+        tool = reading.tools.get(call.name)
+        if tool is None or not call.readable or not isinstance(call.arguments, dict):
+            return False
+        if not fits(call.arguments, tool.schema_json, "safe"):
+            return False
+        if _unknown_key(call.arguments, tool.schema):
+            return False
+    return True
 
 
 def _calls_or_raise(first: _Proposal | None, refusal: Refusal) -> tuple[Decoded, ...]:
