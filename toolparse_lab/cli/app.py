@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import ToolparseError
 from ..exchange.redaction import redact_exact
+from ..runner.termination import terminated_as_interrupted
 from .hints import as_flags
 from .parser import lazy_parser
 from .streams import shell_streams
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command is None:
             parser.print_help()
             return 3 if _failed_output() else 0
-        return _exit_code(options)
+        with terminated_as_interrupted():
+            return _exit_code(options)
 
 
 def _exit_code(options: Any) -> int:
