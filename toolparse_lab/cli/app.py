@@ -47,7 +47,7 @@ def _exit_code(options: Any) -> int:
         _complain("interrupted; what was recorded is kept")
         return 130
     except Exception as e:
-        message, code = _said_of(e)
+        message, code = _complaint(e)
         if message is None:
             print(redact_exact(traceback.format_exc()), end="", file=sys.stderr)
             message = "this should not happen; please report it with what stands above"
@@ -56,8 +56,8 @@ def _exit_code(options: Any) -> int:
     return code
 
 
-def _said_of(e: Exception) -> tuple[str | None, int]:
-    """What is said of an error in one sentence, None where nobody thought of it; the exit code."""
+def _complaint(e: Exception) -> tuple[str | None, int]:
+    """One sentence about an error, None where nobody thought of it; the exit code."""
     if isinstance(e, ToolparseError):
         return as_flags(str(e)), e.exit_code
     if isinstance(e, OSError):
@@ -78,7 +78,7 @@ def _failed_output() -> bool:
     try:
         sys.stdout.flush()
     except OSError as e:
-        _complain(_said_of(e)[0] or "")
+        _complain(_complaint(e)[0] or "")
         return True
     return False
 

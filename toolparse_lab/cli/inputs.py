@@ -1,4 +1,4 @@
-"""What verbs read: a text as it was written, from a file, standard input or the command line itself;
+"""What verbs read: a text as it was written, from a file, standard input or the command line;
 tools as JSON."""
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ def read_tools(name: str | None) -> Any:
     """
     if name is None:
         return None
-    shown = name if len(name) <= 80 else f"{name[:77]}..."
+    label = name if len(name) <= 80 else f"{name[:77]}..."
     try:
         return json.loads(read_text(name))
     except RecursionError:
-        raise BadToolSpec("the tools are nested deeper than any schema", got=shown) from None
+        raise BadToolSpec("the tools are nested deeper than any schema", got=label) from None
     except ValueError as e:
         raise BadToolSpec(
-            "the tools file is no JSON", got=f"{shown}: {e}", expected="a list of tools"
+            "the tools file is no JSON", got=f"{label}: {e}", expected="a list of tools"
         ) from None

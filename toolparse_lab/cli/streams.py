@@ -1,4 +1,4 @@
-"""The standard streams as a shell hands them over: closed, full, or with a reader that went away."""
+"""The standard streams as a shell hands them over: closed, full, or without a reader."""
 
 from __future__ import annotations
 

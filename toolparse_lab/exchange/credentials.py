@@ -118,7 +118,7 @@ def holds_headers(name: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _kind_of_variable(variable: str) -> str | None:
-    """What a variable may hold by its name: "secret", "address" (which may hold one), None.
+    """The kind of a variable by its name: "secret", "address" (which may hold one), None.
 
     The names are few and the question comes with every record, so the answers are remembered.
     """
@@ -189,7 +189,7 @@ def _members_with_place(members: Mapping[Any, Any], place: str) -> Iterator[tupl
 
 
 def place_of(name: str, outer: str) -> str:
-    """What the name of a member says of its value, `outer` being the same of the mapping.
+    """The place that the name of a member gives its value, `outer` being the same of the mapping.
 
     In a schema, names are those of parameters and say nothing of values.
     """

@@ -115,17 +115,17 @@ class Request:
         Keys of requests are computed from the request and not from this, since what is redacted
         here may be part of the question.
         """
-        said: dict[str, Any] = {
+        record: dict[str, Any] = {
             "messages": [dict(m) for m in self.messages],
             "params": redact_named(self.params),
         }
         if self.tools:
-            said["tools"] = [dict(t) for t in self.tools]
+            record["tools"] = [dict(t) for t in self.tools]
         # Names are no secrets, even where a header says one of them again.
         return {
             "model": self.model.to_dict(),
             "model_alias": self.model_alias,
-            **redact_strings(said, self.secrets),
+            **redact_strings(record, self.secrets),
             "stream": self.stream,
             "trial": self.trial,
         }

@@ -71,10 +71,10 @@ class Rules:
 
     def _check_key(self, headers: list[tuple[str, str]]) -> None:
         """Raise Refusal for a request without the endpoint's key."""
-        given = [v.removeprefix("Bearer ") for k, v in headers if k == "authorization"]
-        given += [v for k, v in headers if k == "x-api-key"]
-        wanted = self.api_key.encode()
-        if not any(hmac.compare_digest(key.encode("utf-8", "replace"), wanted) for key in given):
+        keys = [v.removeprefix("Bearer ") for k, v in headers if k == "authorization"]
+        keys += [v for k, v in headers if k == "x-api-key"]
+        own = self.api_key.encode()
+        if not any(hmac.compare_digest(key.encode("utf-8", "replace"), own) for key in keys):
             raise Refusal(401, "This endpoint needs its key: Authorization: Bearer KEY.")
 
 
@@ -82,10 +82,10 @@ def _check_names(headers: list[tuple[str, str]]) -> None:
     """Raise Refusal for a request that a page of another site makes a browser send."""
     hosts = [value for name, value in headers if name == "host"]
     if len(hosts) != 1 or not is_loopback(_name_in(f"//{hosts[0]}")):
-        said = f"not {hosts[0][:100]!r}" if len(hosts) == 1 else "and there must be one"
+        came = f"not {hosts[0][:100]!r}" if len(hosts) == 1 else "and there must be one"
         raise Refusal(
             403,
-            f"The Host of a request to this endpoint is localhost or a loopback address, {said}.",
+            f"The Host of a request to this endpoint is localhost or a loopback address, {came}.",
         )
     for name, value in headers:
         if name == "origin" and not is_loopback(_name_in(value)):
