@@ -79,7 +79,8 @@ def _guessed(content: bytes) -> str | None:
     # An answer that was cut off may end inside a character.
     if _MULTIBYTE.search(content) or _CONTROL.search(content):
         return None
-    if _CUT_CHARACTER.search(content) and content[:-3].isascii():
+    cut = _CUT_CHARACTER.search(content)
+    if cut is not None and content[: cut.start()].isascii():
         return None
     return _that_reads(content, "windows-1252")
 

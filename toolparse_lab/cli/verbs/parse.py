@@ -8,12 +8,13 @@ from typing import Any
 
 from ...engine.parse import parse
 from ...errors import BadOptions
-from ...evals.scoring.attempt import find_attempt
+from ...evals.scoring.attempt import Attempt, example_spans, find_attempt
 from ...render import render_ansi
+from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult
 from ..inputs import read_text, read_tools
 from ..options import add_color, add_config, add_policy, color, settings_of
-from ..output import put, put_json, put_page
+from ..output import put, put_json, put_page, say
 
 EXAMPLES = (
     "toolparse parse answer.txt --protocol hermes --tools tools.json",
@@ -69,24 +70,20 @@ def run(options: Any) -> int:
 def exit_code(result: ParseResult) -> int:
     """0 where every call may be executed, or none was due; 1 where one may not, or was lost.
 
-    Without a call none was due where the text has no sign that one was tried.
+    Without a call none was due where the text has no sign that one was tried; what looks like one
+    is told on standard error.
     """
-    if not result.calls:
-        return 0 if result.ok and not _attempted(result) else 1
-    return 0 if all(call.verdict in EXECUTABLE for call in result.calls) else 1
+    if result.calls:
+        return 0 if all(call.verdict in EXECUTABLE for call in result.calls) else 1
+    attempt = _attempt(result)
+    if attempt is not None:
+        say(f"toolparse: no call was read, though this looks like one: {visible(attempt.text)}")
+    return 0 if result.ok and attempt is None else 1
 
 
-def _attempted(result: ParseResult) -> bool:
-    """True for a sign of a call in what was not read as one; thoughts and examples hold none."""
-    passed_over = [
-        (segment.span.start, segment.span.end)
-        for segment in result.segments
-        if segment.kind == "reasoning"
-    ]
-    passed_over += [
-        (problem.span.start, problem.span.end)
-        for problem in result.problems
-        if problem.code == "call.quoted-example" and problem.span is not None
-    ]
+def _attempt(result: ParseResult) -> Attempt | None:
+    """The first sign of a call in a text without calls; thoughts and examples hold none."""
+    thoughts = [segment.span for segment in result.segments if segment.kind == "reasoning"]
+    passed_over = [(span.start, span.end) for span in (*thoughts, *example_spans(result))]
     names = [tool.name for tool in result.tools]
-    return find_attempt(result.raw, names, sorted(passed_over)) is not None
+    return find_attempt(result.raw, names, sorted(passed_over))

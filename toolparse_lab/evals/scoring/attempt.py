@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from ...protocols.base import Signs
 from ...protocols.registry import protocols
+from ...types import ParseResult, Span
 
 # Signs of formats without a protocol here; those of protocols are their own `signs`.
 _OTHER_FORMATS = Signs(
@@ -287,6 +288,19 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
     if _ARGUMENTS.match(next_member):
         return True
     return _ARGUMENTS.search(before) is not None
+
+
+def example_spans(result: ParseResult) -> list[Span]:
+    """Return where the parser saw examples: each from its opener to the end of its paragraph.
+
+    The parser marks the opener alone; what it quotes stands behind it.
+    """
+    spans = []
+    for problem in result.problems:
+        if problem.code == "call.quoted-example" and problem.span is not None:
+            end = result.raw.find("\n\n", problem.span.end)
+            spans.append(Span(problem.span.start, len(result.raw) if end < 0 else end))
+    return spans
 
 
 def find_own_result(text: str, *, after_call: bool) -> str:

@@ -29,6 +29,7 @@ from ...errors import SetupError
 
 _MOST_HEAD = 65_536  # bytes of a request's head
 _HEAD_SECONDS = 30.0
+_REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
 _PIECE = 65_536  # bytes that are passed on at once
 _REQUEST_LINE = re.compile(r"[A-Z]{1,20} (?:/[^\s]*|\*) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
@@ -154,7 +155,7 @@ class Gate:
             self._run(self._end)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-            self._loop.close()
+        self._loop.close()
         self._socket.close()
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -187,7 +188,7 @@ class Gate:
             self._rules.check(line.split(" ")[1], headers)
         except Refusal as e:
             writer.write(_refusal(e))
-            await writer.drain()
+            await _let_read(reader, writer)
             return
         try:
             inner_reader, inner_writer = await asyncio.open_connection(*self._inside)
@@ -264,6 +265,17 @@ def _refusal(e: Refusal) -> bytes:
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """End our side and wait for the other's: a connection that is closed while bytes come in is
+    reset, and the refusal lost with it."""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            await writer.drain()
+            writer.write_eof()
+            while await reader.read(_PIECE):
+                pass
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
