@@ -40,7 +40,9 @@ def _confession(words: list[str], request: list[Any]) -> str:
     if form == "base64":
         parts = [*request[1].values(), *re.findall(r'"([^"\\\\]{8,})"', json.dumps(request[2]))]
         return " ".join(base64.b64encode(part.encode()).decode() for part in parts)
-    return {"quoted": quote, "html": html.escape}.get(form, str)(text)
+    if form == "quoted":
+        return quote(text)
+    return html.escape(text) if form == "html" else text
 
 
 class MockOpenAI:

@@ -42,7 +42,8 @@ def test_a_stream_that_is_not_there_is_told(
     ended = shell(words, tmp_path)
     assert ended.returncode == code, ended.stderr
     assert message in ended.stderr
-    assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
 
 
 def test_a_reader_that_went_away_is_no_fault(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_a_planted_key_is_found_nowhere(
         for name in ("report.html", "report.md"):
             report.save(str(tmp_path / name))
         for name, frame in frames.items():
-            left.append((name, frame.to_json(default_handler=str) + frame._repr_html_()))
+            left.append((name, frame.to_json(default_handler=str) + frame.to_html()))
             frame.to_parquet(tmp_path / f"{name}.parquet")
             frame.to_csv(tmp_path / f"{name}.csv")
         reopened = lab.open(run.run_id).plan
@@ -476,7 +476,12 @@ def test_a_log_record_is_clean_in_every_part() -> None:
     logger = logging.getLogger("botocore.endpoint")
     logger.addHandler(handler)
     records: list[logging.LogRecord] = []
-    handler.addFilter(lambda record: records.append(record) or True)
+
+    def keep(record: logging.LogRecord) -> bool:
+        records.append(record)
+        return True
+
+    handler.addFilter(keep)
     try:
         logger.error("key %s", "planted-0123456789")
         logger.error("%s %s", "planted-0123456789")  # too few arguments
