@@ -51,6 +51,7 @@ LAYER_OF = {
     "render": "VIEW",
     "middleware": "L4",
     "flow": "L4",
+    "correction": "L4",
     "litellm_bridge": "L5",
     "evals": "L5",
     "evals/cases": "L5",
