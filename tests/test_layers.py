@@ -90,6 +90,7 @@ ALLOWED = {
 THIRD_PARTY = {
     "anywidget": ("widgets",),
     "distributed": ("reparse",),
+    "httpx": ("correction",),
     "jinja2": ("render",),
     "jsonschema": ("schema",),
     "litellm": ("litellm_bridge", "runner"),

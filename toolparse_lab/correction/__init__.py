@@ -19,6 +19,7 @@ from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
 from .edits import FieldEdit, edits_between, merged
 from .failure import Issue, ToolFailure, ToolRefused
 from .feedback import PRESETS, Feedback
+from .http import HttpTool
 from .prompt import Corrected, CorrectionContext, read_correction
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "CorrectionContext",
     "Feedback",
     "FieldEdit",
+    "HttpTool",
     "Issue",
     "ModelCorrection",
     "Pause",
