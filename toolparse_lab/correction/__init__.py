@@ -14,6 +14,7 @@ from .call import (
     RunTool,
     corrected_call,
 )
+from .catalogue import find_capability_schema
 from .detectors import DETECTORS, Refused, detect
 from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
 from .edits import FieldEdit, edits_between, merged
@@ -49,6 +50,7 @@ __all__ = [
     "corrected_call",
     "detect",
     "edits_between",
+    "find_capability_schema",
     "merged",
     "read_correction",
     "run_call",
