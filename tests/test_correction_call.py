@@ -128,7 +128,9 @@ SCENARIOS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def run_scenario(name: str, *, later: bool) -> tuple[CorrectedCall, Tool, Model | None, list[float]]:
+def run_scenario(
+    name: str, *, later: bool
+) -> tuple[CorrectedCall, Tool, Model | None, list[float]]:
     errors, takes, arguments, answers, changes, *_ = SCENARIOS[name]
     tool = Tool(*errors, takes=takes)
     model = None if answers is None else Model(*answers)
@@ -181,7 +183,9 @@ def test_attempts_calls_and_pauses_are_counted_exactly(name: str, later: bool) -
 @given(
     attempts=st.integers(1, 4),
     retries=st.integers(1, 4),
-    answers=st.lists(st.sampled_from([ERROR, RIGHT, {"lat": 1.5}, {"lat": "x"}, "text"]), min_size=1),
+    answers=st.lists(
+        st.sampled_from([ERROR, RIGHT, {"lat": 1.5}, {"lat": "x"}, "text"]), min_size=1
+    ),
     takes=st.sampled_from([never, is_number, lambda a: a["lat"] == 1.5]),
 )
 def test_no_call_asks_more_often_than_it_may(
@@ -321,12 +325,12 @@ def test_events_tell_of_a_rescue_only_where_the_tool_took_the_call() -> None:
 
     assert events(Model(RIGHT)) == [
         "validation_feedback_started",
+        "parameters_corrected",
         "validation_feedback_success",
         "layer3_rescued",
     ]
     assert events(Model({"lat": "x"}, {"lat": "y"})) == [
-        "validation_feedback_started",
-        "validation_feedback_started",
+        *["validation_feedback_started", "parameters_corrected"] * 2,
         "validation_feedback_failed",
     ]
     assert events(Model(ERROR)) == ["validation_feedback_started", "validation_feedback_failed"] * 2
@@ -356,7 +360,10 @@ def test_presets_are_the_seed_s_configurations() -> None:
     assert (cost.enabled, most.max_validation_retries) == (False, 3)
     # Zero or less leaves what is set.
     assert Feedback(max_validation_retries=0).max_validation_retries == 2
-    assert Feedback.preset("maximum-reliability", max_validation_retries=-1).max_validation_retries == 3
+    assert (
+        Feedback.preset("maximum-reliability", max_validation_retries=-1).max_validation_retries
+        == 3
+    )
     options = {"validation_feedback_enabled": False, "max_validation_retries": 5}
     seed = Feedback.from_execution_options(options)
     assert (seed.enabled, seed.max_validation_retries, seed.policy) == (False, 5, "seed-layer2")

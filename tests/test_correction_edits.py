@@ -13,8 +13,10 @@ from toolparse_lab.values import same
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a", "a/b", "~"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["a", "b", "a/b", "~x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "a/b", "~x"]), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.sampled_from(["a", "b", "c/d"]), JSON, max_size=3)
@@ -44,8 +46,18 @@ def test_without_a_named_field_nothing_or_all_is_taken(
         (Issue("/b"), {"a": 2, "b": {"c": 2}}, {"a": 1, "b": {"c": 2}}, ["/a"]),
         (Issue("/b/c"), {"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 2}}, ["/b/d"]),
         # A missing member may be added to its object, and nothing else there may change.
-        (Issue("", "required"), {"a": 2, "b": {"c": 1}, "d": 4}, {"a": 1, "b": {"c": 1}, "d": 4}, ["/a"]),
-        (Issue("/d", "missing"), {"a": 2, "b": {"c": 1}, "d": 4}, {"a": 1, "b": {"c": 1}, "d": 4}, ["/a"]),
+        (
+            Issue("", "required"),
+            {"a": 2, "b": {"c": 1}, "d": 4},
+            {"a": 1, "b": {"c": 1}, "d": 4},
+            ["/a"],
+        ),
+        (
+            Issue("/d", "missing"),
+            {"a": 2, "b": {"c": 1}, "d": 4},
+            {"a": 1, "b": {"c": 1}, "d": 4},
+            ["/a"],
+        ),
         # One that may not be there may go, under another name too.
         (Issue("", "additionalProperties"), {"b": {"c": 1}}, {"b": {"c": 1}}, []),
         (Issue("", "additional"), {"x": 1, "b": {"c": 1}}, {"x": 1, "b": {"c": 1}}, []),

@@ -21,7 +21,10 @@ from toolparse_lab.errors import BadOptions
 
 SCHEMA = {
     "type": "object",
-    "properties": {"lat": {"type": "number"}, "stops": {"type": "array", "items": {"type": "integer"}}},
+    "properties": {
+        "lat": {"type": "number"},
+        "stops": {"type": "array", "items": {"type": "integer"}},
+    },
     "required": ["lat"],
 }
 
@@ -40,7 +43,8 @@ def refusal_of_pydantic(arguments: dict[str, Any]) -> Exception:
 def refusal_of_jsonschema(arguments: dict[str, Any]) -> Exception:
     with pytest.raises(jsonschema.ValidationError) as e:
         jsonschema.validate(arguments, SCHEMA)
-    return e.value
+    error: Exception = e.value
+    return error
 
 
 class HttpError(Exception):
@@ -100,9 +104,15 @@ def test_an_issue_says_rule_words_expectation_and_value() -> None:
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("json: cannot unmarshal string into Go struct field WeatherRequest.lat of type float64", ["/lat"]),
+        (
+            "json: cannot unmarshal string into Go struct field WeatherRequest.lat of type float64",
+            ["/lat"],
+        ),
         ("json: cannot unmarshal string into Go struct field .lat of type float64", ["/lat"]),
-        ("json: cannot unmarshal number into Go struct field R.stops.name of type string", ["/stops/name"]),
+        (
+            "json: cannot unmarshal number into Go struct field R.stops.name of type string",
+            ["/stops/name"],
+        ),
         ("json: cannot unmarshal string into Go value of type float64", [None]),
         (str(refusal_of_pydantic(BAD)), ["/lat", "/stops/1"]),
         (str(refusal_of_jsonschema({"lat": 1, "stops": [1, "x"]})), ["/stops/1"]),
@@ -160,7 +170,10 @@ def test_the_seed_s_two_lists_differ_in_one_line_each(name: str) -> None:
         (ToolFailure("bad gateway", status=502), False),
         (ToolFailure("slow down", status=429), False),
         (ToolFailure("who are you", status=401), False),
-        (ToolFailure(GO := "json: cannot unmarshal string into Go value of type T", status=500), True),
+        (
+            ToolFailure(GO := "json: cannot unmarshal string into Go value of type T", status=500),
+            True,
+        ),
     ],
 )
 def test_a_tool_that_cannot_be_asked_says_nothing_of_arguments(

@@ -60,11 +60,11 @@ def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
 ) -> None:
     tool = HttpTool(f"{server.url}/{dialect}")
     # What the tool's schema says is not asked, so that the dialect alone tells the field.
-    feedback = Feedback(detectors=("objects", "messages", "seed-patterns-implemented"), policy="none")
+    feedback = Feedback(
+        detectors=("objects", "messages", "seed-patterns-implemented"), policy="none"
+    )
     if later:
-        call = asyncio.run(
-            arun_call(TOOL, arguments, tool.later, correct=right, feedback=feedback)
-        )
+        call = asyncio.run(arun_call(TOOL, arguments, tool.later, correct=right, feedback=feedback))
     else:
         call = run_call(TOOL, arguments, tool, correct=right, feedback=feedback)
     assert call.ok, call
@@ -133,7 +133,7 @@ def test_the_same_model_is_asked_and_its_answer_can_be_replayed(
         body = mock.bodies[0]
     assert "tool_choice" not in body
     assert body["temperature"] == 0
-    assert [m["content"] for m in body["messages"]][0] == "How warm is it?"
+    assert next(m["content"] for m in body["messages"]) == "How warm is it?"
     assert "lat of type float64" in body["messages"][1]["content"]
     assert (live.ok, live.model_calls, live.arguments) == (True, 1, {"lat": 59.9, "days": 2})
     write_recording(tmp_path / "corrections.jsonl", recorded)

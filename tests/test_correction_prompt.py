@@ -94,7 +94,9 @@ def test_arguments_are_read_from_any_answer(raw: str) -> None:
     assert read_correction(raw, TOOL) == {"lat": 1.5}
 
 
-@pytest.mark.parametrize("raw", ["", "I cannot do that.", "[1, 2]", '"lat"', '{"lat": 1.5', "{" * 50_000])
+@pytest.mark.parametrize(
+    "raw", ["", "I cannot do that.", "[1, 2]", '"lat"', '{"lat": 1.5', "{" * 50_000]
+)
 def test_an_answer_without_arguments_is_an_error(raw: str) -> None:
     with pytest.raises(CorrectionFailed, match="no JSON object"):
         read_correction(raw, TOOL)

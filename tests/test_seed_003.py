@@ -76,7 +76,10 @@ def test_coerce_value(value: Any, type_name: str, wanted: Any) -> None:
         (
             {"lat": "35.6897", "lon": "139.6917"},
             {"lat": 35.6897, "lon": 139.6917},
-            ["lat: string(35.6897) -> float64(35.6897)", "lon: string(139.6917) -> float64(139.6917)"],
+            [
+                "lat: string(35.6897) -> float64(35.6897)",
+                "lon: string(139.6917) -> float64(139.6917)",
+            ],
         ),
         ({"count": "42"}, {"count": 42}, ["count: string(42) -> int64(42)"]),
         ({"enabled": "true"}, {"enabled": True}, ["enabled: string(true) -> bool(true)"]),
@@ -213,7 +216,9 @@ class TypedTool:
     def __call__(self, lat: Any, lon: Any = None) -> str:
         self.calls += 1
         if isinstance(lat, str):
-            raise ValueError("json: cannot unmarshal string into Go struct field .lat of type float64")
+            raise ValueError(
+                "json: cannot unmarshal string into Go struct field .lat of type float64"
+            )
         return "ok"
 
 

@@ -24,7 +24,14 @@ SCHEMA = {
     "required": ["lat"],
 }
 TOOL = {"name": "weather", "parameters": SCHEMA}
-_GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
+_GO_KINDS = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    dict: "object",
+    list: "array",
+}
 
 
 class _Weather(pydantic.BaseModel):

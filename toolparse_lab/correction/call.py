@@ -16,6 +16,7 @@ from .detectors import Detector, Refused, detect, detectors_of
 from .edits import FieldEdit, merged
 from .failure import Issue, ToolFailure
 from .feedback import Feedback
+from .log import log_event
 from .prompt import Corrected, CorrectionContext
 
 # How it works. The generator yields what it needs done and is sent what came of it: a call of the
@@ -136,11 +137,12 @@ OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 EVENTS = (
     "type_coercion_applied",
     "validation_feedback_started",
+    "parameters_corrected",
     "validation_feedback_success",
     "validation_feedback_failed",
     "layer3_rescued",
 )
-"""The names of the events, the seed's but for the last."""
+"""The names of the events; those of the seed but for `parameters_corrected` and the last."""
 
 
 def corrected_call(
@@ -156,9 +158,9 @@ def corrected_call(
 ) -> Generator[Need, Any, CorrectedCall]:
     """A flow that calls a tool, and has its arguments corrected where it refuses them.
 
-    tool: any shape that `ToolSpec.of` takes. arguments: as the model wrote them; layer 2 brings them
-    to the schema first. messages: the user's request and what came before it. can_correct: False
-    where nobody can be asked; such a correction is used up, and a regular attempt follows.
+    tool: any shape that `ToolSpec.of` takes. arguments: as the model wrote them; layer 2 brings
+    them to the schema first. messages: the user's request and what came before it. can_correct:
+    False where nobody can be asked; such a correction is used up, and a regular attempt follows.
 
     Returns a CorrectedCall. Raises BadToolSpec.
     """
@@ -167,20 +169,14 @@ def corrected_call(
         ToolSpec.of(tool),
         feedback,
         detectors_of(feedback.detectors),
-        _shown(messages, feedback),
+        _visible_messages(messages, feedback),
         can_correct,
-        step_id,
-        agent,
-        on_event or _ignore,
+        _Place(ToolSpec.of(tool).name, step_id, agent, on_event),
     )
     return flow.run(dict(arguments))
 
 
-def _ignore(name: str, attributes: Mapping[str, Any]) -> None:
-    """Nobody listens."""
-
-
-def _shown(
+def _visible_messages(
     messages: tuple[Mapping[str, Any], ...], feedback: Feedback
 ) -> tuple[Mapping[str, Any], ...]:
     """The messages that a correction is asked with: the last of the user is the request."""
@@ -192,6 +188,24 @@ def _shown(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a call in a plan, and who is told of its events."""
+
+    capability: str
+    step_id: str
+    agent: str
+    on_event: OnEvent | None
+
+    def tell(self, name: str, **attributes: Any) -> None:
+        """Log an event, and tell of it."""
+        where = {"capability": self.capability, "step_id": self.step_id, "agent": self.agent}
+        attributes = {**{k: v for k, v in where.items() if v}, **attributes}
+        log_event(name, attributes)
+        if self.on_event is not None:
+            self.on_event(name, attributes)
+
+
 @dataclass(slots=True)
 class _Call:
     """One call under way; the state of the generator."""
@@ -201,9 +215,7 @@ class _Call:
     detectors: tuple[Detector, ...]
     messages: tuple[Mapping[str, Any], ...]
     can_correct: bool
-    step_id: str
-    agent: str
-    tell: OnEvent
+    place: _Place
     attempt: int = 1
     tool_calls: int = 0
     model_calls: int = 0
@@ -263,7 +275,7 @@ class _Call:
             return "budget_used_up", None
 
         number = len(self.corrections) + 1
-        self._tell("validation_feedback_started", retry_number=number, error=failure.message)
+        self.place.tell("validation_feedback_started", retry_number=number, error=failure.message)
         if not self.can_correct or self.tool.schema_json == EMPTY_SCHEMA:
             reason = "the tool has no schema" if self.can_correct else "nobody can be asked"
             self._failed(number, failure, issues, reason)
@@ -276,8 +288,8 @@ class _Call:
             issues,
             self.messages,
             number,
-            self.step_id,
-            self.agent,
+            self.place.step_id,
+            self.place.agent,
         )
         self.model_calls += 1
         answer = yield Correct(context)
@@ -294,7 +306,7 @@ class _Call:
         answer: Any,
         number: int,
     ) -> tuple[Stop | None, dict[str, Any] | None]:
-        """What an answer to a correction leads to, in the form of `_correction`."""
+        """The outcome of an answer to a correction, in the form of `_correction`."""
         answer = Corrected(answer) if isinstance(answer, Mapping) else answer
         if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
             reason = str(answer) if isinstance(answer, BaseException) else "no arguments came"
@@ -304,9 +316,9 @@ class _Call:
 
         correction = dict(answer.arguments)
         if self.feedback.merge == "named":
-            new, taken, left = merged(arguments, correction, issues)
+            new, edits, collateral = merged(arguments, correction, issues)
         else:
-            new, taken, left = merged(arguments, correction, (Issue(None),))
+            new, edits, collateral = merged(arguments, correction, (Issue(None),))
         new, steps = self._coerced(new)
         repeated = self.feedback.stop_on_repeat and _key(new) in self.refused
         self.corrections.append(
@@ -316,16 +328,19 @@ class _Call:
                 issues,
                 "repeated" if repeated else "applied",
                 "the same arguments were refused before" if repeated else "",
-                taken,
-                left,
+                edits,
+                collateral,
                 steps,
                 answer.tokens,
                 answer.cost,
             )
         )
         if repeated:
-            self._tell("validation_feedback_failed", retry_number=number, reason="same_arguments")
+            self.place.tell(
+                "validation_feedback_failed", retry_number=number, reason="same_arguments"
+            )
             return "same_arguments", None
+        self.place.tell("parameters_corrected", retry_number=number, new_params=new)
         return None, new
 
     def _failed(
@@ -339,17 +354,16 @@ class _Call:
     ) -> None:
         """Note a correction of which nothing came."""
         self.corrections.append(
-            Correction(
-                number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost
-            )
+            Correction(number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost)
         )
-        self._tell("validation_feedback_failed", retry_number=number, reason=reason)
+        self.place.tell("validation_feedback_failed", retry_number=number, reason=reason)
 
     def _coerced(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Step, ...]]:
         """Arguments after layer 2, and its steps."""
         coerced = coerce(arguments, self.tool.schema_json, self.feedback.policy)
         if coerced.steps:
-            self._tell("type_coercion_applied", coercions_count=len(coerced.steps))
+            count = len(coerced.steps)
+            self.place.tell("type_coercion_applied", coercions_count=count, steps=coerced.steps)
         value = coerced.value
         return (value if isinstance(value, dict) else arguments), coerced.steps
 
@@ -364,16 +378,16 @@ class _Call:
         """The end of a call that the tool took; only now has a correction been a success."""
         if any(c.status == "applied" for c in self.corrections):
             number = len(self.corrections)
-            self._tell("validation_feedback_success", retry_number=number)
-            self._tell("layer3_rescued", retry_number=number)
+            self.place.tell("validation_feedback_success", retry_number=number)
+            self.place.tell("layer3_rescued", retry_number=number)
         return self._ended(arguments, "accepted", reply.value)
 
     def _ended(self, arguments: dict[str, Any], stop: Stop, value: Any = None) -> CorrectedCall:
         """The call as it is now."""
-        tried = [c for c in self.corrections if c.status == "applied"]
-        if tried and stop != "accepted" and stop != "same_arguments":
+        applied = any(c.status == "applied" for c in self.corrections)
+        if applied and stop != "accepted" and stop != "same_arguments":
             reason = "max_retries_exceeded" if stop == "attempts_used_up" else stop
-            self._tell(
+            self.place.tell(
                 "validation_feedback_failed", retry_number=len(self.corrections), reason=reason
             )
         return CorrectedCall(
@@ -389,11 +403,6 @@ class _Call:
             tuple(self.corrections),
             self.steps,
         )
-
-    def _tell(self, name: str, **attributes: Any) -> None:
-        """Tell of an event, with where it happened."""
-        where = {"capability": self.tool.name, "step_id": self.step_id, "agent": self.agent}
-        self.tell(name, {**{k: v for k, v in where.items() if v}, **attributes})
 
 
 def _price(answer: Any) -> tuple[int, float]:

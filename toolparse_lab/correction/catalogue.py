@@ -9,8 +9,7 @@ from ..toolspec import ToolSpec
 
 
 def find_capability_schema(agent: Mapping[str, Any] | None, capability: str) -> ToolSpec | None:
-    """The capability of an agent as a tool with its schema; None where there is no agent, or no such
-    capability.
+    """The capability of an agent as a tool with its schema; None for no agent, or no such one.
 
     agent: `{name, capabilities: [{name, parameters | input_summary}]}`. Raises BadToolSpec for a
     capability that cannot be read.

@@ -101,7 +101,7 @@ DETECTORS: Mapping[str, Detector] = {
     "seed-patterns-design": _by_patterns(SEED_PATTERNS_DESIGN),
     "seed-patterns-implemented": _by_patterns(SEED_PATTERNS_IMPLEMENTED),
 }
-"""Name -> detector: error objects, our own validation, words of validators, the seed's two lists."""
+"""Name -> detector: error objects, our validation, words of validators, the seed's two lists."""
 
 DEFAULT_DETECTORS = ("objects", "schema", "messages", "seed-patterns-implemented")
 

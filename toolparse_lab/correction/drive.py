@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..errors import CorrectionFailed, MissingRecording
 from ..exchange.types import Completion, Request
-from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, Pause, RunTool, corrected_call
+from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
 from .failure import ToolFailure
 from .feedback import Feedback
 from .prompt import (
@@ -24,7 +24,7 @@ from .prompt import (
 
 Tool: TypeAlias = Callable[..., Any]
 Callback: TypeAlias = Callable[[CorrectionContext], Any]
-"""Gives corrected arguments, `Corrected`, or an awaitable of one of them; raises where it cannot."""
+"""Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
 Messages: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
@@ -40,14 +40,12 @@ class ModelCorrection:
         self._wording = wording
 
     def request(self, context: CorrectionContext) -> Request:
-        """The question for a correction; equal contexts give equal questions, and are asked once."""
+        """The question for a correction; equal contexts give equal questions, asked once."""
         # A grammar or a forced choice of the first question is none of this one's.
         dropped = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
         params = {k: v for k, v in self._question.params.items() if k not in dropped}
         messages = correction_messages(context, self._wording)
-        return replace(
-            self._question, messages=messages, params=params, tools=(), stream=False
-        )
+        return replace(self._question, messages=messages, params=params, tools=(), stream=False)
 
     def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
         """The correction in an answer. Raises CorrectionFailed, with what it cost."""
@@ -78,14 +76,23 @@ def run_call(
 ) -> CorrectedCall:
     """Call a tool with arguments that a model wrote, and have them corrected where it refuses them.
 
-    tool: its definition. run: the function itself, called with the arguments by name; what it raises
-    is its refusal. correct: gives corrected arguments, None where nobody can be asked. sleep: waits
-    between regular attempts.
+    tool: its definition. run: the function itself, called with the arguments by name; what it
+    raises is its refusal. correct: gives corrected arguments, None where nobody can be asked.
+    sleep: waits between regular attempts.
 
     >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
     >>> run_call(tool, {"n": "7"}, lambda n: n + 1).value
     8
     """
+
+    def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            return result_of(run, need)
+        if isinstance(need, Correct):
+            return _corrected(correct, need.context)
+        sleep(need.seconds)
+        return None
+
     flow = corrected_call(
         tool,
         arguments,
@@ -96,17 +103,13 @@ def run_call(
         agent=agent,
         on_event=on_event,
     )
-    need, outcome = _advance(flow, None)
-    while need is not None:
-        if isinstance(need, RunTool):
-            reply: Any = called(run, need)
-        elif isinstance(need, Correct):
-            reply = _corrected(correct, need.context)
-        else:
-            reply = sleep(need.seconds) and None
-        need, outcome = _advance(flow, reply)
-    assert outcome is not None
-    return outcome
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = answer(need)
 
 
 async def arun_call(
@@ -123,6 +126,20 @@ async def arun_call(
     agent: str = "",
 ) -> CorrectedCall:
     """`run_call` for a tool and a correction that may be awaited."""
+
+    async def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            reply = result_of(run, need)
+            if isinstance(reply, Accepted) and inspect.isawaitable(reply.value):
+                return await _awaited(reply.value)
+            return reply
+        if isinstance(need, Correct):
+            correction = _corrected(correct, need.context)
+            awaitable = inspect.isawaitable(correction)
+            return await _corrected_later(correction) if awaitable else correction
+        await sleep(need.seconds)
+        return None
+
     flow = corrected_call(
         tool,
         arguments,
@@ -133,37 +150,22 @@ async def arun_call(
         agent=agent,
         on_event=on_event,
     )
-    need, outcome = _advance(flow, None)
-    while need is not None:
-        if isinstance(need, Pause):
-            await sleep(need.seconds)
-            reply: Any = None
-        elif isinstance(need, RunTool):
-            reply = called(run, need)
-            if isinstance(reply, Accepted) and inspect.isawaitable(reply.value):
-                reply = await _awaited(reply.value)
-        else:
-            reply = _corrected(correct, need.context)
-            if inspect.isawaitable(reply):
-                reply = await _corrected_later(reply)
-        need, outcome = _advance(flow, reply)
-    assert outcome is not None
-    return outcome
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = await answer(need)
 
 
-def asking(
-    correction: ModelCorrection, ask: Callable[[Request], Completion | None]
-) -> Callback:
-    """A callback that asks a model by `ask`, which may be a recording (`Recording.answer`)."""
+def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:
+    """A callback that asks a model by `ask`, which may be a recording
+    (`store.recording.replay(path).answer`)."""
 
     def correct(context: CorrectionContext) -> Corrected:
         request = correction.request(context)
-        completion = ask(request)
-        if completion is None:
-            raise MissingRecording(
-                "this correction was never recorded", got=request.key, hint="run it live once"
-            )
-        return correction.read(completion, context)
+        return correction.read(_recorded(ask(request), request), context)
 
     return correct
 
@@ -175,28 +177,22 @@ def asking_later(
 
     async def correct(context: CorrectionContext) -> Corrected:
         request = correction.request(context)
-        completion = await ask(request)
-        if completion is None:
-            raise MissingRecording(
-                "this correction was never recorded", got=request.key, hint="run it live once"
-            )
-        return correction.read(completion, context)
+        return correction.read(_recorded(await ask(request), request), context)
 
     return correct
 
 
-def _advance(
-    flow: Generator[Need, Any, CorrectedCall], reply: Any
-) -> tuple[Need, None] | tuple[None, CorrectedCall]:
-    """The next need of a flow, or what came of it."""
-    try:
-        return flow.send(reply), None
-    except StopIteration as end:
-        return None, end.value
+def _recorded(completion: Completion | None, request: Request) -> Completion:
+    """An answer that there is. Raises MissingRecording."""
+    if completion is None:
+        raise MissingRecording(
+            "this correction was never recorded", keys=(request.key,), hint="run it live once"
+        )
+    return completion
 
 
-def called(run: Tool, need: RunTool) -> Accepted | ToolFailure:
-    """What a tool's function does with a call."""
+def result_of(run: Tool, need: RunTool) -> Accepted | ToolFailure:
+    """Result or failure of a tool's function."""
     # A tool that calls sys.exit must not end the flow.
     try:
         return Accepted(run(**need.arguments))
@@ -205,7 +201,7 @@ def called(run: Tool, need: RunTool) -> Accepted | ToolFailure:
 
 
 async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
-    """What comes of a tool that is awaited."""
+    """Result or failure of a tool that is awaited."""
     try:
         return Accepted(await value)
     except (Exception, SystemExit) as e:
@@ -213,7 +209,7 @@ async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
 
 
 def _corrected(correct: Callback | None, context: CorrectionContext) -> Any:
-    """What a callback gives, or what it raised; None where nothing is recorded."""
+    """Return what a callback gives, or the exception; None where nothing is recorded."""
     if correct is None:
         return CorrectionFailed("nobody can be asked")
     try:

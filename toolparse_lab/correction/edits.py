@@ -1,4 +1,4 @@
-"""What a correction changes: only at the fields that were complained about, unless all is allowed."""
+"""What a correction changes: only the fields that were complained about, unless all is allowed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from .failure import Issue
 
 _MOST_LEVELS = 100
 _OF_MEMBERS = frozenset(
-    ("required", "missing", "additional", "additionalproperties", "extra_forbidden", "dependentrequired")
+    (
+        "required",
+        "missing",
+        "additional",
+        "additionalproperties",
+        "extra_forbidden",
+        "dependentrequired",
+    )
 )
 """Rules about which members an object has, in lower case: their place is the object."""
 
@@ -75,12 +82,12 @@ def merged(
     edits = edits_between(dict(arguments), dict(correction))
     if any(issue.path is None for issue in issues):
         return dict(correction), tuple(edits), ()
-    taken = tuple(edit for edit in edits if any(_is_named(edit, issue) for issue in issues))
-    left = tuple(edit for edit in edits if edit not in taken)
+    named = tuple(edit for edit in edits if any(_is_named(edit, issue) for issue in issues))
+    collateral = tuple(edit for edit in edits if edit not in named)
     new: Any = dict(arguments)
-    for edit in taken:
+    for edit in named:
         new = _with(new, pointer_tokens(edit.path), edit)
-    return new, taken, left
+    return new, named, collateral
 
 
 def _is_named(edit: FieldEdit, issue: Issue) -> bool:
@@ -90,7 +97,9 @@ def _is_named(edit: FieldEdit, issue: Issue) -> bool:
         # Of the object itself where the rule is told of it, of the member where it is told of that.
         parent = edit.path.rpartition("/")[0]
         return edit.path == place or (edit.kind != "changed" and parent == place)
-    return edit.path == place or edit.path.startswith(f"{place}/") or place.startswith(f"{edit.path}/")
+    return (
+        edit.path == place or edit.path.startswith(f"{place}/") or place.startswith(f"{edit.path}/")
+    )
 
 
 def _with(value: Any, tokens: list[str], edit: FieldEdit) -> Any:

@@ -1,5 +1,5 @@
-"""What a tool said when it refused a call: its words, its body, and the fields that its error objects
-name."""
+"""What a tool said when it refused a call: its words, its body, and the fields that its error
+objects name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _PLACES = ("body", "json", "arguments", "parameters")
 _PATH_PIECE = re.compile(r"\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]|([^.\[\]]+)")
 _GO = re.compile(
     r"cannot unmarshal (?P<got>\w{1,30})(?: [^\s]{1,60})? into Go "
-    r"(?:struct field (?P<field>[^\s]{1,300}) of type|value of type) (?P<expected>[\w.*\[\]{}]{1,80})"
+    r"(?:struct field (?P<field>[^\s]{1,300}) of type|value of type) "
+    r"(?P<expected>[\w.*\[\]{}]{1,80})"
 )
 _PYDANTIC = re.compile(
     r"^(?P<loc>[^\s:]{1,300})\n {2}(?P<message>[^\n]{1,500}?) \[type=(?P<keyword>\w{1,60})", re.M
@@ -122,11 +123,11 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
     errors = getattr(error, "errors", None)
     if callable(errors):
         try:
-            found = errors()
+            rows = errors()
         except Exception:  # a method of that name which is none of a validator
             return
-        if isinstance(found, Iterable):
-            yield from _issues_of_rows(found)
+        if isinstance(rows, Iterable):
+            yield from _issues_of_rows(rows)
         return
     path = getattr(error, "absolute_path", None)
     if path is not None and hasattr(error, "validator"):
@@ -219,7 +220,7 @@ def issues_in_body(body: str) -> tuple[Issue, ...]:
 
     FastAPI's 422, lists of pydantic's or Ajv's errors, and objects of their kind.
     """
-    if not body.lstrip()[:1] in ("{", "[") or len(body) > _MOST_TEXT:
+    if body.lstrip()[:1] not in ("{", "[") or len(body) > _MOST_TEXT:
         return ()
     try:
         value = json.loads(body)
@@ -249,14 +250,16 @@ def issues_in_text(text: str) -> tuple[Issue, ...]:
     """The issues in an error's words, for validators that send no objects: Go's JSON reader, and
     pydantic and jsonschema as they print themselves."""
     text = text[:_MOST_TEXT]
-    found = [_issue_of_go(match) for match in _GO.finditer(text)]
-    for match in _PYDANTIC.finditer(text):
-        found.append(Issue(pointer_of(match["loc"]), match["keyword"], match["message"]))
+    issues = [_issue_of_go(match) for match in _GO.finditer(text)]
+    issues += [
+        Issue(pointer_of(match["loc"]), match["keyword"], match["message"])
+        for match in _PYDANTIC.finditer(text)
+    ]
     rule, place = _JSONSCHEMA_RULE.search(text), _JSONSCHEMA_PATH.search(text)
     if rule is not None and place is not None:
         first_line = text.partition("\n")[0]
-        found.append(Issue(pointer_of(place["path"]), rule["keyword"], first_line))
-    return tuple(dict.fromkeys(found))[:_MOST_ISSUES]
+        issues.append(Issue(pointer_of(place["path"]), rule["keyword"], first_line))
+    return tuple(dict.fromkeys(issues))[:_MOST_ISSUES]
 
 
 def _issue_of_go(match: re.Match[str]) -> Issue:

@@ -23,14 +23,15 @@ def backoff_seconds(attempt: int) -> float:
 class Feedback:
     """Layer 3 of type safety: a refused call is shown to the model with the error.
 
-    enabled: False asks for no correction; regular attempts stay. max_attempts: how often the tool is
-    called before corrections count. max_validation_retries: corrections, which are counted apart,
-    use up no attempt and do not wait. detectors: names of `DETECTORS` or functions, the first that
-    finds something wins. merge: "named" takes a correction at the fields that the error named, "all"
-    as it is. policy: of layer 2, which every correction passes. wording: of the correction prompt.
-    request, history: whether the model sees the user's request, and what came before it.
-    stop_on_repeat: end where a correction brings arguments that were refused already. max_tokens,
-    max_cost: of all corrections together, None for no limit. backoff: seconds behind an attempt.
+    enabled: False asks for no correction; regular attempts stay. max_attempts: how often the tool
+    is called before corrections count. max_validation_retries: corrections, which are counted
+    apart, use up no attempt and do not wait. detectors: names of `DETECTORS` or functions, the
+    first that finds something wins. merge: "named" takes a correction at the fields that the error
+    named, "all" as it is. policy: of layer 2, which every correction passes. wording: of the
+    correction prompt. request, history: whether the model sees the user's request, and what came
+    before it. stop_on_repeat: end where a correction brings arguments that were refused already.
+    max_tokens, max_cost: of all corrections together, None for no limit. backoff: seconds behind
+    an attempt.
     """
 
     enabled: bool = True

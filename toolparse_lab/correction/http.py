@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import MissingExtra
 from ..exchange.redaction import redact
 from ..values import write_canonical
 from .failure import ToolFailure, ToolRefused, issues_in_body
-
-if TYPE_CHECKING:
-    import httpx
 
 _MOST_BODY = 8 * 2**20  # bytes of a response
 
@@ -34,7 +31,7 @@ class HttpTool:
         seed: bool = False,
     ) -> None:
         try:
-            import httpx
+            import httpx  # an extra
         except ImportError:
             raise MissingExtra(
                 "tools behind HTTP need httpx", hint="pip install 'toolparse_lab[lab]'"
@@ -51,37 +48,39 @@ class HttpTool:
 
     def __call__(self, **arguments: Any) -> Any:
         """Ask once. Raises ToolRefused."""
+        body = _Body()
         try:
-            with self._httpx.Client(timeout=self._timeout, headers=self._headers) as client:
-                with client.stream("POST", self.url, content=_body(arguments)) as response:
-                    return self._read(response, b"".join(_pieces(response)))
+            with (
+                self._httpx.Client(timeout=self._timeout, headers=self._headers) as client,
+                client.stream("POST", self.url, content=_written(arguments)) as response,
+            ):
+                for piece in response.iter_bytes():
+                    body.add(piece)
         except self._httpx.HTTPError as e:
             raise self._unreachable(e) from None
+        return self._read(response.status_code, body)
 
     async def later(self, **arguments: Any) -> Any:
         """The same, awaited: give this method where an async tool is wanted."""
+        body = _Body()
         try:
-            async with self._httpx.AsyncClient(
-                timeout=self._timeout, headers=self._headers
-            ) as client:
-                async with client.stream("POST", self.url, content=_body(arguments)) as response:
-                    content = b""
-                    async for piece in response.aiter_bytes():
-                        content += piece
-                        if len(content) > _MOST_BODY:
-                            raise _too_large()
-                    return self._read(response, content)
+            async with (
+                self._httpx.AsyncClient(timeout=self._timeout, headers=self._headers) as client,
+                client.stream("POST", self.url, content=_written(arguments)) as response,
+            ):
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
         except self._httpx.HTTPError as e:
             raise self._unreachable(e) from None
+        return self._read(response.status_code, body)
 
     def _unreachable(self, e: Exception) -> ToolRefused:
         """The failure of a request that had no answer."""
         return ToolRefused(ToolFailure(f"request failed: {redact(str(e)) or type(e).__name__}"))
 
-    def _read(self, response: httpx.Response, content: bytes) -> Any:
+    def _read(self, status: int, content: _Body) -> Any:
         """The value of a response. Raises ToolRefused."""
-        body = content.decode("utf-8", "replace")
-        status = response.status_code
+        body = content.text
         if status != 200 if self._seed else not 200 <= status <= 299:
             message = f"agent returned status {status}: {body}"
             if not self._seed:
@@ -98,26 +97,29 @@ class HttpTool:
         return value
 
 
-def _body(arguments: Mapping[str, Any]) -> bytes:
+def _written(arguments: Mapping[str, Any]) -> bytes:
     """The arguments as the body of a request, numbers with the digits that the model wrote."""
     return write_canonical(dict(arguments)).encode("utf-8", "surrogatepass")
 
 
-def _pieces(response: httpx.Response) -> list[bytes]:
-    """The body of a response in pieces. Raises ToolRefused for one that is too large."""
-    pieces: list[bytes] = []
-    size = 0
-    for piece in response.iter_bytes():
-        pieces.append(piece)
-        size += len(piece)
-        if size > _MOST_BODY:
-            raise _too_large()
-    return pieces
+class _Body:
+    """The body of a response in pieces, up to a size."""
 
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._room = _MOST_BODY
 
-def _too_large() -> ToolRefused:
-    """The failure of a response that is too large to keep."""
-    return ToolRefused(ToolFailure(f"the tool's answer is larger than {_MOST_BODY} bytes"))
+    def add(self, piece: bytes) -> None:
+        """Keep a piece. Raises ToolRefused for a body that is too large."""
+        self._pieces.append(piece)
+        self._room -= len(piece)
+        if self._room < 0:
+            raise ToolRefused(ToolFailure(f"the tool's answer is larger than {_MOST_BODY} bytes"))
+
+    @property
+    def text(self) -> str:
+        """All pieces, read as UTF-8."""
+        return b"".join(self._pieces).decode("utf-8", "replace")
 
 
 def _undecodable(body: str, status: int, why: str) -> ToolRefused:

@@ -23,7 +23,7 @@ _FENCE = "```"
 
 @dataclass(frozen=True, slots=True)
 class CorrectionContext:
-    """What is known of a call that was refused, for whoever corrects it.
+    """A call that was refused, for whoever corrects it.
 
     arguments: as the tool got them. error, body: what it said. issues: the fields it named. tool:
     with its schema. messages: the user's request and what came before it, OpenAI messages; () where
@@ -128,8 +128,8 @@ def _indented(value: Any) -> str:
 
 
 def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
-    """The arguments in a model's answer: a JSON object in any fence, prose or reasoning around it, or
-    a call of the tool in any format.
+    """The arguments in a model's answer: a JSON object in any fence, prose or reasoning around it,
+    or a call of the tool in any format.
 
     Damaged JSON is repaired as in any call. An object that wraps the arguments (`{"name": …,
     "arguments": …}`, `{"parameters": …}`) is unwrapped where the tool has no parameters of these
