@@ -74,7 +74,7 @@ class KeysOut(logging.Filter):
 
 
 def _is_plain(args: object) -> bool:
-    """True for the arguments of a record that are texts and numbers, and nothing that holds more."""
+    """True for arguments that are texts and numbers, and nothing that holds more."""
     values = args.values() if isinstance(args, Mapping) else args or ()
     return isinstance(values, Iterable) and all(
         isinstance(value, (str, int, float, type(None))) for value in values
