@@ -75,6 +75,27 @@ def holds_section_mark(text: str) -> bool:
     return text.rstrip().endswith(_CDATA[1])
 
 
+def is_plain_object(value: Value, view: View) -> bool:
+    """Tell if arguments are known parameters, whose texts hold nothing that may be part of a tag.
+
+    Nothing in them is doubtful then. view: the schema of the parameters.
+
+    >>> from toolparse_lab.schema.view import view_of
+    >>> view = view_of({"properties": {"a": {"type": "string"}}})
+    >>> [is_plain_object({"a": text}, view) for text in ("x > y", "x<y", "x] ", "")]
+    [True, False, False, True]
+    """
+    if type(value) is not dict or not value.keys() <= view.properties.keys():
+        return False
+    for text in value.values():
+        if type(text) is not str or "<" in text:
+            return False
+        # A text that ends with a letter or a digit, as nearly all do, ends with no tag.
+        if not text[-1:].isalnum() and not _is_plain(text):
+            return False
+    return True
+
+
 def is_doubtful(
     value: Value,
     view: View,

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
+from ...rxml.doubt import is_plain_object
 from ...rxml.nearest import near_edits, nearest_reading
 from ...schema.view import View, view_of
 from ...types import Edit, Problem, Span
 from ...values import Value
-from ..base import Decoded, Places, Reading
+from ..base import Decoded, Places, Reading, Tools
 from ..xml.judge import call_is_doubtful, fits_schema
 from .form import TagForm
 from .strict import read_functions
@@ -146,6 +147,15 @@ class TagJudge:
             tags.append(form.tag(form.function, name))
             names.update(dict.fromkeys(view_of(tool.schema_json).properties))
         return [*tags, *(form.tag(form.parameter, name) for name in names)]
+
+
+def holds_no_tag(call: Decoded, tools: Tools) -> bool:
+    """Return if one look tells that a call in the format's own spelling holds no damaged tag.
+
+    tools: name -> tool; of one that nobody knows nothing can be told.
+    """
+    tool = tools.get(call.name)
+    return tool is None or is_plain_object(call.arguments, view_of(tool.schema_json))
 
 
 def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
