@@ -29,9 +29,11 @@ from ..types import (
     TextDelta,
     ToolCall,
 )
+from ..types.spans import make_segment
 from .echoes import Echoes
 
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
+
 
 class Log:
     """The segments, calls, problems and events of one text. silent: it makes no events.
@@ -106,7 +108,7 @@ class Log:
         """
         start = self.text_start
         if at > start:
-            segment = Segment("text", Span(start, at))
+            segment = make_segment("text", Span(start, at))
             self.segments.append(segment)
             self.text_start = at
             if at - start >= SHORTEST:

@@ -36,6 +36,7 @@ from ..types import (
     Step,
     ToolCall,
 )
+from ..types.call import make_call
 from ..values import Value, write_canonical
 from .provenance import find_spans, find_step_spans, trace_origins
 
@@ -236,7 +237,7 @@ class Resolver:
         name_span = d.name_span
         if name_span is not None:
             name_span = Span(name_span.start + start, name_span.end + start)
-        return ToolCall(
+        return make_call(
             index,
             segment_index,
             d.name,

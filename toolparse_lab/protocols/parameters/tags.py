@@ -228,7 +228,7 @@ class ParameterCall(Codec):
         """
         calls = read_functions(self.form, body)
         # Nearly every body ends here.
-        if calls and all([holds_no_tag(call, reading.tools) for call in calls]):
+        if calls and all(holds_no_tag(call, reading.tools) for call in calls):
             return calls
         judge = TagJudge(self.form, body, reading)
         if calls and not any(map(judge.is_doubtful, calls)):
