@@ -87,13 +87,14 @@ def is_plain_object(value: Value, view: View) -> bool:
     """
     if type(value) is not dict or not value.keys() <= view.properties.keys():
         return False
-    for text in value.values():
-        if type(text) is not str or "<" in text:
-            return False
-        # A text that ends with a letter or a digit, as nearly all do, ends with no tag.
-        if not text[-1:].isalnum() and not _is_plain(text):
-            return False
-    return True
+    try:
+        texts = "\n".join(value.values())
+    except TypeError:  # some are no texts
+        return False
+    if "<" in texts:
+        return False
+    # Without such a bracket anywhere none of them can end with one.
+    return (">" not in texts and "]" not in texts) or all(map(_is_plain, value.values()))
 
 
 def is_doubtful(

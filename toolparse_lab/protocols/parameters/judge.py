@@ -149,13 +149,16 @@ class TagJudge:
         return [*tags, *(form.tag(form.parameter, name) for name in names)]
 
 
-def holds_no_tag(call: Decoded, tools: Tools) -> bool:
-    """Return if one look tells that a call in the format's own spelling holds no damaged tag.
+def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
+    """Return if one look tells that calls in the format's own spelling hold no damaged tag.
 
     tools: name -> tool; of one that nobody knows nothing can be told.
     """
-    tool = tools.get(call.name)
-    return tool is None or is_plain_object(call.arguments, view_of(tool.schema_json))
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is not None and not is_plain_object(call.arguments, view_of(tool.schema_json)):
+            return False
+    return True
 
 
 def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:

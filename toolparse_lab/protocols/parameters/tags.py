@@ -38,7 +38,7 @@ from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
-from .judge import TagJudge, holds_no_tag
+from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .strict import read_functions
@@ -228,7 +228,7 @@ class ParameterCall(Codec):
         """
         calls = read_functions(self.form, body)
         # Nearly every body ends here.
-        if calls and all(holds_no_tag(call, reading.tools) for call in calls):
+        if calls and hold_no_tag(calls, reading.tools):
             return calls
         judge = TagJudge(self.form, body, reading)
         if calls and not any(map(judge.is_doubtful, calls)):
