@@ -172,11 +172,13 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     >>> trimmed("\\r\\nx\\n", 0, 4)
     (2, 3)
     """
-    if text.startswith("\n", start, end):
-        start += 1
-    elif text.startswith("\r\n", start, end):
-        start += 2
+    # A look at one character first, since most values are asked for their places.
+    if start < end and text[start] in "\r\n":
+        if text[start] == "\n":
+            start += 1
+        elif text.startswith("\r\n", start, end):
+            start += 2
 
-    if text.endswith("\n", start, end):
+    if start < end and text[end - 1] == "\n":
         end -= 2 if text.endswith("\r\n", start, end) else 1
     return start, end
