@@ -30,6 +30,7 @@ from ..protocols.scan import Close, LiteralBody, Scanner
 from ..protocols.tags import THINK_TAGS, reasoning_scanner
 from ..rjson.damage import Refusal
 from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span
+from ..types.spans import make_segment
 from ..values import Value
 from .feed import Feed
 from .log import Log
@@ -444,7 +445,7 @@ class BodyReader:
             self._finish_message(body, unit, after, decoded)
             return
         end = body.start + len(unit.text)
-        segment = Segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
+        segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
         calls = self._setting.resolver.calls(
             decoded, unit, segment, len(log.segments), len(log.calls)
         )

@@ -251,6 +251,9 @@ class TextScanner:
         quoting = self._quoting
         if quoting.fence or quoting.ticks or self._example_end or tail[at] == "`":
             return False
+        here, start = self._feed.base + at, self._log.text_start
+        if here - start < 2:  # at most a line break since the last call
+            return here == start or quoting.line_at == here
         return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
 
     def _unless_quoted(

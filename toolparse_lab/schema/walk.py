@@ -105,7 +105,10 @@ class Walk(Record):
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
 
-        self.budget.spend()
+        budget = self.budget
+        budget.left -= 1  # as `spend`, which would be a call more for every value
+        if budget.left < 0:
+            budget.refill()
         if self.raw_text and kind is str and self._is_bare_null(value, view, path):
             return self.note("coerce.null-from-string", path, value, None)
         if view.union:
@@ -398,13 +401,13 @@ class Walk(Record):
         The copy is made at the first change, so that most objects cost no copy at all.
         """
         out: dict[str, Value] | None = None
-        leaves = view.leaves
+        leaves, properties = view.leaves, view.properties
         for key, member in value.items():
             types = leaves.get(key)
             if types is not None and type(member) in types:
                 continue  # plainly right, which nearly all are
 
-            child = view.child(key)
+            child = properties.get(key) or view.child(key)
             if child is None:
                 new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
             elif child.fixed:

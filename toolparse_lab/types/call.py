@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from .. import hooks
 from ..errors import NoOrigin
 from ..values import read_plain
+from .makers import maker_of
 from .readings import Reading
 from .serial import (
     edit_in,
@@ -284,3 +285,6 @@ class ToolCall:
     def __str__(self) -> str:
         """One line, such as `f({"a":1}) [ok]`; the name is `?` where none could be read."""
         return f"{self.name or '?'}({self.arguments_json}) [{self.status}]"
+
+
+make_call = maker_of(ToolCall)
