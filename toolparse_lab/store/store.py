@@ -30,7 +30,7 @@ from ..exchange.types import Completion, PlanItem, Request
 from . import schema
 from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
-from .claims import Claimed, enter, forget_workers, leave, let_go, live_runs, renew, take
+from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
 from .database import database_engine, database_url, shown_url, shut, translated
 from .rescue import Anchor
 from .rows import (
@@ -44,6 +44,7 @@ from .rows import (
     unpack_json,
 )
 from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
+from .workers import LEASE, live_runs, renew
 
 __all__ = ["RunRecord", "Store"]
 
@@ -147,6 +148,7 @@ class Store:
             if source is None:
                 insert_items(connection, item_rows(run_id, items))
             # Until it is finished, the run is being worked on by this process.
+            serialize(connection)
             enter(connection, run_id, run_id)
         return run_id
 
@@ -183,6 +185,7 @@ class Store:
                 schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
             )
             if status != "running":
+                serialize(connection)
                 leave(connection, run_id)
 
     def record(self, completion: Completion, run_id: str | None = None) -> int:
@@ -228,9 +231,9 @@ class Store:
     # -- sharing the work with others
 
     def enter(self, owner: str, run_id: str | None = None) -> float:
-        """Say that `owner` (an id of its own) asks questions from now on; the database's time in
-        seconds. It is taken for dead where it does not `renew` for 30 seconds."""
-        with self._writing() as connection:
+        """Say that `owner` (an id of its own) asks questions from now on; the time in seconds by
+        the store's clock. It is taken for dead where it does not `renew` for 30 seconds."""
+        with self._sharing() as connection:
             return enter(connection, owner, run_id)
 
     def renew(
@@ -238,17 +241,19 @@ class Store:
         owner: str,
         run_id: str | None = None,
         ended: Mapping[str, str | None] | None = None,
-        lease: float | None = None,
-    ) -> None:
-        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`."""
-        with self._writing() as connection:
+        lease: float = LEASE,
+    ) -> bool:
+        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`.
+
+        False where it was taken for dead meanwhile: others may have its claims then.
+        """
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
-            owners = [owner] if run_id is None else [owner, run_id]
-            renew(connection, owners, *(() if lease is None else (lease,)))
+            return renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
 
     def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
         """Say that `owner` asks no more: what it has claimed is free."""
-        with self._writing() as connection:
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
             leave(connection, owner)
 
@@ -269,8 +274,10 @@ class Store:
         kind where the question has failed for good.
         """
         conditions = self._done_conditions(run_id, False, max_age)
-        with self._writing() as connection:
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
+            # Claims of a worker that is not there would be anybody's.
+            renew(connection, {owner: run_id})
             won, failed = take(connection, keys, owner, since)
             # After the claims: who answers a question keeps its claim until the answer is seen.
             done = keys_where(connection, keys, *conditions)
@@ -444,6 +451,13 @@ class Store:
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def _sharing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes claims, one at a time."""
+        with self._writing() as connection:
+            serialize(connection)
+            yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
