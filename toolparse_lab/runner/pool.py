@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import ToolparseError
+from ..errors import StoreError, ToolparseError
 from ..exchange.questions import Questions, questions_of
 from ..exchange.summary import GivenUp, RunEvent, Summary
 from ..exchange.types import Completion, Model, Request
@@ -229,6 +229,9 @@ class _Pool:
             self.summary.stopped = "interrupted" if interrupted else "error"
             await self._end()
             self.reporter.tell("stopped")
+            if isinstance(e, StoreError):
+                # By now all that was under way has tried to write what it has.
+                raise self.store.explained(e) from None
             raise
         await self._end()
         self.reporter.tell("finished" if self.summary.stopped is None else "stopped")

@@ -32,7 +32,7 @@ from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
 from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
 from .database import database_engine, database_url, shown_url, shut, translated
-from .rescue import Anchor
+from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
     completion_row,
@@ -73,6 +73,7 @@ class Store:
         # SQLite alone: a server keeps its files itself.
         self._anchor: Anchor | None = None
         self._rescue: Store | None = None
+        self._leftovers = Leftovers(file_of(self.url))
         # Also where nobody calls `close`: a store that is collected leaves no thread and no file
         # open.
         self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
@@ -211,6 +212,26 @@ class Store:
                 keep_results(connection, ids[-1], completion.results)
         return ids
 
+    def save_unwritten(self, completions: Iterable[Completion]) -> None:
+        """Save answers that `record_many` could not write in a recording elsewhere; `explained`
+        names it."""
+        self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
+
+    def explained(self, failure: StoreError) -> StoreError:
+        """A failure of this store that says what has become of the answers it did not take;
+        `import_recording` adds them."""
+        left = self._leftovers
+        if left.path is None and not left.lost:
+            return failure
+        parts, hints = [failure.message], [failure.hint] if failure.hint else []
+        if left.path is not None:
+            parts.append(f"The answers that it did not take are in {left.path}.")
+            adding = "toolparse_lab.store.recording.import_recording(path, store)"
+            hints.append(f"add those answers: {adding}")
+        if left.lost:
+            parts.append(f"{left.lost} answers could not be saved elsewhere: {left.failure}.")
+        return type(failure)(" ".join(parts), got=failure.got, hint="; ".join(hints))
+
     def record_results(
         self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
     ) -> None:
@@ -249,7 +270,7 @@ class Store:
         """
         with self._sharing() as connection:
             let_go(connection, owner, ended or {})
-            return renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
+            return owner in renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
 
     def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
         """Say that `owner` asks no more: what it has claimed is free."""
@@ -490,14 +511,15 @@ class Store:
                     self._rescue = rescue
                 self._rescue.record_many(completions, run_id)
             except (StoreError, sqlite3.Error, OSError) as e:
+                self.save_unwritten(completions)
                 raise StoreLost(
-                    f"The store {path} was {self._anchor.fate()} while it was open, and it could "
+                    f"The store {path} {self._anchor.fate()} while it was open, and it could "
                     "not be saved.",
                     got=str(e),
-                    hint="its answers are in memory as long as this process lives: free some space",
+                    hint="what is in it can be read as long as this process lives: free some space",
                 ) from None
         raise StoreLost(
-            f"The store {path} was {self._anchor.fate()} while it was open; its answers are in "
+            f"The store {path} {self._anchor.fate()} while it was open; its answers are in "
             f"{self._rescue.url.database}",
             hint="move that file back to the old place, or use it as the store; the run then goes "
             "on where it stopped",

@@ -97,11 +97,11 @@ def add_worker(
 
 def renew(
     connection: sa.Connection, owners: Mapping[str, str | None], lease: float = LEASE
-) -> bool:
+) -> set[str]:
     """Let these workers (id -> run) live for `lease` seconds from now; a row that others have
     removed is written anew.
 
-    True where all of them lived until now, so that nobody can have taken what they had claimed.
+    Returns those that lived until now, so that nobody can have taken what they had claimed.
     """
     now = now_of(connection)
     w = schema.workers.c
@@ -111,7 +111,7 @@ def renew(
     connection.execute(schema.workers.update().where(w.owner.in_(owners)).values(**values))
     for owner in owners.keys() - {row.owner for row in rows}:
         add_worker(connection, owner, owners[owner], now + lease, 0.0)
-    return len(alive) == len(owners)
+    return alive
 
 
 def _lease_ends(expires: float, lease: float) -> dict[str, float | None]:
