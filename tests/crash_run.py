@@ -1,7 +1,8 @@
 """A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS
 SIGNAL STORE" on its input.
 
-It gets the signal when it has lived so long; "killed", "interrupted" or "done" is said. Importing what a run
+It gets the signal when it has lived so long, with "+SECONDS" so long after the first question
+could be asked; "killed", "interrupted" or "done" is said. Importing what a run
 needs takes seconds, so it happens once, before the first of them.
 """
 
@@ -18,6 +19,7 @@ import toolparse_lab as tp
 from toolparse_lab.experiment.plan import Plan
 
 CASES = 12
+CALLS = CASES * 2 * 2 * 2  # models, protocols, trials
 
 
 def answer_to(n: int) -> str:
@@ -58,9 +60,11 @@ def plan_of(lab: tp.Lab, url: str) -> Plan:
     return lab.plan(cases, models, ["hermes", "morph_xml"], trials=2, few_shot=0)
 
 
-def ask(url: str, store: str) -> None:
+def ask(url: str, store: str, opened: int) -> None:
     with tp.Lab(store) as lab:
-        run = lab.run(plan_of(lab, url), progress=False)
+        plan = plan_of(lab, url)
+        os.write(opened, b"!")
+        run = lab.run(plan, progress=False)
         assert run.summary is not None
         assert run.summary.complete
 
@@ -69,20 +73,27 @@ def main() -> None:
     url = sys.argv[1]
     from toolparse_lab.runner.litellm_door import litellm_module
 
+    import psycopg  # noqa: F401  # the driver of a server
+
     litellm_module()
     tp.Lab(":memory:").close()
     for line in sys.stdin:
         seconds, sent, store = line.rstrip().split(" ", 2)
+        ready, opened = os.pipe()
         child = os.fork()
         if not child:
+            os.close(ready)
             try:
-                ask(url, store)
+                ask(url, store, opened)
             except KeyboardInterrupt:
                 os._exit(130)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
+        os.close(opened)
+        if seconds.startswith("+"):
+            os.read(ready, 1)  # nothing, where it has ended
         end = time.monotonic() + float(seconds)
         ended, status = 0, 0
         while not ended and time.monotonic() < end:
@@ -91,6 +102,7 @@ def main() -> None:
         if not ended:
             os.kill(child, signal.Signals[sent])
             _, status = os.waitpid(child, 0)
+        os.close(ready)
         words = {0: "done", 130: "interrupted"}
         word = "killed" if os.WIFSIGNALED(status) else words.get(os.waitstatus_to_exitcode(status))
         sys.stdout.write(f"{word or f'failed {status}'}\n")

@@ -19,10 +19,9 @@ import sqlalchemy as sa
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.errors import StoreError, StoreLost
 from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
-from toolparse_lab.experiment.stored_run import status_now
 from toolparse_lab.runner import claims as runner_claims
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.store import claims, rescue, schema, workers
+from toolparse_lab.store import claims, database, rescue, schema, workers
 from toolparse_lab.store.recording import import_recording
 from toolparse_lab.store.store import Store
 
@@ -107,7 +106,7 @@ def test_a_process_that_got_the_number_of_a_dead_one_does_not_keep_its_claims(
         store.claim(keys, "dead", store.enter("dead", "lost"))
         number = os.getpid() if pid == "own" else os.getppid()
         change_workers(store, pid=number, started="1")
-        assert status_now(store.run("lost")) == "interrupted"
+        assert store.run("lost").status == "interrupted"
         assert list(store.claim(keys, "b", store.enter("b")).won) == keys
 
 
@@ -208,14 +207,14 @@ def test_a_run_is_alive_as_long_as_it_lasts(
         with Store(tmp_path / "runs.db") as other:
             change_workers(other, uptime=-1.0, expires=0.0)
             await asyncio.sleep(0.2)
-            states.append(status_now(other.run(run)))
+            states.append(other.run(run).status)
         return answer(request)
 
     requests = questions(2)
     with Store(tmp_path / "runs.db") as store:
         run = store.begin_run({}, items_of(requests))
         asyncio.run(run_requests(requests, store, run_id=run, complete=complete, fresh=fresh))
-        assert status_now(store.run(run)) == "complete"
+        assert store.run(run).status == "complete"
     assert set(states) == {"running"}
 
 
@@ -306,7 +305,7 @@ def check_leftovers(path: Path, failure: StoreError, arrived: int) -> None:
             assert "import_recording" in str(failure.hint)
             assert before + import_recording(unwritten(failure), store) == arrived
         change_workers(store, started="1")  # as if the process had ended
-        assert status_now(store.run("first")) in ("interrupted", "incomplete")
+        assert store.run("first").status in ("interrupted", "incomplete")
     summary = resume(path)
     assert (summary.cached, summary.done) == (arrived, 20 - arrived)
 
@@ -427,6 +426,29 @@ def test_a_run_goes_on_in_what_was_rescued(tmp_path: Path) -> None:
 
 
 # -- servers
+
+
+def test_a_server_that_starts_anew_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_PAUSE", 0.01)
+    with Store(tmp_path / "runs.db") as store:
+        connect = store._engine.connect
+        away = 3
+
+        def connect_later() -> sa.Connection:
+            nonlocal away
+            if away > 0:
+                away -= 1
+                raise sa.exc.OperationalError("connect", None, Exception("connection refused"))
+            return connect()
+
+        monkeypatch.setattr(store._engine, "connect", connect_later)
+        with pytest.raises(StoreError, match="server is up"):
+            store.record(Completion(key="at once"))
+        monkeypatch.setattr(store, "_patience", 20.0)
+        store.record(Completion(key="later"))
+        assert store.done_keys(["at once", "later"]) == {"later"}
 
 
 @pytest.fixture(scope="module")

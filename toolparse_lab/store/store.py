@@ -31,7 +31,7 @@ from . import schema
 from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
 from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
-from .database import database_engine, database_url, shown_url, shut, translated
+from .database import connected, database_engine, database_url, shown_url, shut, translated
 from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
@@ -47,6 +47,7 @@ from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record
 from .workers import LEASE, live_runs, renew
 
 __all__ = ["RunRecord", "Store"]
+_PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 
 # How the store works. Every public method is one or a few short transactions. Writers take their
 # turn at one lock of this process, and at SQLite's own between processes; a write is on disk when
@@ -69,6 +70,7 @@ class Store:
         self.url = database_url(url)
         self._lock = threading.RLock()
         self._engine = database_engine(self.url, busy_timeout)
+        self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         # SQLite alone: a server keeps its files itself.
         self._anchor: Anchor | None = None
@@ -82,6 +84,8 @@ class Store:
                 schema.prepare(connection)
             with translated(self.url):
                 self._anchor = Anchor.of(self.url)
+            if self._anchor is None:
+                self._patience = _PATIENCE
         except BaseException:
             self.close()
             raise
@@ -468,7 +472,7 @@ class Store:
         completions, run_id: what is to be written, should the file be lost.
         """
         self._check_file(completions, run_id)
-        with self._lock, translated(self.url), self._engine.connect() as connection:
+        with self._lock, translated(self.url), connected(self._engine, self._patience) as connection:
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
@@ -490,7 +494,7 @@ class Store:
         with (
             self._lock if shared else nullcontext(),
             translated(self.url),
-            self._engine.connect() as connection,
+            connected(self._engine, self._patience) as connection,
         ):
             yield connection
 
