@@ -1,8 +1,8 @@
 """A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS
 SIGNAL STORE" on its input.
 
-It gets the signal when it has lived so long, with "+SECONDS" so long after the first question
-could be asked; "killed", "interrupted" or "done" is said. Importing what a run
+Its process id is said at once, since others may end it, too. It gets the signal when it has lived
+so long; "killed", "interrupted" or "done" is said. Importing what a run
 needs takes seconds, so it happens once, before the first of them.
 """
 
@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 
 import toolparse_lab as tp
 from toolparse_lab.experiment.plan import Plan
@@ -60,11 +61,9 @@ def plan_of(lab: tp.Lab, url: str) -> Plan:
     return lab.plan(cases, models, ["hermes", "morph_xml"], trials=2, few_shot=0)
 
 
-def ask(url: str, store: str, opened: int) -> None:
+def ask(url: str, store: str) -> None:
     with tp.Lab(store) as lab:
-        plan = plan_of(lab, url)
-        os.write(opened, b"!")
-        run = lab.run(plan, progress=False)
+        run = lab.run(plan_of(lab, url), progress=False)
         assert run.summary is not None
         assert run.summary.complete
 
@@ -73,27 +72,25 @@ def main() -> None:
     url = sys.argv[1]
     from toolparse_lab.runner.litellm_door import litellm_module
 
-    import psycopg  # noqa: F401  # the driver of a server
+    with suppress(ImportError):
+        import psycopg  # noqa: F401  # the driver of a server
 
     litellm_module()
     tp.Lab(":memory:").close()
     for line in sys.stdin:
         seconds, sent, store = line.rstrip().split(" ", 2)
-        ready, opened = os.pipe()
         child = os.fork()
         if not child:
-            os.close(ready)
             try:
-                ask(url, store, opened)
+                ask(url, store)
             except KeyboardInterrupt:
                 os._exit(130)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
-        os.close(opened)
-        if seconds.startswith("+"):
-            os.read(ready, 1)  # nothing, where it has ended
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
         end = time.monotonic() + float(seconds)
         ended, status = 0, 0
         while not ended and time.monotonic() < end:
@@ -102,7 +99,6 @@ def main() -> None:
         if not ended:
             os.kill(child, signal.Signals[sent])
             _, status = os.waitpid(child, 0)
-        os.close(ready)
         words = {0: "done", 130: "interrupted"}
         word = "killed" if os.WIFSIGNALED(status) else words.get(os.waitstatus_to_exitcode(status))
         sys.stdout.write(f"{word or f'failed {status}'}\n")

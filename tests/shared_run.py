@@ -8,13 +8,17 @@ says how many ended how, and of those that were ended, how many had asked someth
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,15 @@ from toolparse_lab.store.store import Store
 CONNECTIONS = 2 * 3
 LONG = 120.0  # seconds that no run takes
 ENDS = {"SIGKILL": "killed", "SIGTERM": "interrupted"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A signal, so many seconds after so many calls of both runs; without calls after the start."""
+
+    calls: int
+    seconds: float
+    signal: str
 
 
 @contextmanager
@@ -45,13 +58,17 @@ def worker(url: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def start(process: subprocess.Popen[str], seconds: str, signal: str, store: str) -> None:
+def start(process: subprocess.Popen[str], seconds: float, name: str, store: str) -> int:
+    """Begin a run that gets a signal after so many seconds; its process id."""
     assert process.stdin is not None
-    process.stdin.write(f"{seconds} {signal} {store}\n")
+    assert process.stdout is not None
+    process.stdin.write(f"{seconds} {name} {store}\n")
     process.stdin.flush()
+    return int(process.stdout.readline())
 
 
 def end_of(process: subprocess.Popen[str]) -> str:
+    """The word for how a run has ended."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -61,17 +78,24 @@ def asked(body: dict[str, Any]) -> str:
 
 
 def check_moment(
-    mock: MockOpenAI, workers: list[subprocess.Popen[str]], store: str, seconds: str, signal: str
+    mock: MockOpenAI, workers: list[subprocess.Popen[str]], store: str, moment: Moment
 ) -> str:
-    """One of two runs of one plan gets a signal after so many seconds; the other one must have all
-    answers, each of them once, and no answer on the disk is asked for again."""
+    """One of two runs of one plan gets a signal; the other one must have all answers, each of them
+    once, and no answer on the disk is asked for again."""
     mock.bodies.clear()
     first, second = workers
-    start(first, seconds, signal, store)
-    start(second, str(LONG), "SIGKILL", store)
+    name = moment.signal
+    pid = start(first, LONG if moment.calls else moment.seconds, name, store)
+    start(second, LONG, "SIGKILL", store)
+    if moment.calls:
+        until = time.monotonic() + LONG / 2
+        while len(mock.bodies) < moment.calls and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(moment.seconds)
+        os.kill(pid, signal.Signals[name])
     how = end_of(first)
     # A SIGTERM before the run has begun ends a process as it always does.
-    assert how in ("done", "killed", ENDS[signal]), how
+    assert how in ("done", "killed", ENDS[name]), how
 
     with Store(store) as opened:
         known = {
@@ -116,25 +140,23 @@ def _answered(store: Store) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def check_moments(
-    stores: Iterator[str] | list[str], moments: list[tuple[str, str]]
-) -> Counter[str]:
-    """`check_moment` for each moment (seconds, signal) on a store of its own; how many ended how."""
+def check_moments(stores: Iterator[str] | list[str], moments: list[Moment]) -> Counter[str]:
+    """`check_moment` for each moment on a store of its own; how many ended how."""
     ends: Counter[str] = Counter()
     with MockOpenAI() as mock, worker(mock.url) as one, worker(mock.url) as two:
-        for store, (seconds, signal) in zip(stores, moments, strict=False):
-            ends[check_moment(mock, [one, two], store, seconds, signal)] += 1
+        for store, moment in zip(stores, moments, strict=False):
+            ends[check_moment(mock, [one, two], store, moment)] += 1
     return ends
 
 
-def some_moments(count: int, seed: int = 3) -> list[tuple[str, str]]:
-    """Moments of a run, both signals in turn; in each fifth pair the store is still being opened."""
+def some_moments(count: int, seed: int = 3) -> list[Moment]:
+    """Moments of a run, both signals in turn; in each fifth pair nothing may have been asked yet."""
     source = random.Random(seed)
     moments = []
     for n in range(count):
-        seconds = source.uniform(0.0, 1.0)
-        early = n % 10 in (8, 9)
-        moments.append((f"{seconds / 4:.3f}" if early else f"+{seconds:.3f}", list(ENDS)[n % 2]))
+        calls = 0 if n % 10 in (8, 9) else source.randrange(1, crash_run.CALLS)
+        seconds = source.uniform(0.0, 0.03 if calls else 1.2)
+        moments.append(Moment(calls, seconds, list(ENDS)[n % 2]))
     return moments
 
 

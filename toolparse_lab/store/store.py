@@ -472,7 +472,11 @@ class Store:
         completions, run_id: what is to be written, should the file be lost.
         """
         self._check_file(completions, run_id)
-        with self._lock, translated(self.url), connected(self._engine, self._patience) as connection:
+        with (
+            self._lock,
+            translated(self.url),
+            connected(self._engine, self._patience) as connection,
+        ):
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
