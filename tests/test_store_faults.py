@@ -255,7 +255,7 @@ def test_a_lease_ends_with_its_run_where_the_store_fails(
 # -- what the disk does
 
 
-def run_until(path: Path, fault: Callable[[Store], None], at: int = 6) -> tuple[StoreError, int]:
+def run_until(path: Path, fault: Callable[[Store], object], at: int = 6) -> tuple[StoreError, int]:
     """Ask twenty questions, after some of which the fault happens; the failure, and how many
     answers have arrived."""
     arrived = 0

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from ..errors import StoreError
+
 # How a lost file is saved. A deleted file lives on, without a name, as long as somebody has it
 # open; SQLite would go on writing into it and report nothing. So the file's identity is compared
 # with that of its path before each transaction (two microseconds a file), and one connection stays
@@ -46,7 +48,7 @@ class Anchor:
         return any(_identity(path) != identity for path, identity in self._log)
 
     def fate(self) -> str:
-        """What happened to the file, as the end of "The store ... "."""
+        """The words for what happened to the file, behind "The store" and its path."""
         now = _identity(self.path)
         if now == self._identity:
             return "lost the log of its newest answers (-wal)"
@@ -115,6 +117,19 @@ class Leftovers:
                 self.path = path
                 return
         self.lost += len(lines)
+
+    def explain(self, failure: StoreError) -> StoreError:
+        """A failure of the store that also says what has become of the answers it did not take."""
+        if self.path is None and not self.lost:
+            return failure
+        parts, hints = [failure.message], [failure.hint] if failure.hint else []
+        if self.path is not None:
+            parts.append(f"The answers that it did not take are in {self.path}.")
+            adding = "toolparse_lab.store.recording.import_recording(path, store)"
+            hints.append(f"add those answers: {adding}")
+        if self.lost:
+            parts.append(f"{self.lost} answers could not be saved elsewhere: {self.failure}.")
+        return type(failure)(" ".join(parts), got=failure.got, hint="; ".join(hints))
 
 
 def _append(path: Path, text: str) -> None:

@@ -222,19 +222,8 @@ class Store:
         self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
 
     def explained(self, failure: StoreError) -> StoreError:
-        """A failure of this store that says what has become of the answers it did not take;
-        `import_recording` adds them."""
-        left = self._leftovers
-        if left.path is None and not left.lost:
-            return failure
-        parts, hints = [failure.message], [failure.hint] if failure.hint else []
-        if left.path is not None:
-            parts.append(f"The answers that it did not take are in {left.path}.")
-            adding = "toolparse_lab.store.recording.import_recording(path, store)"
-            hints.append(f"add those answers: {adding}")
-        if left.lost:
-            parts.append(f"{left.lost} answers could not be saved elsewhere: {left.failure}.")
-        return type(failure)(" ".join(parts), got=failure.got, hint="; ".join(hints))
+        """A failure of this store that says what has become of the answers it did not take."""
+        return self._leftovers.explain(failure)
 
     def record_results(
         self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
