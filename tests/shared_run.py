@@ -163,7 +163,8 @@ def some_moments(count: int, seed: int = 3) -> list[Moment]:
     return moments
 
 
-def _servers_stores(url: str) -> Iterator[str]:
+def emptied(url: str) -> Iterator[str]:
+    """The address of a server, again and again, each time without tables."""
     while True:
         empty(url)
         yield url
@@ -176,7 +177,7 @@ def main() -> None:
         print("sqlite", dict(check_moments(files, moments)))
     with postgres_url() as url:
         if url is not None:
-            print("postgresql", dict(check_moments(_servers_stores(url), moments)))
+            print("postgresql", dict(check_moments(emptied(url), moments)))
 
 
 if __name__ == "__main__":
