@@ -274,6 +274,10 @@ class Walk(Record):
                 new = reader(self, value, path)
                 if new is value and name == "boolean":
                     new = self._switch(value, view, path)
+                elif new is not value and "string" in types and not is_type(new, name):
+                    # `middleware` reads 5.5 for an integer; where text is legal it stays text.
+                    self.steps.pop()
+                    new = value
             else:
                 new = self._container_from_text(name, value, view, path, depth)
             if new is not value:
@@ -508,7 +512,8 @@ class Walk(Record):
         types = view.types or ()
         if any(is_type(value, name) for name in types):
             return value
-        if "string" in types:
+        # `middleware` makes a list of text, too: by way of the text it would take two turns.
+        if "string" in types and (self.safe or "array" not in types):
             return to_text(self, value, path)
         if "array" in types:
             return self.wrapped(value, view, path, depth)

@@ -283,8 +283,9 @@ class ToolCall:
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """One line, such as `f({"a":1}) [ok]`; the name is `?` where none could be read."""
-        return f"{self.name or '?'}({self.arguments_json}) [{self.status}]"
+        """One line with the verdict, such as `f({"a":1}) [clean]`; the name is `?` where none could
+        be read."""
+        return f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]"
 
 
 make_call = maker_of(ToolCall)
