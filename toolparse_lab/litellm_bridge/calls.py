@@ -90,7 +90,8 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
 def _turn(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
     """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, BadOptions."""
     return middleware.transform_params(
-        {**arguments, "messages": list(arguments.get("messages") or ())}
+        {**arguments, "messages": list(arguments.get("messages") or ())},
+        choice_schema="any_of_many",
     )
 
 

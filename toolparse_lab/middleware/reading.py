@@ -57,7 +57,13 @@ class AnswerReading:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(
-                text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut
+                text,
+                self.protocol,
+                turn.tools,
+                turn.allowed,
+                ways.choice,
+                cut=cut,
+                many=turn.many,
             )
         return judged(result, turn.messages)
 

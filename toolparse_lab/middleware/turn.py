@@ -10,6 +10,7 @@ from ..engine.parse import Reader
 from ..protocols.base import Protocol
 from ..toolspec import ToolSpec
 from .choice import Kind, Offer
+from .choice_schema import Wanted
 from .compat import Ways
 from .history import Writer
 
@@ -22,7 +23,8 @@ class Turn:
     choice and tool_name: what was asked for. active: answers are parsed; False where there are no
     tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
     text holds only the first is made, because the request says `parallel_tool_calls=False`.
-    messages: the conversation as the application gave it, by which echoes are known.
+    messages: the conversation as the application gave it, by which echoes are known. many: a forced
+    answer may be several calls.
     """
 
     params: dict[str, Any]
@@ -34,6 +36,7 @@ class Turn:
     one_call: bool = False
     messages: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
+    many: bool = False
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
@@ -80,6 +83,7 @@ class Prepared:
     writer: Writer
     protocol: Protocol | ForeignProtocol
     ways: Ways
+    wanted: Wanted = Wanted()
     prompt: str | None = None
     readers: Readers | None = None
     delimiters: tuple[str, ...] | None = None
