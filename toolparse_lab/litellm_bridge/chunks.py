@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..middleware import AnswerStream, ToolCallMiddleware, Turn
+from ..middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from .findings import blame_of, findings_of
 
 # How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
 # text back while it may become a call. Most chunks are plain text with nothing held back, and go on
@@ -59,6 +60,9 @@ class ChunkReader:
         self._choices: dict[int, _Choice] = {}
         self._last: Any = None
         self._closed = False
+        # All chunks, and whether one of them says what the server read, for `blame_of`.
+        self._received: list[Any] = []
+        self._tells = False
 
     def feed(self, chunk: Any) -> Sequence[Any]:
         """Take in a chunk, and return the chunks to send on in its place: none, it alone, or
@@ -69,6 +73,7 @@ class ChunkReader:
         if not choices:  # the usage, or before the first text what a provider says of the prompt
             return (*self.close(), chunk) if self._ended else (chunk,)
         self._last = chunk
+        self._received.append(chunk)
         if len(choices) == 1:
             return self._read(chunk, choices[0])
         # Chunks with several choices are sent on as several chunks, so that each may become more or
@@ -99,9 +104,21 @@ class ChunkReader:
             end = "length" if cut and reason is None else reason
             deltas, answer = state.stream.close(end, called=bool(state.indices))
             chunks += self._chunks(self._last, state, deltas)
+            chunks += self._findings(state, answer)
             if finish is not None:
                 endings.append(self._ending(state, finish, answer.finish_reason))
         return chunks + endings
+
+    def _findings(self, state: _Choice, answer: Answer) -> list[Any]:
+        """The chunk of what the parse of a choice found, before its end: litellm reads nothing
+        behind an end."""
+        blame = ""
+        if self._tells and len(self._choices) == 1:
+            blame = blame_of(self._received, self._middleware, self._turn)
+        findings = findings_of(answer, self._turn, blame)
+        if findings is None:
+            return []
+        return self._chunks(self._last, state, [{"provider_specific_fields": findings}])
 
     def _ending(self, state: _Choice, finish: Any, reason: str | None) -> Any:
         """The chunk that ends a choice, without its text: the provider's own where it will do."""
@@ -121,6 +138,8 @@ class ChunkReader:
             stream = self._middleware.wrap_stream(self._turn)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
+        if choice.logprobs is not None or choice.delta.tool_calls:
+            self._tells = True
         if choice.finish_reason is not None:
             return self._read_finish(chunk, state, choice)
         if not text:

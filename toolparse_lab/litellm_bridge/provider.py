@@ -101,14 +101,14 @@ def _provider_class(litellm: Any) -> Any:
         def completion(self, *args: Any, **kw: Any) -> Any:
             by, params = inner_call(kw, stream=False)
             try:
-                return completion_with(by, **params)
+                return _named(completion_with(by, **params), kw["model"])
             except UsageError as e:
                 raise bad_request(e, kw["model"]) from e
 
         async def acompletion(self, *args: Any, **kw: Any) -> Any:
             by, params = inner_call(kw, stream=False)
             try:
-                return await acompletion_with(by, **params)
+                return _named(await acompletion_with(by, **params), kw["model"])
             except UsageError as e:
                 raise bad_request(e, kw["model"]) from e
 
@@ -145,6 +145,12 @@ def _provider_class(litellm: Any) -> Any:
             return chunks()
 
     return ToolCalling
+
+
+def _named(answer: Any, model: str) -> Any:
+    """The answer under the outer model's name, which litellm gives the chunks of a stream too."""
+    answer.model = model
+    return answer
 
 
 def _passed_on(stream: Any, model: str, form: Callable[[Any], Any]) -> Iterator[Any]:

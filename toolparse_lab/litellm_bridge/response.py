@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
+from .findings import blame_of, findings_of
 
 
 def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
@@ -45,6 +46,13 @@ def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Tur
     calls = _calls(litellm, new.get("tool_calls", ()), own_calls)
     if calls is not None:
         changes["tool_calls"] = calls
+    blame = ""
+    if own_calls or getattr(choice, "logprobs", None) is not None:
+        blame = blame_of(choice, middleware, turn)
+    findings = findings_of(answer, turn, blame)
+    if findings is not None:
+        fields = getattr(message, "provider_specific_fields", None) or {}
+        changes["provider_specific_fields"] = {**fields, **findings}
     if not changes and answer.finish_reason == choice.finish_reason:
         return choice
     return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)

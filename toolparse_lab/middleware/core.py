@@ -23,7 +23,8 @@ from ..protocols.base import Protocol
 from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
 from ..types import ParseOptions, ParseResult
-from .answer import Answer, UnknownTools, answer_of, both_thoughts, passed_through
+from .answer import Answer, answer_of, both_thoughts, passed_through
+from .attempts import Attempts, BrokenCalls, UnknownTools
 from .call_ids import CallIds
 from .choice import Offer, read_offer
 from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema, Wanted, forced_prompt, response_format
@@ -69,6 +70,7 @@ class ToolCallMiddleware:
     unknown_tools: UnknownTools = "text"
     neutral_text: bool = True
     choice_schema: ChoiceSchema | None = None
+    broken_calls: BrokenCalls = "text"
     _prepared: dict[bytes, Prepared] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -76,7 +78,8 @@ class ToolCallMiddleware:
 
     def __post_init__(self) -> None:
         """Gather what reading answers needs; the class is frozen, hence the detour."""
-        reading = AnswerReading(self.protocol, self.ways, self.on_error, self.unknown_tools)
+        attempts = Attempts(self.unknown_tools, self.broken_calls)
+        reading = AnswerReading(self.protocol, self.ways, self.on_error, attempts)
         object.__setattr__(self, "_reading", reading)
 
     def transform_params(
@@ -182,8 +185,9 @@ class ToolCallMiddleware:
             result,
             finish_reason,
             CallIds(),
-            unknown_tools=self.unknown_tools,
+            attempts=self._reading.attempts,
             one_call=turn.one_call,
+            tool_name=turn.tool_name,
             reasoning=both_thoughts(reasoning, parts.reasoning) if parts.reasoning else reasoning,
             native=native,
         )
@@ -414,6 +418,7 @@ def create_tool_middleware(
     unknown_tools: UnknownTools = "text",
     neutral_text: bool | None = None,
     choice_schema: ChoiceSchema | None = None,
+    broken_calls: BrokenCalls = "text",
 ) -> ToolCallMiddleware:
     """A middleware that gives tool calling to a model by one protocol.
 
@@ -431,7 +436,10 @@ def create_tool_middleware(
     neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed". choice_schema:
     how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
     old form, taken where nothing is said), "any_of", which engines that decode by a schema follow,
-    or "any_of_many", with which 'required' may be answered by several calls.
+    or "any_of_many", with which 'required' may be answered by several calls. broken_calls: whether
+    an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
+    one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
+    JSON, for programs that react to calls they cannot read.
 
     Raises UnknownProtocol and BadOptions.
     """
@@ -443,6 +451,7 @@ def create_tool_middleware(
         tool_choice_by=tool_choice_by,
         unknown_tools=unknown_tools,
         choice_schema=choice_schema,
+        broken_calls=broken_calls,
     )
     return ToolCallMiddleware(
         protocol=chosen,
@@ -456,6 +465,7 @@ def create_tool_middleware(
         unknown_tools=unknown_tools,
         neutral_text=compat is None if neutral_text is None else neutral_text,
         choice_schema=choice_schema,
+        broken_calls=broken_calls,
     )
 
 
@@ -481,6 +491,7 @@ _ALLOWED: Mapping[str, tuple[str | None, ...]] = {
     "placement": ("first", "last"),
     "tool_choice_by": ("response_format", "prompt"),
     "unknown_tools": ("text", "call"),
+    "broken_calls": ("text", "call"),
     "choice_schema": (None, *CHOICE_SCHEMAS),
 }
 """the values of the options that are words"""

@@ -9,7 +9,8 @@ from ..engine.echoes import judged
 from ..engine.foreign.protocol import ForeignProtocol
 from ..protocols.base import Protocol
 from ..types import ParseResult
-from .answer import UnknownTools, usable_calls, was_cut
+from .answer import was_cut
+from .attempts import Attempts
 from .compat import Ways
 from .failures import tell_failures, tell_left_out
 from .forced import parse_forced, parse_like_seed
@@ -23,7 +24,7 @@ class AnswerReading:
     protocol: Protocol | ForeignProtocol
     ways: Ways
     on_error: OnError | None
-    unknown_tools: UnknownTools
+    attempts: Attempts
 
     def readers(self, turn: Turn) -> Readers:
         """The readers of a turn's answer, from the preparation of its request where that fits.
@@ -75,7 +76,7 @@ class AnswerReading:
         if self.on_error is None:
             return
 
-        tell_failures(result, self.on_error, self.unknown_tools, self.protocol, streamed=streamed)
+        tell_failures(result, self.on_error, self.attempts, self.protocol, streamed=streamed)
         if turn.one_call:
-            further = usable_calls(result.calls, self.unknown_tools)[1:]
+            further = self.attempts.usable(result.calls)[1:]
             tell_left_out(further, result.raw, self.on_error)

@@ -43,7 +43,7 @@ class AnswerStream:
                 turn.tools,
                 self._parser.text_of,
                 self._ids,
-                reading.unknown_tools,
+                reading.attempts,
                 one_call=turn.one_call,
             )
 
@@ -120,8 +120,9 @@ class AnswerStream:
             result,
             finish_reason,
             self._ids,
-            unknown_tools=reading.unknown_tools,
+            attempts=reading.attempts,
             one_call=turn.one_call,
+            tool_name=turn.tool_name,
         )
 
     def _log(self, deltas: Iterable[Delta]) -> None:

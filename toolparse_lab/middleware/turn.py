@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,11 @@ class Turn:
         Without a name in the tool choice these are all of them.
         """
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+    @property
+    def left_out(self) -> tuple[Mapping[str, Any], ...]:
+        """The tools of the request that only the provider could run, and nobody is told of."""
+        return self._prepared.offer.provider if self._prepared is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""The findings of an answer's parse, as the `provider_specific_fields` of its message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.parse import parse
+from ..errors import ToolparseError
+from ..middleware import Answer, ToolCallMiddleware, Turn
+from ..types import ParseResult
+from ..types.serial import span_out
+
+FIELD = "toolparse"
+"""the member of `provider_specific_fields` that is ours"""
+
+Findings = dict[str, Any]
+
+
+def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
+    """What is to be known of an answer beside its message, ready for JSON; None for one that was
+    passed through.
+
+    verdict: of the whole answer. problems: of the text, and of each call (`call`: its number in the
+    text, from 0; `tool`: its name). blame: whether the model or the server is at fault, where the
+    response tells. left_out: tools of the request that only a provider could run.
+    """
+    result = answer.result
+    if result is None:
+        return None
+    findings: Findings = {"verdict": result.verdict, "problems": _problems(result, answer)}
+    if blame:
+        findings["blame"] = blame
+    if turn.left_out:
+        findings["left_out"] = [_tool_out(tool) for tool in turn.left_out]
+    return {FIELD: findings}
+
+
+def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:
+    """One sentence on whether the model or the server's parser is at fault; '' where the response
+    does not tell.
+
+    response: a choice of litellm's, or the chunks of a stream, with calls that the server read
+    itself or with the tokens that the model wrote.
+    """
+    try:
+        return parse(response, middleware.protocol, turn.tools, request=turn.messages).blame
+    except ToolparseError:  # a shape that holds no answer says nothing of a fault
+        return ""
+
+
+def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:
+    """The problems of a result as dicts, those of the text first."""
+    if not answer.problems:
+        return []
+    whose = [(None, None, problem) for problem in result.problems]
+    for index, call in enumerate(result.calls):
+        whose += [(index, call.name, problem) for problem in call.problems]
+    return [
+        {
+            "code": problem.code,
+            "severity": problem.severity,
+            "message": problem.message,
+            "path": problem.path,
+            "span": span_out(problem.span),
+            "call": index,
+            "tool": name,
+        }
+        for index, name, problem in whose
+    ]
+
+
+def _tool_out(tool: Any) -> dict[str, Any]:
+    """The type and the name of a tool that was left out."""
+    kind = tool.get("type")
+    inner = tool.get(kind)
+    name = tool.get("name") or (inner.get("name") if isinstance(inner, dict) else None)
+    return {"type": kind, "name": name} if name else {"type": kind}
