@@ -104,28 +104,29 @@ class ChunkReader:
             end = "length" if cut and reason is None else reason
             deltas, answer = state.stream.close(end, called=bool(state.indices))
             chunks += self._chunks(self._last, state, deltas)
-            chunks += self._findings(state, answer)
             if finish is not None:
-                endings.append(self._ending(state, finish, answer.finish_reason))
+                endings.append(self._ending(state, finish, answer))
         return chunks + endings
 
-    def _findings(self, state: _Choice, answer: Answer) -> list[Any]:
-        """The chunk of what the parse of a choice found, before its end: litellm reads nothing
-        behind an end."""
+    def _ending(self, state: _Choice, finish: Any, answer: Answer) -> Any:
+        """The chunk that ends a choice, without its text and with what its parse found: the
+        provider's own where it will do."""
+        last = finish.choices[0]
         blame = ""
         if self._tells and len(self._choices) == 1:
             blame = blame_of(self._received, self._middleware, self._turn)
         findings = findings_of(answer, self._turn, blame)
-        if findings is None:
-            return []
-        return self._chunks(self._last, state, [{"provider_specific_fields": findings}])
-
-    def _ending(self, state: _Choice, finish: Any, reason: str | None) -> Any:
-        """The chunk that ends a choice, without its text: the provider's own where it will do."""
-        last = finish.choices[0]
-        if finish is state.finish and reason == last.finish_reason and not last.delta.content:
+        delta: dict[str, Any] = {"content": None}
+        if findings is not None:
+            fields = getattr(last.delta, "provider_specific_fields", None) or {}
+            delta["provider_specific_fields"] = {**fields, **findings}
+        elif (
+            finish is state.finish
+            and answer.finish_reason == last.finish_reason
+            and not last.delta.content
+        ):
             return finish
-        return self._chunk(finish, state.index, {"content": None}, reason)
+        return self._chunk(finish, state.index, delta, answer.finish_reason)
 
     @property
     def _ended(self) -> bool:

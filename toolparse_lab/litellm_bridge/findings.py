@@ -17,8 +17,8 @@ Findings = dict[str, Any]
 
 
 def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
-    """What is to be known of an answer beside its message, ready for JSON; None for one that was
-    passed through.
+    """What is to be known of an answer beside its message, ready for JSON; None where nothing is:
+    a text in which no call was tried, or an answer that was passed through.
 
     verdict: of the whole answer. problems: of the text, and of each call (`call`: its number in the
     text, from 0; `tool`: its name). blame: whether the model or the server is at fault, where the
@@ -26,6 +26,8 @@ def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
     """
     result = answer.result
     if result is None:
+        return None
+    if not (result.calls or answer.problems or blame or turn.left_out):
         return None
     findings: Findings = {"verdict": result.verdict, "problems": _problems(result, answer)}
     if blame:

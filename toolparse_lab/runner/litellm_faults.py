@@ -12,6 +12,7 @@ Here, because they reach into litellm:
 - `hold_logging_worker`: the logging task of one event loop is dropped when another loop asks
 - `ignore_warnings`: its types and modules cause warnings that are not the caller's
 - `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
+- `name_outer_stream`: chunks of a custom provider's stream are named after the model string
 
 At the one import:
 
@@ -202,6 +203,28 @@ def _chunk_as_dict(chunk: Any) -> _GenericChunk:
     )
     generic.id = chunk.id
     return generic
+
+
+# -- the model of a custom provider's stream (1.106)
+
+_NAMES = ("model", "_cached_model_name")
+
+
+def name_outer_stream(model: Any) -> None:
+    """Called two frames below litellm's stream, in what a custom provider's stream does: let litellm's stream around it give its
+    chunks the model that the provider says, as it does in a whole answer and for its own providers.
+
+    litellm overwrites the model of chunks with its own model string, and hands a provider no way to
+    say another. Its stream is found by who asks for the chunk; where that is something else,
+    nothing is done.
+    """
+    frame = sys._getframe(3)  # our caller, the stream it belongs to, and litellm's method
+    outer = frame.f_locals.get("self")
+    if not hasattr(outer, "completion_stream"):
+        return
+    for name in _NAMES:
+        if hasattr(outer, name):
+            setattr(outer, name, model)
 
 
 # -- warnings (1.106)
