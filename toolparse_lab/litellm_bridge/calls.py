@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn
 from ..runner.litellm_door import litellm_module
+from .findings import without_findings
 from .options import middleware_for, take_options
 from .refusal import refusal
 from .response import with_tool_calls
@@ -87,7 +88,7 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
 def _turn(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
     """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, BadOptions."""
     return middleware.transform_params(
-        {**arguments, "messages": list(arguments.get("messages") or ())},
+        {**arguments, "messages": without_findings(arguments.get("messages") or ())},
         choice_schema="any_of_many",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..engine.parse import parse
@@ -48,6 +49,31 @@ def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:
         return parse(response, middleware.protocol, turn.tools, request=turn.messages).blame
     except ToolparseError:  # a shape that holds no answer says nothing of a fault
         return ""
+
+
+def without_findings(messages: Iterable[Any]) -> list[Any]:
+    """The messages of a conversation without what was found in their answers: it is for programs,
+    and no provider knows it. Messages that hold none are the same objects."""
+    return [_without(message) if _has_findings(message) else message for message in messages]
+
+
+def _has_findings(message: Any) -> bool:
+    """True for an answer of the bridge that came back as a message."""
+    if isinstance(message, Mapping):
+        fields = message.get("provider_specific_fields")
+    else:
+        fields = getattr(message, "provider_specific_fields", None)
+    return isinstance(fields, Mapping) and FIELD in fields
+
+
+def _without(message: Any) -> Any:
+    """A copy of such a message, as a dict, without the findings."""
+    copied = dict(message) if isinstance(message, Mapping) else message.model_dump()
+    fields = {k: v for k, v in copied.pop("provider_specific_fields").items() if k != FIELD}
+    # What litellm puts there itself is only of use where it says something.
+    if any(value is not None for value in fields.values()):
+        copied["provider_specific_fields"] = fields
+    return copied
 
 
 def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:

@@ -101,6 +101,19 @@ def unreadable_arguments(raw: str) -> str:
     return text if text and text[0] in _BEGINS_NO_JSON else _MARK + text
 
 
+def attempt_of(arguments: Any) -> str | None:
+    """The text of an attempt from the arguments that it was handed on as; None for others.
+
+    >>> attempt_of(unreadable_arguments('{"city": "Os')), attempt_of('{"city": "Oslo"}')
+    ('{"city": "Os', None)
+    """
+    if not isinstance(arguments, str) or not arguments:
+        return None
+    if arguments.startswith(_MARK):
+        return arguments.removeprefix(_MARK)
+    return arguments if arguments[0] in _BEGINS_NO_JSON else None
+
+
 def _shape(call_id: str, name: str, arguments: str) -> dict[str, Mapping[str, Any] | str]:
     """A call in OpenAI shape."""
     return {

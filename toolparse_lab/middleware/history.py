@@ -23,6 +23,7 @@ from ..errors import BadMessage, UnknownToolCallId, UnwritableCall
 from ..protocols.results import ToolResult, media_of
 from ..toolspec import ToolSpec
 from ..values import write_canonical
+from .attempts import attempt_of
 
 Message: TypeAlias = dict[str, Any]
 WriteResult: TypeAlias = Callable[[ToolResult], str]
@@ -70,11 +71,17 @@ class Writer:
         `_call_id`, `_name_of` and `_arguments_of`.
         """
         name = _name_of(call) or ""
+        arguments = _arguments_of(call)
+        # A broken call that was handed on: the model sees what it wrote.
+        attempt = attempt_of(arguments)
+        if attempt is not None:
+            return _CallText(attempt)
+
         body = {
             "type": "tool-call",
             "toolCallId": _call_id(call),
             "toolName": name,
-            "input": _arguments_of(call),
+            "input": arguments,
         }
 
         try:
