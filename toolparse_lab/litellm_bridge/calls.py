@@ -10,6 +10,7 @@ from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn
 from ..runner.litellm_door import litellm_module
 from .findings import without_findings
+from .model_params import let_pass
 from .options import middleware_for, take_options
 from .refusal import refusal
 from .response import with_tool_calls
@@ -60,7 +61,7 @@ async def acompletion(
 def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     """`completion` with a middleware that was made before."""
     litellm = litellm_module()
-    turn = _turn(middleware, arguments)
+    turn = _turn(litellm, middleware, arguments)
     try:
         response = litellm.completion(**turn.params)
     except Exception as e:
@@ -74,7 +75,7 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
 async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     """`acompletion` with a middleware that was made before."""
     litellm = litellm_module()
-    turn = _turn(middleware, arguments)
+    turn = _turn(litellm, middleware, arguments)
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:
@@ -85,12 +86,14 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
     return _answer(litellm, response, middleware, turn)
 
 
-def _turn(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
+def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
     """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, BadOptions."""
-    return middleware.transform_params(
+    turn = middleware.transform_params(
         {**arguments, "messages": without_findings(arguments.get("messages") or ())},
         choice_schema="any_of_many",
     )
+    let_pass(litellm, turn.params)
+    return turn
 
 
 def _answer(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:

@@ -9,8 +9,14 @@ from ..errors import UsageError
 from ..middleware import ToolCallMiddleware
 from ..runner.answer import close_stream
 from ..runner.litellm_door import litellm_module
-from ..runner.litellm_faults import allow_tools_without_mcp, chunk_form, name_outer_stream
+from ..runner.litellm_faults import (
+    allow_tools_without_mcp,
+    chunk_form,
+    let_params_pass,
+    name_outer_stream,
+)
 from .calls import acompletion_with, completion_with
+from .model_params import MODEL_PARAMS
 from .options import middleware_for, take_options
 from .stream import close_connection
 
@@ -37,6 +43,7 @@ def register() -> None:
         litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
+    let_params_pass(PROVIDER, MODEL_PARAMS)
 
 
 # How the provider works. litellm strips the model string of `toolparse/` and calls one of four
