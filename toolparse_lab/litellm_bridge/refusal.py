@@ -37,7 +37,7 @@ def refusal(e: Exception, turn: Turn) -> Exception | None:
 
 def _is_refusal(name: str, message: str, turn: Turn) -> bool:
     """True where an exception of that class refuses the response_format of a forced tool choice."""
-    if not turn.forced or "response_format" not in turn.params:
+    if not turn.read_whole or "response_format" not in turn.params:
         return False
     # Their subclasses say what else was wrong: the context's length, the content.
     if name not in _REFUSALS:

@@ -12,6 +12,7 @@ from ..toolspec import ToolSpec, tool_specs
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
 
 _OURS = (None, "function", "custom")  # types of tools that the caller runs
+_SCHEMAS = ("input_schema", "inputSchema", "parameters", "schema")
 _KINDS: Mapping[str, Kind] = {
     "auto": "auto",
     "required": "required",
@@ -70,12 +71,26 @@ def read_tools(tools: Any) -> Offered:
     ours: list[Any] = []
     provider: list[Mapping[str, Any]] = []
     for tool in tools:
-        if isinstance(tool, Mapping) and tool.get("type") not in _OURS:
+        if isinstance(tool, Mapping) and not _is_ours(tool):
             provider.append(tool)
         else:
             ours.append(tool)
 
     return Offered(tool_specs(ours), tuple(provider))
+
+
+def _is_ours(tool: Mapping[str, Any]) -> bool:
+    """True for a tool that is called with JSON arguments, and run by the caller.
+
+    OpenAI's custom tools take free text and only its own models call them; Anthropic writes
+    `custom` for an ordinary tool with a schema.
+
+    >>> _is_ours({"type": "custom", "input_schema": {}}), _is_ours({"type": "custom", "custom": {}})
+    (True, False)
+    """
+    if tool.get("type") == "custom":
+        return any(key in tool for key in _SCHEMAS)
+    return tool.get("type") in _OURS
 
 
 def with_schemas(
@@ -153,7 +168,7 @@ def _check_tool(name: str | None, offered: Offered) -> None:
     Raises ProviderTool for one that only the provider can run, and ToolNotFound for a stranger.
     """
     # A provider's own tools go by their type, and some by an id.
-    if any(name in (t.get("id"), t.get("name"), t.get("type")) for t in offered.provider):
+    if any(name in (t.get("id"), t.get("type"), _tool_name(t)) for t in offered.provider):
         raise ProviderTool(PROVIDER_TOOLS)
     if all(t.name != name for t in offered.tools):
         raise ToolNotFound(f"Tool with name '{name}' not found in params.tools.")
@@ -191,9 +206,9 @@ def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
 def _tool_name(choice: Mapping[str, Any]) -> str | None:
     """The tool that a choice names, in the shape of OpenAI or of an AI SDK.
 
-    choice: a mapping, with the name in itself or in its member `function`.
+    choice: a mapping, with the name in itself or in its member `function` or `custom`.
     """
-    inner = choice.get("function")
+    inner = choice.get("function", choice.get("custom"))
     body = inner if isinstance(inner, Mapping) else choice
     for key in ("name", "toolName", "tool_name"):
         name = body.get(key)

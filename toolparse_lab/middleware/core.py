@@ -24,6 +24,7 @@ from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
 from ..types import ParseOptions, ParseResult
 from .answer import Answer, answer_of, both_thoughts, passed_through
+from .answer_format import add_format
 from .attempts import Attempts, BrokenCalls, UnknownTools
 from .call_ids import CallIds
 from .choice import Offer, read_offer
@@ -51,6 +52,10 @@ _REPLACED = (
 _ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = (
     "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
+)
+_CUSTOM_TOOL = (
+    "tool-call-middleware: a custom tool is left out; it takes free text, and a call has JSON "
+    "arguments"
 )
 
 
@@ -96,7 +101,8 @@ class ToolCallMiddleware:
         other arguments are kept. original_tool_schemas: name -> schema to read arguments by, where
         `tools` shows the model another. choice_schema: for a middleware that was made without one.
 
-        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
+        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
+        response_format that cannot stand beside tools.
         """
         _refuse_functions(params)
         parallel = params.get("parallel_tool_calls")
@@ -113,21 +119,17 @@ class ToolCallMiddleware:
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
-            prepared.writer.tell(_PROVIDER_TOOL, tool=dict(tool))
+            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+            prepared.writer.tell(note, tool=dict(tool))
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
-        one_call = False
+        one_call = formatted = False
         if offer.active:
-            if offer.forced and self.tool_choice_by == "response_format":
-                request["response_format"] = response_format(
-                    offer.choice, offer.for_model, wanted
-                )
-
             one_call = not offer.forced and parallel is False
-            prompt = self._prompt_of(prepared)
-            if one_call:
-                prompt = f"{prompt}\n\n{_ONE_CALL}"
-
+            asked, formatted = self._ask_for_form(request, offer, wanted)
+            prompt = "\n\n".join(
+                filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", asked))
+            )
             messages = _place(prompt, messages, self.placement)
 
         request["messages"] = messages
@@ -146,7 +148,30 @@ class ToolCallMiddleware:
             and choice.kind == "required"
             and form == "any_of_many"
             and parallel is not False,
+            formatted=formatted,
         )
+
+    def _ask_for_form(
+        self, request: dict[str, Any], offer: Offer, wanted: Wanted
+    ) -> tuple[str, bool]:
+        """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
+
+        request: what is sent; its response_format is changed. Returns what the prompt says of it,
+        and whether the answer is a call or what the caller's own format says.
+        """
+        by_prompt = self.tool_choice_by == "prompt"
+        if offer.forced:
+            # An answer that must be a call has no other form.
+            if by_prompt:
+                request.pop("response_format", None)
+            else:
+                request["response_format"] = response_format(
+                    offer.choice, offer.for_model, wanted
+                )
+            return "", False
+        if self.compat or request.get("response_format") is None:
+            return "", False
+        return add_format(request, offer.for_model, by_prompt=by_prompt)
 
     def wrap_generate(
         self,
@@ -337,8 +362,8 @@ class ToolCallMiddleware:
         forced choice.
         """
         reading = self._reading
-        if turn.forced and (text.strip() or not has_calls):
-            result = reading.parse_forced(turn, text, finish_reason)
+        if turn.read_whole and (text.strip() or not has_calls):
+            result = reading.parse_whole(turn, text, finish_reason)
         else:
             result = reading.readers(turn).whole.parse(text, turn.messages)
 

@@ -11,6 +11,7 @@ from ..protocols.base import Opening, Reading
 from ..protocols.json.call import JsonCall
 from ..protocols.json.mix import HERMES
 from ..rjson.damage import Refusal
+from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..values import read_strict, write_canonical
@@ -63,6 +64,40 @@ def parse_forced(
     message = f"the answer is not {number} of {', '.join(names)}: {outcome}"
     problem = Problem("read", "choice.no-call", "error", message, "", rest.span)
     return rest.result(Segment("text", rest.span), (), (problem,))
+
+
+def parse_formatted(
+    raw: str,
+    protocol: object,
+    tools: Sequence[ToolSpec],
+    options: ParseOptions,
+    *,
+    cut: bool = False,
+) -> ParseResult:
+    """The calls of an answer that is JSON: either calls, exactly as `{name, arguments}`, or JSON of
+    the caller's own form, which is all text. What is no JSON is read by the protocol.
+
+    raw, protocol, tools, options, cut: as for `parse_forced`.
+    """
+    own = parse_text(raw, protocol, tools, options)
+    rest = _without_markup(own)
+    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    for part, part_options in (
+        (_Rest(own, Span(0, len(own.raw))), replace(options, repair=False)),
+        (rest, options),
+    ):
+        outcome = _json_calls(part, tools, part_options, cut, True)
+        if isinstance(outcome, ParseResult) and not any(map(_is_other_shape, outcome.calls)):
+            return outcome
+        if read_if_strict(part.span.of(own.raw), options.max_depth) is not None:
+            return part.result(Segment("text", part.span), ())
+
+    return own
+
+
+def _is_other_shape(call: ToolCall) -> bool:
+    """True for a call whose name or arguments stood elsewhere than a call has them."""
+    return any(step.stage == "read" for step in call.steps)
 
 
 def _is_number(n_calls: int, many: bool) -> bool:

@@ -332,7 +332,7 @@ def _name_of(call: Mapping[str, Any]) -> str | None:
     >>> _name_of({"function": {"name": "f"}}), _name_of({"toolName": "g"}), _name_of({})
     ('f', 'g', None)
     """
-    inner = call.get("function")
+    inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
 
     for key in ("toolName", "tool_name", "name"):
@@ -351,7 +351,7 @@ def _arguments_of(call: Mapping[str, Any]) -> Any:
     >>> _arguments_of({"args": {"a": 1}}), _arguments_of({"function": {"name": "f"}})
     ({'a': 1}, '{}')
     """
-    inner = call.get("function")
+    inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
     arguments = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
     # Some clients send no arguments as an empty text, which is no JSON.

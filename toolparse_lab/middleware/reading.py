@@ -13,7 +13,7 @@ from .answer import was_cut
 from .attempts import Attempts
 from .compat import Ways
 from .failures import tell_failures, tell_left_out
-from .forced import parse_forced, parse_like_seed
+from .forced import parse_forced, parse_formatted, parse_like_seed
 from .turn import Readers, Turn
 
 
@@ -47,14 +47,16 @@ class AnswerReading:
 
         return prepared.readers
 
-    def parse_forced(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
-        """The parse of an answer that must be one call.
+    def parse_whole(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
+        """The parse of an answer that must be a call, or JSON of the caller's own form.
 
         turn: one request, with the tools that may be called. text: the whole answer.
         finish_reason: what the provider said; one that was cut off has to close by itself.
         """
         cut, ways = was_cut(finish_reason), self.ways
-        if ways.seed_choice:
+        if turn.formatted:
+            result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
+        elif ways.seed_choice:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(

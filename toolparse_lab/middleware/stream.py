@@ -18,7 +18,8 @@ class AnswerStream:
     """An answer that comes in pieces: feed it texts of any size, then close it.
 
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
-    is taken back. An answer that must be a call says nothing before its end.
+    is taken back. An answer that must be a call, or has a format of the caller's own, says nothing
+    before its end.
     """
 
     def __init__(
@@ -35,8 +36,8 @@ class AnswerStream:
         self._ids = CallIds()
         self._end: tuple[tuple[Delta, ...], Answer] | None = None
         self._parser = None
-        # A forced answer is read as a whole, so it has no parser and its texts are collected.
-        if turn.active and not turn.forced:
+        # Such an answer is read as a whole, so it has no parser and its texts are collected.
+        if turn.active and not turn.read_whole:
             self._parser = reading.readers(turn).pieces.stream(turn.messages)
             self._deltas = Deltas(
                 reading.protocol,
@@ -105,7 +106,7 @@ class AnswerStream:
         if called and not text.strip():
             return (), passed_through(text or None, finish_reason)
 
-        result = self._reading.parse_forced(self._turn, text, finish_reason)
+        result = self._reading.parse_whole(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
         return deltas_of(answer), answer
 

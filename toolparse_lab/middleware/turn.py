@@ -25,7 +25,8 @@ class Turn:
     tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
     text holds only the first is made, because the request says `parallel_tool_calls=False`.
     messages: the conversation as the application gave it, by which echoes are known. many: a forced
-    answer may be several calls.
+    answer may be several calls. formatted: the answer is a call as JSON, or what the request's own
+    response_format says.
     """
 
     params: dict[str, Any]
@@ -38,6 +39,7 @@ class Turn:
     messages: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
     many: bool = False
+    formatted: bool = False
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
@@ -46,6 +48,11 @@ class Turn:
         Without a name in the tool choice these are all of them.
         """
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+    @property
+    def read_whole(self) -> bool:
+        """The answer is JSON from its first character to its last, and read at its end."""
+        return self.forced or self.formatted
 
     @property
     def left_out(self) -> tuple[Mapping[str, Any], ...]:
