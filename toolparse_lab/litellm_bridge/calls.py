@@ -9,6 +9,8 @@ from typing import Any
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn
 from ..runner.litellm_door import litellm_module
+from .answer_ids import AnswerIds
+from .callbacks import add_callback
 from .findings import without_findings
 from .model_params import let_pass
 from .options import middleware_for, take_options
@@ -62,6 +64,7 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     """`completion` with a middleware that was made before."""
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
+    ids = add_callback(litellm, middleware, turn, arguments)
     try:
         response = litellm.completion(**turn.params)
     except Exception as e:
@@ -69,13 +72,14 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
         if rejection is None:
             raise
         raise rejection from e
-    return _answer(litellm, response, middleware, turn)
+    return _answer(litellm, response, middleware, turn, ids)
 
 
 async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     """`acompletion` with a middleware that was made before."""
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
+    ids = add_callback(litellm, middleware, turn, arguments)
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:
@@ -83,7 +87,7 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
         if rejection is None:
             raise
         raise rejection from e
-    return _answer(litellm, response, middleware, turn)
+    return _answer(litellm, response, middleware, turn, ids)
 
 
 def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
@@ -96,15 +100,21 @@ def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, 
     return turn
 
 
-def _answer(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def _answer(
+    litellm: Any,
+    response: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    ids: AnswerIds | None,
+) -> Any:
     """litellm's answer, whole or a stream, with the calls of its text."""
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
     if not turn.active:
         return response
     if isinstance(response, litellm.ModelResponse):
-        return with_tool_calls(litellm, response, middleware, turn)
+        return with_tool_calls(litellm, response, middleware, turn, ids)
     if isinstance(response, litellm.CustomStreamWrapper):
-        return stream_of(litellm, response, middleware, turn)
+        return stream_of(litellm, response, middleware, turn, ids)
     return response
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from .answer_ids import AnswerIds
 from .findings import blame_of, findings_of
 
 # How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
@@ -53,7 +54,14 @@ class ChunkReader:
     `close(cut=True)` gives what was held back.
     """
 
-    def __init__(self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn) -> None:
+    def __init__(
+        self,
+        shapes: Any,
+        middleware: ToolCallMiddleware,
+        turn: Turn,
+        ids: AnswerIds | None = None,
+    ) -> None:
+        self._ids = ids
         self._shapes = shapes
         self._middleware = middleware
         self._turn = turn
@@ -136,7 +144,8 @@ class ChunkReader:
         """The chunks in place of one that has a single choice."""
         state = self._choices.get(choice.index)
         if state is None:
-            stream = self._middleware.wrap_stream(self._turn)
+            call_ids = self._ids and self._ids.of(choice.index)
+            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
         if choice.logprobs is not None or choice.delta.tool_calls:

@@ -182,6 +182,7 @@ class ToolCallMiddleware:
         finish_reason: str | None = "stop",
         tool_calls: Iterable[Mapping[str, Any]] = (),
         debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> Answer:
         """Read a whole answer.
 
@@ -191,7 +192,8 @@ class ToolCallMiddleware:
         images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
         provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
         arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
-        text), and nothing is logged at level 'parse'. Raises UnreadableInput for a content that is
+        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading of
+        the same answer has them, too. Raises UnreadableInput for a content that is
         none of these.
         """
         if not turn.active:
@@ -209,7 +211,7 @@ class ToolCallMiddleware:
         answer = answer_of(
             result,
             finish_reason,
-            CallIds(),
+            CallIds() if call_ids is None else call_ids,
             attempts=self._reading.attempts,
             one_call=turn.one_call,
             tool_name=turn.tool_name,
@@ -229,13 +231,18 @@ class ToolCallMiddleware:
         return answer
 
     def wrap_stream(
-        self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None
+        self,
+        turn: Turn,
+        *,
+        debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> AnswerStream:
-        """A reader of an answer that comes in pieces; debug_summary: as for `wrap_generate`.
+        """A reader of an answer that comes in pieces; debug_summary, call_ids: as for
+        `wrap_generate`.
 
         turn: what `transform_params` returned for the request.
         """
-        return AnswerStream(self._reading, turn, debug_summary)
+        return AnswerStream(self._reading, turn, debug_summary, call_ids)
 
     def completion(self, **params: Any) -> Any:
         """litellm's `completion` with tool calls by this middleware: its arguments, its results,

@@ -27,13 +27,14 @@ class AnswerStream:
         reading: AnswerReading,
         turn: Turn,
         debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> None:
         self._reading = reading
         self._turn = turn
         self._summary = debug_summary
         self._level = debug_level() if turn.active else "off"
         self._texts: list[str] = []
-        self._ids = CallIds()
+        self._ids = CallIds() if call_ids is None else call_ids
         self._end: tuple[tuple[Delta, ...], Answer] | None = None
         self._parser = None
         # Such an answer is read as a whole, so it has no parser and its texts are collected.
