@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import UsageError
@@ -11,15 +11,15 @@ from ..runner.answer import close_stream
 from ..runner.litellm_door import litellm_module
 from ..runner.litellm_faults import allow_tools_without_mcp, chunk_form
 from .calls import acompletion_with, completion_with, middleware_for
+from .model_info import PROVIDER, register_models
 from .stream import close_connection
 
-PROVIDER = "toolparse"
 # What litellm keeps apart from a provider's parameters, and the inner provider needs.
 _PASSED = ("api_version", "drop_params", "organization", "region_name")
 _PASSED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 
 
-def register() -> None:
+def register(models: Iterable[str] = ()) -> None:
     """Make `toolparse/hermes/openai/my-model` a model of litellm: model `openai/my-model` with the
     tools described in its prompt and the calls read from its text by protocol `hermes`. Doing it
     again does nothing.
@@ -28,6 +28,10 @@ def register() -> None:
     key, base address, headers, timeout and the other parameters go to the inner call, and
     `tool_choice_by="prompt"` is read here. Failures are the inner provider's; an unknown protocol
     is a litellm.BadRequestError that lists the known ones.
+
+    models: model strings of which litellm is to know that they call tools, and what they cost: the
+    prices of the models below them. Frameworks such as dspy and CrewAI ask litellm, and send no
+    tools otherwise. Raises BadOptions and UnknownProtocol for a string of another form.
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
@@ -35,6 +39,7 @@ def register() -> None:
         litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
+    register_models(litellm, models)
 
 
 # How the provider works. litellm strips the model string of `toolparse/` and calls one of four
