@@ -6,7 +6,8 @@ the answer), ``status=500``, ``status=429`` with ``after=0.1`` or ``date=2`` (Re
 seconds or as the HTTP date so many seconds from now) and ``times=1`` (only the first so many),
 ``cut=3`` (the stream breaks off after so many chunks), ``gap=0.05`` (seconds between chunks),
 ``hang`` (never answers), ``tool`` (a native tool call), ``noformat`` (HTTP 400 for a request with a
-response_format), ``confess`` (the error message repeats the whole request), ``abort=3`` (the
+response_format), ``confess`` (the error message repeats the whole request; as ``confess=quoted``,
+``confess=base64`` or ``confess=html`` in that form), ``abort=3`` (the
 connection breaks in the middle of the body after so many chunks), ``say=...`` (the answer is
 everything after it, as a JSON string where ``escaped`` is said too; otherwise an echo of the last
 message). A request with ``n`` gets so many choices: the parts of the answer between ``~~``.
@@ -15,6 +16,7 @@ message). A request with ``n`` gets so many choices: the parts of the answer bet
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import threading
@@ -24,6 +26,23 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
+
+
+def _confession(words: list[str], request: list[Any]) -> str:
+    """The request as JSON, as a Python value and in the form that is asked for; "" without
+    ``confess``."""
+    word = next((word for word in words if word.startswith("confess")), None)
+    if word is None:
+        return ""
+    text = json.dumps(request) + repr(request) + json.dumps(json.dumps(request))
+    form = word.partition("=")[2]
+    if form == "base64":
+        parts = [*request[1].values(), *re.findall(r'"([^"\\\\]{8,})"', json.dumps(request[2]))]
+        return " ".join(base64.b64encode(part.encode()).decode() for part in parts)
+    if form == "quoted":
+        return quote(text)
+    return html.escape(text) if form == "html" else text
 
 
 class MockOpenAI:
@@ -143,8 +162,7 @@ class MockOpenAI:
                 head["Retry-After"] = formatdate(time.time() + float(order["date"]), usegmt=True)
             key = http.headers.get("Authorization", "")
             message = f"told to fail with {status}; your key was {key}"
-            if "confess" in words:
-                message += json.dumps([http.path, dict(http.headers), body])
+            message += _confession(words, [http.path, dict(http.headers), body])
             if "overflow" in words:
                 message = (
                     "This model's maximum context length is 10 tokens. Please reduce the length."

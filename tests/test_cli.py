@@ -82,7 +82,7 @@ def test_parse_writes_one_html_file(
 
 
 def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["parse", answer, "--protocol", "hermes", "--no-repair", "--json"]) == 0
+    assert main(["parse", answer, "--protocol", "hermes", "--no-repair", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert result["calls"][0]["status"] == "undecodable"
     assert result["options"]["repair"] is False

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolparse_lab.errors import BadOptions, UnreadableInput
-from toolparse_lab.exchange.redaction import is_secret_name, redact, redact_named, redact_url
+from toolparse_lab.exchange.credentials import is_secret_name
+from toolparse_lab.exchange.redaction import redact, redact_named, redact_url
 from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
 
 SECRET = "planted-secret-0123456789"
@@ -126,7 +127,8 @@ LEAKY = Model(
         "Authorization": f"Bearer {SECRET}",
         "X-Api-Key": SECRET,
         "Cookie": SECRET,
-        "x-plain": "shown",
+        "User-Agent": "shown",
+        "x-plain": "planted-1",
     },
     extra_body={"nested": [{"api_key": SECRET}], "top_k": 1},
     params={"api_key": SECRET, "max_tokens": 5},
@@ -149,6 +151,7 @@ def test_no_record_or_repr_of_a_model_holds_a_credential() -> None:
     ):
         assert SECRET not in text
     assert "shown" in repr(LEAKY)
+    assert "planted-1" not in repr(LEAKY)
     assert request.to_dict()["model"]["extra_body"]["top_k"] == 1
     assert request.to_dict()["model"]["params"]["max_tokens"] == 5
 

@@ -96,7 +96,11 @@ class ToolparseError(Exception):
 
 def _short(x: object) -> str:
     """A value in an error, cut where it would fill a terminal."""
-    text = x if isinstance(x, str) else repr(x)
+    try:
+        # A credential is a kind of text whose `repr` hides it.
+        text = x if type(x) is str else repr(x)
+    except (RecursionError, ValueError):  # nested too deep, or an integer of too many digits
+        return f"{type(x).__name__}, too large to show"
     return text if len(text) <= 300 else text[:297] + "..."
 
 

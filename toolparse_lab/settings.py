@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from .errors import BadOptions, BadSettings, near
-from .exchange.redaction import is_secret_name, redact
+from .exchange.credentials import SecretText, is_secret_name
+from .exchange.redaction import redact
 from .exchange.types import Model
 from .types import Policy
 
@@ -442,6 +443,11 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
     if key is not None:
         values["api_key"] = variables.value(str(key))
 
+    # Names and addresses stand in every record, the latter without their logins.
+    for name in ("name", "api_base"):
+        if isinstance(values.get(name), SecretText):
+            values[name] = str(values[name])
+
     # A price is a table in the file, or a list, and a pair for Python.
     price = values.get("price")
     if isinstance(price, Mapping):
@@ -486,7 +492,7 @@ class _Variables:
         """A copy with the values of variables in the place of `{env = "…"}`."""
         variable = _variable(value)
         if variable is not None:
-            return self.value(variable)
+            return SecretText(self.value(variable))
         if isinstance(value, Mapping):
             return {k: self.filled(v) for k, v in value.items()}
         if isinstance(value, list):

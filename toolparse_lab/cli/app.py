@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ToolparseError
+from ..exchange.redaction import redact_exact
 from ..runner.termination import terminated_as_interrupted
 from .hints import as_flags
 from .parser import lazy_parser
+from .streams import shell_streams
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,49 +21,68 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv: the words behind `toolparse`; None takes them from the process. Leaves by SystemExit for
     wrong usage, `--help` and `--version`, as argparse does.
     """
-    parser = lazy_parser()
-    options = parser.parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A terminal that cannot show a character ends no command.
-            stream.reconfigure(errors="backslashreplace")
-    if options.command is None:
-        parser.print_help()
-        return 0
-    with terminated_as_interrupted():
-        return _exit_code(options)
+    with shell_streams():
+        parser = lazy_parser()
+        try:
+            options = parser.parse_args(argv)
+        except SystemExit:
+            if _failed_output():
+                return 3
+            raise
+        if options.command is None:
+            parser.print_help()
+            return 3 if _failed_output() else 0
+        with terminated_as_interrupted():
+            return _exit_code(options)
 
 
 def _exit_code(options: Any) -> int:
     """The exit code of a command that was parsed; its errors are printed to standard error."""
     try:
         code: int = options.run_verb(options)
-        # Here, so that a reader that went away is noticed inside the try.
+        # Here, so that a full disk is noticed inside the try.
         sys.stdout.flush()
-    except ToolparseError as e:
-        _complain(as_flags(str(e)))
-        return e.exit_code
     except KeyboardInterrupt:
         print(file=sys.stderr)
         _complain("interrupted; what was recorded is kept")
         return 130
-    except BrokenPipeError:
-        # The reader went away (a pager, head): that is no fault, and Python must not complain of it
-        # at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as e:
-        place = f"{e.filename}: " if e.filename else ""
-        _complain(f"{place}{e.strerror or e}")
-        return 3
-    except Exception:
-        # Python's own code for this would be 1, which says that a gate failed.
-        traceback.print_exc()
-        _complain("this should not happen; please report it with what stands above")
-        return 3
+    except Exception as e:
+        message, code = _complaint(e)
+        if message is None:
+            print(redact_exact(traceback.format_exc()), end="", file=sys.stderr)
+            message = "this should not happen; please report it with what stands above"
+        _complain(message)
+        _failed_output()
     return code
+
+
+def _complaint(e: Exception) -> tuple[str | None, int]:
+    """One sentence about an error, None where nobody thought of it; the exit code."""
+    if isinstance(e, ToolparseError):
+        return as_flags(str(e)), e.exit_code
+    if isinstance(e, OSError):
+        place = f"{e.filename}: " if e.filename else ""
+        return f"{place}{e.strerror or e}", 3
+    if isinstance(e, RecursionError):
+        return "something in the input is nested deeper than this program reads", 2
+    if isinstance(e, MemoryError):
+        return "there is not enough memory for this", 3
+    if isinstance(e, ValueError) and "null byte" in str(e):
+        return "the name of a file holds a NUL character, which no file can have", 2
+    # Python's own code for this would be 1, which says that a gate failed.
+    return None, 3
+
+
+def _failed_output() -> bool:
+    """Write out what standard output holds back; True, with a complaint, where that fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as e:
+        _complain(_complaint(e)[0] or "")
+        return True
+    return False
 
 
 def _complain(message: str) -> None:
     """Write one complaint to standard error."""
-    print(f"toolparse: {message}", file=sys.stderr)
+    print(f"toolparse: {redact_exact(message)}", file=sys.stderr)

@@ -18,7 +18,8 @@ from .verbs import VERBS
 
 EXIT_CODES = {
     0: "all is well",
-    1: "a gate failed: a threshold is not kept, or something has become worse",
+    1: "a gate failed: a threshold is not kept, something has become worse, or `parse` found a "
+    "call that may not be executed",
     2: "wrong usage, or an input that cannot be used",
     3: "incomplete: a provider, the disk or this program failed, or a limit was reached; what was "
     "recorded is kept",
@@ -61,6 +62,10 @@ class VerbParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words of this verb, its module loaded."""
         self.load()
+        for word in args or ():
+            # Python 3.11's argparse makes a list without a text of this.
+            if word.startswith("--") and word.endswith("=--"):
+                self.error(f"argument {word[:-3]}: -- is no value")
         return super().parse_known_args(args, namespace)
 
 

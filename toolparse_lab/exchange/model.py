@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from ..errors import BadOptions
-from .redaction import is_secret_name, redact_named, redact_url, url_secrets
+from .credentials import parts_of, secrets_in, url_secrets
+from .redaction import redact_named, redact_strings, redact_url
 
 RAW_COMPLETION = "text-completion-"
 """How model strings begin whose endpoint takes a prompt instead of messages."""
@@ -16,7 +17,6 @@ RAW_COMPLETION = "text-completion-"
 _MIN_SECRET = 4
 # Fields whose default says nothing about the endpoint, and is therefore left out of records.
 _SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
-_AUTH_SCHEMES = ("bearer ", "basic ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,18 @@ class Model:
         parts += [f"{k}={v!r}" for k, v in self.to_dict().items() if k != "name"]
         return f"Model({', '.join(parts)})"
 
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Model:
+        """The model itself, which nothing changes; a copy by way of `__reduce__` would lose its
+        credentials."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        """A pickle of the model without its credentials, as every other record of it."""
+        return Model.from_dict, (self.to_dict(),)
+
     @property
     def endpoint(self) -> str:
         """The endpoint's identity: `api_base` without credentials, "" for the provider's own
@@ -82,21 +94,20 @@ class Model:
     def secrets(self) -> tuple[str, ...]:
         """Credentials this model carries in memory, for removing them from messages.
 
-        They come from the key, the address, and the members of headers, body and parameters that
-        have a credential's name.
+        They come from the key, the address, the headers that are not known to be open, the members
+        of body and parameters that have a credential's name, and the values of `{env = "…"}`. What
+        may turn up alone is there too: a key behind its scheme, a password, the lines of a key.
 
         Secrets shorter than four characters are left out: removing them would tear ordinary words
-        apart.
+        apart. So is what stands in the model's own name, which is no secret.
         """
-        secrets = [self.api_key or ""]
+        secrets = list(parts_of(self.api_key)) if self.api_key else []
         if self.api_base:
             secrets += url_secrets(self.api_base)
-        for members in (self.headers, self.extra_body, self.params):
-            secrets += _secret_members(members)
-
-        # A header's secret is also removed without its scheme, as servers echo it.
-        secrets += [s.split(" ", 1)[1] for s in secrets if s.lower().startswith(_AUTH_SCHEMES)]
-        return tuple(s for s in dict.fromkeys(secrets) if len(s) >= _MIN_SECRET)
+        secrets += secrets_in([{"headers": self.headers}, self.extra_body, self.params])
+        return tuple(
+            s for s in dict.fromkeys(secrets) if len(s) >= _MIN_SECRET and s not in self.name
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON without credentials; members that have their default value are left out.
@@ -106,10 +117,9 @@ class Model:
         out: dict[str, Any] = {"name": self.name}
         if self.api_base:
             out["api_base"] = self.endpoint
-        for name in ("extra_body", "headers", "params"):
-            value = getattr(self, name)
-            if value:
-                out[name] = redact_named(value)
+        members = {name: getattr(self, name) for name in ("extra_body", "headers", "params")}
+        named = redact_named({name: member for name, member in members.items() if member})
+        out.update(redact_strings(named, self.secrets))
 
         defaults = {f.name: f.default for f in fields(self)}
         for name in _SETTINGS:
@@ -176,21 +186,3 @@ def _check_range(
     if also:
         expected += f", or {also}"
     raise BadOptions(f"`{name}` is out of range.", got=value, expected=expected)
-
-
-def _secret_members(value: Any) -> list[str]:
-    """The texts in a JSON-like value that stand under a credential's name, at any depth.
-
-    Names alone decide; a member that is no text cannot be a credential, but may hold one.
-    """
-    secrets: list[str] = []
-    if isinstance(value, Mapping):
-        for name, member in value.items():
-            if isinstance(member, str) and is_secret_name(str(name)):
-                secrets.append(member)
-            else:
-                secrets += _secret_members(member)
-    elif isinstance(value, (list, tuple)):
-        for member in value:
-            secrets += _secret_members(member)
-    return secrets

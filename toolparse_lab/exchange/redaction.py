@@ -2,101 +2,55 @@
 addresses.
 
 There are three ways, from sure to careful: by the secret's own text (`redact_exact`,
-`redact_strings`), by the name of the member that holds it (`redact_named`), and by its shape
-(`redact`), which may also hit a text that only looks like one. Prompts and answers go through the
-first two alone: what a model wrote is evidence, and a guess must not change it.
+`redact_strings`), by the name and the place of the member that holds it (`redact_named`), and by
+its shape (`redact`), which may also hit a text that only looks like one. Prompts and answers go
+through the first two alone: what a model wrote is evidence, and a guess must not change it.
+What is a credential is told by `credentials`.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-REDACTED = "[redacted]"
+from .credentials import (
+    REDACTED,
+    SecretText,
+    environment_secrets,
+    forms_of,
+    is_secret_name,
+    pair_of,
+    place_of,
+)
 
-# Names of environment variables that hold a credential, by any of their words.
-_SECRET_ENV = re.compile(
-    r"(?:^|_)"
-    r"(?:API_?KEY|KEY|KEY_ID|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)"
-    r"(?:$|_)",
-    re.I,
-)
-# Names of headers, query parameters and body fields that carry a credential.
-_SECRET_NAME = re.compile(
-    r"^(?:(?:proxy-)?authorization|cookie|set-cookie|sig|signature|code|key|auth|credentials?"
-    r"|bearer|passwd|password|secret|token"
-    r"|.*api[-_]?key|.*access[-_]?(?:key|token)(?:[-_]?id)?"
-    r"|.*[-_](?:token|secret|key|password|credentials?)"
-    r"|.*(?:secret|security[-_]token|password|private[-_]?key)(?:[-_].*)?)$",
-    re.I,
-)
-# Names that fit the pattern above and are ordinary parameters of providers.
-_NOT_SECRET_NAME = frozenset(
-    {"prompt_cache_key", "cache_key", "safety_key", "idempotency-key", "idempotency_key"}
-)
 # What a credential looks like in running text; the first two groups of a match are left standing.
 _IN_TEXT = (
+    re.compile(
+        r"()()-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}KEY-----",
+        re.S,
+    ),
     re.compile(r"(?i)\b(bearer|basic)(\s+|%20)(?!realm)[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"()()\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}"),
-    re.compile(r"()()\b(?:hf|gsk|xai|nvapi|ghp|gho|ghs|r8|pplx|fw)[_-][A-Za-z0-9_-]{12,}"),
+    re.compile(r"()()\b(?:hf|gsk|xai|nvapi|gh[oprsu]|github_pat|r8|pplx|fw)[_-][A-Za-z0-9_-]{12,}"),
+    re.compile(r"()()\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     re.compile(r"()()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"()()\bAIza[A-Za-z0-9_-]{20,}"),
     re.compile(r"()()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    re.compile(r"(?i)\b((?:set-)?cookie)([\"']?\s*[:=]\s*[\"']?)(?!\[redacted)[^\r\n\"']{4,}"),
+    re.compile(r"(?i)([?&](?:key|token|sig|signature|code|auth))(=)(?!\[redacted)[^\s&\"'<>]{4,}"),
     re.compile(
-        r"""(?i)((?:x-)?api[-_ ]?key|access[-_]?token|authorization|password|secret"""
-        r"""|client_secret)"""
-        r"""((?:\s+provided)?["']?\s*[=:]\s*["']?)(?!\[redacted)[^\s"',;&}\])]{4,}"""
+        r"""(?i)((?:x-)?api[-_ ]?key|access[-_]?token|authorization|password|passphrase|secret"""
+        r"""|client[-_]?secret|(?:secret[-_]?)?access[-_]?key(?:[-_]?id)?|secret[-_]?key"""
+        r"""|(?:session|security|auth|refresh|id)[-_]?token|private[-_]?key|account[-_]?key"""
+        r"""|x-amz-(?:signature|credential)|signature)"""
+        r"""((?:\s+provided)?\\?["']?\s*[=:]\s*\\?["']?)(?!\[redacted)[^\s"',;&}\])\\]{4,}"""
     ),
 )
 # The login in an address.
 _USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@'\"]+@")
-# A shorter value of a variable such as AUTH is a mode ("none", "basic") and no credential.
-_MIN_ENV = 8
-_PATH_STARTS = ("/", "./", "~")  # a file that holds the key, as GOOGLE_APPLICATION_CREDENTIALS does
-
-
-def is_secret_name(name: str) -> bool:
-    """True for the name of a header, query parameter or body field that carries a credential.
-
-    >>> is_secret_name("x-api-key"), is_secret_name("max_tokens")
-    (True, False)
-
-    Upper and lower case do not matter. The names are those of headers, query strings and bodies of
-    common providers; a parameter such as `max_tokens` is none of them.
-    """
-    return name.lower() not in _NOT_SECRET_NAME and _SECRET_NAME.match(name) is not None
-
-
-@functools.lru_cache(maxsize=4096)
-def _names_secret(variable: str) -> bool:
-    """True for an environment variable that is named like a credential.
-
-    The names are few and the question comes with every record, so the answers are remembered.
-    """
-    return _SECRET_ENV.search(variable) is not None
-
-
-def environment_secrets() -> tuple[str, ...]:
-    """Values of environment variables whose names say that they are credentials, longest first.
-
-    Short values and paths are left out: the former are modes, the latter only say where a key is.
-    """
-    # Read each time, because a key may be set at any moment; only names are remembered.
-    names = filter(_names_secret, os.environ)
-    secrets = set(filter(_may_be_secret, (os.environ.get(name, "") for name in names)))
-    return tuple(sorted(secrets, key=len, reverse=True))
-
-
-def _may_be_secret(value: str) -> bool:
-    """False for a value that is too short for a credential, or the path of a file that holds it.
-
-    A false alarm would replace an ordinary word in every message.
-    """
-    return len(value) >= _MIN_ENV and not value.startswith(_PATH_STARTS)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -122,17 +76,20 @@ def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without `secrets` and without values of key-like environment variables; nothing is
     guessed.
 
-    A secret is also removed in the form that it has in an address (percent-encoded).
+    A secret is also removed in the forms that it has in an address, in JSON, in HTML and in base64.
 
     `secrets` are credentials that the caller knows; empty ones are passed over.
     """
-    # The longest first, because one secret may be the beginning of another.
-    by_length = sorted((s for s in secrets if s), key=len, reverse=True)
-    for secret in (*by_length, *environment_secrets()):
-        for form in {secret, quote(secret, safe="")}:
-            if form in text:
-                text = text.replace(form, REDACTED)
+    for form in _forms_with_environment(secrets):
+        if form in text:
+            text = text.replace(form, REDACTED)
     return text
+
+
+def _forms_with_environment(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Every form of these secrets and of those of the environment, longest first."""
+    every_secret = dict.fromkeys(str(s) for s in (*secrets, *environment_secrets()) if s)
+    return forms_of(tuple(every_secret))
 
 
 # Remembered, since the same few addresses are asked for with every request and every record.
@@ -165,49 +122,51 @@ def redact_url(url: str) -> str:
     return urlunsplit((parts.scheme, "", parts.path, query, ""))
 
 
-@functools.lru_cache(maxsize=1024)
-def url_secrets(url: str) -> tuple[str, ...]:
-    """The credentials in an address: the login as written, its user and password, and those of the
-    query. A user name counts only where it is long enough to be a key itself.
-
-    They are found before the address is used anywhere, so that they can be removed from the
-    messages of whoever uses it.
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ()
-
-    # A password may hold an @, a host may not.
-    login = parts.netloc.rpartition("@")[0]
-    user, _, password = login.partition(":")
-    secrets = [login, password, unquote(password)]
-    secrets += [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
-    if len(user) >= _MIN_ENV:
-        secrets.append(user)
-    return tuple(s for s in secrets if s)
-
-
-def redact_named(value: Any) -> Any:
-    """A JSON-like value in which every member with a credential's name is replaced, at any
-    depth.
+def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
+    """A JSON-like value in which every member with a credential's name is replaced, at any depth.
 
     The result is made of new dicts with text keys and new lists; a member that is None stays None,
     because there is nothing to hide.
 
+    headers: every header that is not known to be open counts as a credential, and so does a
+    SecretText; without it names alone decide. place: what the value's own place says, see
+    `credentials.place_of`; "headers" for a value that is itself a set of headers.
+
     Values are not looked at: use it for parameters, headers and bodies, and not for a text that
     somebody wrote.
     """
+    if value is None:
+        return None
+    if place == "secret":
+        return REDACTED
     if isinstance(value, Mapping):
         return {
-            str(name): REDACTED
-            if is_secret_name(str(name)) and member is not None
-            else redact_named(member)
+            str(name): redact_named(member, headers=headers, place=place_of(str(name), place))
             for name, member in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [redact_named(member) for member in value]
+        return [_redact_item(item, headers, place) for item in value]
+    if headers and _is_hidden(value, place):
+        return REDACTED
     return value
+
+
+def _is_hidden(value: Any, place: str) -> bool:
+    """True for a plain value that is a credential by its place, or by itself."""
+    if place == "header" or isinstance(value, SecretText):
+        return True
+    # Headers written as one text.
+    return place == "headers" and isinstance(value, str) and ":" in value
+
+
+def _redact_item(item: Any, headers: bool, place: str) -> Any:
+    """An item of a list, which among headers may be a header written as a pair."""
+    pair = pair_of(item) if place == "headers" else None
+    if pair is None:
+        return redact_named(item, headers=headers, place=place)
+    name, value = pair
+    value = redact_named(value, headers=headers, place=place_of(name, place))
+    return {**item, "value": value} if isinstance(item, Mapping) else [name, value]
 
 
 def redact_strings(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -215,44 +174,46 @@ def redact_strings(value: Any, secrets: Iterable[str] = ()) -> Any:
 
     Nothing is guessed (see `redact_exact`). Where nothing changes, the value itself is returned.
     """
-    every_secret = tuple(s for s in (*secrets, *environment_secrets()) if s)
-    return _without(value, every_secret) if every_secret else value
+    forms = _forms_with_environment(secrets)
+    return _without(value, forms, len(forms[-1])) if forms else value
 
 
-def _without(value: Any, secrets: tuple[str, ...]) -> Any:
-    """`value` without `secrets` in its strings.
+def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:
+    """`value` without `forms` of secrets in its strings; `least` is the length of the shortest.
 
     What holds no secret stays the object it is, and is not copied: 100,000 cases share their tools.
 
-    `secrets` are not empty, and neither is any of them.
+    `forms` are not empty, and neither is any of them.
     """
     if isinstance(value, str):
-        for secret in secrets:
-            if secret in value:
-                value = value.replace(secret, REDACTED)
+        # Most strings of a record are names, and too short for any secret.
+        if len(value) >= least:
+            for form in forms:
+                if form in value:
+                    value = value.replace(form, REDACTED)
         return value
     if isinstance(value, Mapping):
-        return _members_without(value, secrets)
+        return _members_without(value, forms, least)
     if isinstance(value, (list, tuple)):
-        return _items_without(value, secrets)
+        return _items_without(value, forms, least)
     return value
 
 
-def _members_without(value: Mapping[Any, Any], secrets: tuple[str, ...]) -> Any:
-    """A mapping without `secrets` in its keys and values; itself where there are none.
+def _members_without(value: Mapping[Any, Any], forms: tuple[str, ...], least: int) -> Any:
+    """A mapping without secrets in its keys and values; itself where there are none.
 
     Equal is not enough: the caller compares by identity, too.
     """
-    members = {_without(k, secrets): _without(v, secrets) for k, v in value.items()}
+    members = {_without(k, forms, least): _without(v, forms, least) for k, v in value.items()}
     unchanged = all(members.get(k) is v for k, v in value.items())
     return value if unchanged else members
 
 
-def _items_without(value: list[Any] | tuple[Any, ...], secrets: tuple[str, ...]) -> Any:
-    """A list or tuple without `secrets` in its items; itself where there are none.
+def _items_without(value: list[Any] | tuple[Any, ...], forms: tuple[str, ...], least: int) -> Any:
+    """A list or tuple without secrets in its items; itself where there are none.
 
     A tuple that changes becomes a list, which JSON does not tell apart.
     """
-    items = [_without(item, secrets) for item in value]
+    items = [_without(item, forms, least) for item in value]
     unchanged = all(new is old for new, old in zip(items, value, strict=True))
     return value if unchanged else items

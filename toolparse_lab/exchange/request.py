@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import BadOptions
 from ..values import write_canonical
+from .credentials import secrets_in
 from .model import Model
 from .redaction import redact_named, redact_strings
 
@@ -38,6 +39,21 @@ class Request:
         # Any sequence is taken; a tuple keeps the key true, because nobody can append to it.
         object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "tools", tuple(self.tools))
+
+    def __repr__(self) -> str:
+        """A request as it could be typed again, without credentials."""
+        members = {**self.to_dict(), "model": self.model}
+        return f"Request({', '.join(f'{name}={value!r}' for name, value in members.items())})"
+
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any], str]]:
+        """A pickle of the request without credentials, under the key that it had with them."""
+        return _request_of_pickle, (self.to_dict(), self.key)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Credentials of the model and of the request's own parameters, as `Model.secrets`."""
+        own = secrets_in(self.params)
+        return (*self.model.secrets, *own) if own else self.model.secrets
 
     @property
     def sent_params(self) -> dict[str, Any]:
@@ -73,16 +89,16 @@ class Request:
             "endpoint": model.endpoint,
             "messages": list(self.messages),
             "tools": list(self.tools),
-            "params": _ordered(redact_named(self.sent_params)),
+            "params": _ordered(redact_named(self.sent_params, headers=False)),
             "stream": bool(self.stream),
             "trial": self.trial,
         }
         # Members that most requests lack are left out, so that their keys did not change when
         # these members were added.
         if model.extra_body:
-            subject["extra_body"] = _ordered(redact_named(model.extra_body))
+            subject["extra_body"] = _ordered(redact_named(model.extra_body, headers=False))
         if model.headers:
-            headers = redact_named(model.headers)
+            headers = redact_named(model.headers, headers=False)
             subject["headers"] = _ordered({name.lower(): v for name, v in headers.items()})
 
         try:
@@ -99,18 +115,20 @@ class Request:
         Keys of requests are computed from the request and not from this, since what is redacted
         here may be part of the question.
         """
-        out: dict[str, Any] = {
-            "model": self.model.to_dict(),
-            "model_alias": self.model_alias,
+        record: dict[str, Any] = {
             "messages": [dict(m) for m in self.messages],
             "params": redact_named(self.params),
         }
         if self.tools:
-            out["tools"] = [dict(t) for t in self.tools]
-        out["stream"] = self.stream
-        out["trial"] = self.trial
-        redacted: dict[str, Any] = redact_strings(out, self.model.secrets)
-        return redacted
+            record["tools"] = [dict(t) for t in self.tools]
+        # Names are no secrets, even where a header says one of them again.
+        return {
+            "model": self.model.to_dict(),
+            "model_alias": self.model_alias,
+            **redact_strings(record, self.secrets),
+            "stream": self.stream,
+            "trial": self.trial,
+        }
 
     @classmethod
     def from_dict(cls, obj: Mapping[str, Any]) -> Request:
@@ -128,6 +146,13 @@ class Request:
             stream=bool(obj.get("stream", False)),
             trial=int(obj.get("trial", 0)),
         )
+
+
+def _request_of_pickle(record: Mapping[str, Any], key: str) -> Request:
+    """A request as a pickle brings it: without its credentials, under the key that it had."""
+    request = Request.from_dict(record)
+    object.__setattr__(request, "_key", key)
+    return request
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ from .case_flow import Functions, Prompts, check_runnable, flow_for
 from .models import model_map
 from .protocol_record import protocol_records
 
+MOST_ITEMS = 10_000_000
+"""The most questions of one plan: about a kilobyte of memory each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -277,6 +280,7 @@ def make_plan(
     _check_trials(trials)
     by_alias = model_map(models)
     arms, params = _arms_and_params(by_alias, protocols, settings)
+    _check_size(len(chosen) * len(by_alias) * len(arms) * trials)
     functions = check_runnable(runnable)
 
     # A plan without items makes the conversations whose first requests become the items.
@@ -296,6 +300,17 @@ def _check_trials(trials: Any) -> None:
     """Raise BadPlan for what is no number of trials."""
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
+
+
+def _check_size(items: int) -> None:
+    """Raise BadPlan for more questions than a plan can hold in memory."""
+    if items > MOST_ITEMS:
+        raise BadPlan(
+            "this plan is too large",
+            got=f"cases × models × arms × trials = {items:,}",
+            expected=f"at most {MOST_ITEMS:,}",
+            hint="make several plans of it",
+        )
 
 
 def _arms_and_params(

@@ -21,6 +21,7 @@ from ..evals.cases.collection import Cases, Skipped
 from ..evals.cases.loading import load_cases
 from ..evals.cases.row_files import RowSource
 from ..evals.cases.rows import BadRows, Errors, Others
+from ..exchange.credentials import secrets_in
 from ..exchange.questions import Held
 from ..exchange.redaction import redact, redact_named, redact_strings
 from ..exchange.summary import Summary
@@ -531,7 +532,7 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
         raw=captured.raw,
         status="ok" if kind is None else "error",
         error_kind=kind,
-        error_message=None if message is None else redact(message),
+        error_message=None if message is None else redact(message, secrets_in(observed.request)),
         finish_reason=captured.finish_reason,
         chunks=tuple(Chunk(0.0, text, part) for part, text in captured.chunks),
         reasoning=captured.reasoning,
@@ -587,7 +588,10 @@ def _request(observed: Observed, trial: int) -> dict[str, Any]:
     if body.get("tools"):
         request["tools"] = body["tools"]
 
-    return request
+    # A log that names its keys may have them in its texts as well.
+    secrets = secrets_in(params)
+    redacted: dict[str, Any] = redact_strings(request, secrets) if secrets else request
+    return redacted
 
 
 def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.redaction import redact, redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
 from .answer import Answer, TooLarge, close_stream, joined, plain
 from .failures import error_kind, error_message, retry_after, status_code
@@ -49,7 +49,7 @@ async def complete(request: Request) -> Completion:
     check_model(request.model)
     litellm = recording_litellm()
     ignore_warnings()
-    guard_logs(request.model.secrets)
+    guard_logs(request.secrets)
     if request.model.name in _resolved:
         arguments = _arguments(request)
     else:
@@ -207,7 +207,7 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
         return _Failure()
 
     kind: str = error_kind(e)
-    message = error_message(e, request.model.secrets)
+    message = error_message(e, request.secrets)
     if isinstance(e, TimeoutError) and not str(e):
         message = f"no finished answer after {request.model.timeout:g} s"
     cut = _broke_off(request, answer)
@@ -248,8 +248,9 @@ def _response_record(
         details = {"status_code": status_code(e), "retry_after": retry_after(e)}
         record.update((name, value) for name, value in details.items() if value is not None)
         if isinstance(answer.original, str) and not answer.got_any:
-            record["body"] = answer.original[:_LONGEST_BODY]
-    return redact_strings(record, request.model.secrets) or None
+            # Redacted before it is cut, as the beginning of a key is not recognised as one.
+            record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
+    return redact_strings(record, request.secrets) or None
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:

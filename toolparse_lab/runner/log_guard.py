@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ..exchange.redaction import redact
+from ..exchange.redaction import redact, redact_named, redact_strings
 
+# A filter holds for one logger and not for those below it, so each has its name here. They are
+# those of litellm, of the clients that it asks by, and of what these sign requests with.
 _LOGGERS = (
+    *("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "litellm", "litellm_logger"),
+    *("aiohttp.client", "aiohttp.internal", "asyncio", "openai", "openai._base_client"),
+    *("openai._client", "openai._response", "openai._legacy_response", "openai.agents"),
+    *("anthropic", "anthropic._base_client", "anthropic._client", "anthropic._response"),
+    *("httpx", "httpcore", "httpcore.connection", "httpcore.http11", "httpcore.http2"),
+    *("httpcore.proxy", "httpcore.socks", "hpack", "hpack.hpack", "hpack.table", "h2.config"),
+    *("urllib3.connectionpool", "urllib3.connection", "urllib3.util.retry", "requests"),
+    *("requests_oauthlib", "oauthlib", "websockets.client", "websockets.server"),
     *(
-        "LiteLLM",
-        "LiteLLM Router",
-        "LiteLLM Proxy",
-        "aiohttp.client",
-        "aiohttp.internal",
-        "asyncio",
+        f"botocore.{part}"
+        for part in (
+            *("auth", "awsrequest", "client", "configprovider", "credentials", "endpoint"),
+            *("eventstream", "handlers", "hooks", "httpchecksum", "httpsession", "loaders"),
+            *("parsers", "regions", "retryhandler", "session", "tokens", "utils"),
+        )
     ),
-    *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy"),
-    *(
-        "openai",
-        "openai._base_client",
-        "openai._client",
-        "openai._response",
-        "botocore",
-        "urllib3.connectionpool",
-    ),
+    *("boto3", "boto3.resources", "google.auth", "google.auth.transport.requests"),
+    *("google.auth.transport._http_client", "google.oauth2", "azure", "azure.identity"),
+    *("azure.core.pipeline.policies.http_logging_policy", "azure.identity._internal.decorators"),
+    *("msal", "msal.application", "msal.token_cache", "msal.authority"),
 )
+# Members of a record that logging itself writes; every other one is the caller's `extra`.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 # Every secret of this process that was used for a call; logs are written at any later moment.
 _secrets: set[str] = set()
 
@@ -37,15 +45,29 @@ class KeysOut(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Take credentials out of a record; every record is let through."""
-        message = record.getMessage()
+        try:
+            message = record.getMessage()
+        except Exception:  # arguments that do not fit: logging would print them as they are
+            message = f"{record.msg} {record.args!r}"
+            record.msg, record.args = message, ()
         clean = redact(message, _secrets)
         if clean != message:
             record.msg, record.args = clean, ()
         if record.exc_info and not record.exc_text:
+            whole = "".join(traceback.format_exception(*record.exc_info)).rstrip()
             # A formatter takes this text instead of writing the exception itself.
-            record.exc_text = redact(
-                "".join(traceback.format_exception(*record.exc_info)).rstrip(), _secrets
-            )
+            record.exc_text = redact(whole, _secrets)
+            if record.exc_text != whole:
+                # Some handlers write the exception in a way of their own.
+                record.exc_info = None
+        if record.stack_info:
+            record.stack_info = redact(record.stack_info, _secrets)
+        for name in vars(record).keys() - _STANDARD:
+            value = getattr(record, name)
+            if isinstance(value, str):
+                setattr(record, name, redact(value, _secrets))
+            elif isinstance(value, Mapping):
+                setattr(record, name, redact_strings(redact_named(value), _secrets))
         return True
 
 
@@ -54,7 +76,12 @@ _guard = KeysOut()
 
 def guard_logs(secrets: Iterable[str]) -> None:
     """Let `secrets` appear in no later record of these loggers. They are held in memory only."""
-    # A logger takes the same filter once only, so that each call may add it again.
     _secrets.update(secrets)
+    _guard_loggers()
+
+
+@functools.cache
+def _guard_loggers() -> None:
+    """Add the filter to the loggers, once in a process: there are many of them."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_guard)

@@ -525,7 +525,7 @@ async def _completion_of(request: Request, complete: Complete) -> Completion:
             key=request.key,
             status="error",
             error_kind=error_kind(e),
-            error_message=error_message(e, request.model.secrets),
+            error_message=error_message(e, request.secrets),
             request=request.to_dict(),
             stream=request.stream,
         )

@@ -13,7 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import BadOptions, StoreError
-from ..exchange.redaction import REDACTED, is_secret_name, redact
+from ..exchange.credentials import REDACTED, is_secret_name
+from ..exchange.redaction import redact
 
 # How connections work. SQLite's driver begins transactions on its own, late and never around DDL;
 # its own way is switched off (isolation_level None), and every transaction begins here: IMMEDIATE

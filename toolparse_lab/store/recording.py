@@ -87,8 +87,8 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
     """The completions of a recording. Raises UnreadableInput that names the line."""
     path = Path(path)
     try:
-        f = path.open(encoding="utf-8")
-    except OSError as e:
+        f = path.open("rb")
+    except (OSError, ValueError) as e:
         raise UnreadableInput("The recording cannot be opened.", got=str(e)) from None
 
     with f:
@@ -109,14 +109,17 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
                 ) from None
 
 
-def _json_object(line: str, place: str) -> dict[str, Any]:
+def _json_object(line: bytes, place: str) -> dict[str, Any]:
     """The JSON object on a line. Raises UnreadableInput for anything else."""
     try:
-        obj = json.loads(line)
-    except ValueError as e:
+        obj = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as e:
+        raise UnreadableInput(f"{place}: not UTF-8, so no recording.", got=str(e)) from None
+    except (ValueError, RecursionError) as e:
         raise UnreadableInput(f"{place}: not JSON.", got=str(e)) from None
     if not isinstance(obj, dict):
-        raise UnreadableInput(f"{place}: not a recorded completion.", got=line[:80])
+        got = line[:80].decode("utf-8", "replace")
+        raise UnreadableInput(f"{place}: not a recorded completion.", got=got)
     return obj
 
 

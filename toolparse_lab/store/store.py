@@ -24,6 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import StoreError, StoreLost
+from ..exchange.credentials import secrets_in
 from ..exchange.questions import Questions, questions_of
 from ..exchange.redaction import redact_named, redact_strings
 from ..exchange.types import Completion, PlanItem, Request
@@ -495,10 +496,15 @@ def _without_credentials(plan: Mapping[str, Any]) -> Any:
 
     Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
     """
-    safe = redact_named({name: value for name, value in plan.items() if name != "cases"})
-    if "cases" in plan:
-        safe["cases"] = plan["cases"]
-    return redact_strings(safe)
+    safe: dict[str, Any] = {}
+    for name, value in plan.items():
+        if name == "models" and isinstance(value, Mapping):
+            # Aliases are the user's words: a model may be called "headers".
+            safe[name] = {alias: redact_named(model) for alias, model in value.items()}
+        else:
+            safe[name] = value if name == "cases" else redact_named({name: value})[name]
+    settings = {name: value for name, value in plan.items() if name not in ("cases", "models")}
+    return redact_strings(safe, secrets_in(settings))
 
 
 def _json_text(value: Any) -> str:

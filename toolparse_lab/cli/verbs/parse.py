@@ -7,22 +7,28 @@ import sys
 from typing import Any
 
 from ...engine.parse import parse
+from ...errors import BadOptions
+from ...evals.scoring.attempt import Attempt, example_spans, find_attempt
 from ...render import render_ansi
-from ...types import ParseOptions
+from ...render.show import visible
+from ...types import EXECUTABLE, ParseOptions, ParseResult
 from ..inputs import read_text, read_tools
 from ..options import add_color, add_config, add_policy, color, settings_of
-from ..output import put, put_json, put_page
+from ..output import put, put_json, put_page, say
 
 EXAMPLES = (
     "toolparse parse answer.txt --protocol hermes --tools tools.json",
     "curl -s $URL | toolparse parse - --json",
+    'toolparse parse \'<tool_call>{"name": "f", "arguments": {}}</tool_call>\'',
 )
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the text, its protocol and tools, and what the parser may do."""
     add_config(command)
-    command.add_argument("file", help="a file with the model's text, or - for standard input")
+    command.add_argument(
+        "file", help="a file with the model's text, - for standard input, or the text itself"
+    )
     command.add_argument("--protocol", default="auto", help="protocol id (default: auto)")
     command.add_argument("--tools", metavar="FILE", help="JSON file with the tool definitions")
     add_policy(command)
@@ -39,7 +45,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Parse one text and show the result."""
+    """Parse one text and show the result; the exit code says whether its calls may be executed."""
     settings = settings_of(options)
     allowed = ParseOptions(
         repair=not options.no_repair,
@@ -47,7 +53,10 @@ def run(options: Any) -> int:
         coerce=settings["policy"],
         reasoning=options.reasoning,
     )
-    result = parse(read_text(options.file), options.protocol, read_tools(options.tools), allowed)
+    if options.file == options.tools == "-":
+        raise BadOptions("standard input is one of the text and the tools, not both")
+    tools = read_tools(options.tools)
+    result = parse(read_text(options.file), options.protocol, tools, allowed)
     # The page is written first: a full disk is told before anything is printed.
     if options.html:
         put_page(result, options.html)
@@ -55,4 +64,26 @@ def run(options: Any) -> int:
         put_json(result.to_dict())
     else:
         put(render_ansi(result, color=color(settings, sys.stdout)))
-    return 0
+    return exit_code(result)
+
+
+def exit_code(result: ParseResult) -> int:
+    """0 where every call may be executed, or none was due; 1 where one may not, or was lost.
+
+    Without a call none was due where the text has no sign that one was tried; what looks like one
+    is told on standard error.
+    """
+    if result.calls:
+        return 0 if all(call.verdict in EXECUTABLE for call in result.calls) else 1
+    attempt = _attempt(result)
+    if attempt is not None:
+        say(f"toolparse: no call was read, though this looks like one: {visible(attempt.text)}")
+    return 0 if result.ok and attempt is None else 1
+
+
+def _attempt(result: ParseResult) -> Attempt | None:
+    """The first sign of a call in a text without calls; thoughts and examples hold none."""
+    thoughts = [segment.span for segment in result.segments if segment.kind == "reasoning"]
+    passed_over = [(span.start, span.end) for span in (*thoughts, *example_spans(result))]
+    names = [tool.name for tool in result.tools]
+    return find_attempt(result.raw, names, sorted(passed_over))

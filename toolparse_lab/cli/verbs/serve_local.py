@@ -19,9 +19,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)"
     )
     command.add_argument(
-        "--port", type=int, default=8080, help="port, 0 for any free one (default: 8080)"
+        "--port", type=port_number, default=8080, help="port, 0 for any free one (default: 8080)"
     )
     command.add_argument("--threads", type=int, default=None, help="threads of the engine")
+
+
+def port_number(text: str) -> int:
+    """The number of a port; raises ArgumentTypeError for anything else."""
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text[:40]!r}")
+    return int(text)
 
 
 def run(options: Any) -> int:

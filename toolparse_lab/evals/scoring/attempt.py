@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from ...protocols.base import Signs
 from ...protocols.registry import protocols
+from ...types import ParseResult, Span
 
 # Signs of formats without a protocol here; those of protocols are their own `signs`.
 _OTHER_FORMATS = Signs(
@@ -289,6 +290,19 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
     return _ARGUMENTS.search(before) is not None
 
 
+def example_spans(result: ParseResult) -> list[Span]:
+    """Return where the parser saw examples: each from its opener to the end of its paragraph.
+
+    The parser marks the opener alone; what it quotes stands behind it.
+    """
+    spans = []
+    for problem in result.problems:
+        if problem.code == "call.quoted-example" and problem.span is not None:
+            end = result.raw.find("\n\n", problem.span.end)
+            spans.append(Span(problem.span.start, len(result.raw) if end < 0 else end))
+    return spans
+
+
 def find_own_result(text: str, *, after_call: bool) -> str:
     """Return the text with which a model began a tool's result itself, or "".
 
@@ -314,6 +328,10 @@ def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
     'a ··· ·'
     """
     masked = _INLINE_CODE.sub(lambda match: "·" * len(match[0]), text)
+    if not quoted:
+        return masked
+    # As a list, because an answer may hold many examples, and each would copy the text.
+    characters = list(masked)
     for start, end in quoted:
-        masked = masked[:start] + "·" * (end - start) + masked[end:]
-    return masked
+        characters[start:end] = "·" * (end - start)
+    return "".join(characters)

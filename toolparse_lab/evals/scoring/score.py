@@ -28,7 +28,7 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import Attempt, find_attempt, find_own_result
+from .attempt import Attempt, example_spans, find_attempt, find_own_result
 from .fabrication import find_fabrication
 from .match import agree, match_calls
 from .outcomes import SUCCESSES
@@ -562,11 +562,7 @@ class _Scoring:
         if self.native:
             return []
 
-        examples = [
-            problem.span
-            for problem in self.result.problems
-            if problem.code == "call.quoted-example" and problem.span is not None
-        ]
+        examples = example_spans(self.result)
         if not examples:
             return []
 

@@ -3,21 +3,26 @@ HTTP."""
 
 from __future__ import annotations
 
-import socket
+import secrets
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from ...errors import BadOptions, SetupError
 from ...exchange.types import Model
 from .engine import MODEL_NAME, engine_params
+from .gate import Gate, Rules, is_loopback
+
+_LAST_PORT = 65_535
 
 
 class LocalServer:
     """A running endpoint; a context manager. `url` ends in /v1; `close` frees the port and the
     weights."""
 
-    def __init__(self, server: Any, url: str, api_key: str) -> None:
+    def __init__(self, server: Any, gate: Gate, url: str, api_key: str) -> None:
         self._server = server
+        self._gate = gate
         self._api_key = api_key
         self.url = url
 
@@ -35,6 +40,7 @@ class LocalServer:
 
     def close(self) -> None:
         """Free the port and the weights: the engine does so when nobody refers to its server."""
+        self._gate.close()
         self._server = None
 
     def __enter__(self) -> LocalServer:
@@ -58,39 +64,35 @@ def serve_local(
 ) -> LocalServer:
     """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
 
-    `api_key` makes the endpoint refuse other callers; without one it must stay on loopback. Raises
-    BadOptions for an open endpoint on a public address, MissingModelPackage where the packages are
-    missing, SetupError where the port is taken.
+    `api_key` makes the endpoint refuse other callers; without one it must stay on loopback. There
+    it answers requests to localhost alone, and none of pages of other sites (403). Raises
+    BadOptions for an open endpoint on a public address and for what is no port, MissingModelPackage
+    where the packages are missing, SetupError where the port is taken.
     """
-    if not api_key and host not in ("127.0.0.1", "localhost", "::1"):
+    if not 0 <= port <= _LAST_PORT:
+        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
+    if not api_key and not is_loopback(host):
         raise BadOptions(
             "An endpoint that others can reach needs a key.",
             got=host,
             hint="pass api_key=..., or stay on 127.0.0.1",
         )
-    if port:
-        _check_port(host, port)
-    params = engine_params(threads=threads, host=host, port=port, api_key=api_key or "")
+    inner_key = secrets.token_urlsafe(24)
+    params = engine_params(threads=threads, api_key=inner_key)
     import xllamacpp  # after `engine_params`, which says what to install where it is missing
 
+    gate = Gate(host, port, Rules(host, api_key or ""))
     try:
         server = xllamacpp.Server(params)
+        # A server that is closed before its loop runs never ends; one token shows that it runs.
+        server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
+        inside = urlsplit(str(server.listening_address))
+        gate.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
     except RuntimeError as e:
+        gate.close()
         raise SetupError("The embedded model's endpoint did not start.", got=str(e)) from None
-    # A server that is closed before its loop runs never ends; one token shows that it runs.
-    server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
-    return LocalServer(server, f"{str(server.listening_address).rstrip('/')}/v1", api_key or "")
-
-
-def _check_port(host: str, port: int) -> None:
-    """Raise SetupError where a port cannot be used: the engine itself would only log it."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As the engine does, so that a port whose last owner has just gone counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as e:
-            raise SetupError(
-                f"Port {port} cannot be used.", got=str(e), hint="pass port=0 for a free one"
-            ) from None
+    except BaseException:
+        gate.close()
+        raise
+    name = f"[{host}]" if ":" in host else host
+    return LocalServer(server, gate, f"http://{name}:{gate.port}/v1", api_key or "")

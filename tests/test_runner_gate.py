@@ -1,0 +1,191 @@
+"""Who may ask the embedded model's endpoint, as the door before it decides."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from toolparse_lab.errors import SetupError
+from toolparse_lab.runner.local.gate import Gate, Refusal, Rules, is_loopback, parsed_head
+
+LOCAL = [("host", "127.0.0.1:8080")]
+
+
+class Engine(BaseHTTPRequestHandler):
+    """Stands for the engine: answers with the head that it got."""
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = json.dumps(
+            {"path": self.path, "headers": dict(self.headers), "body": content.decode()}
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[tuple[str, int]]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield "127.0.0.1", server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(params=["", "the-key"], ids=["open", "with a key"])
+def gate(request: pytest.FixtureRequest, engine: tuple[str, int]) -> Iterator[Gate]:
+    door = Gate("127.0.0.1", 0, Rules("127.0.0.1", request.param))
+    door.open(engine, "inner-key")
+    yield door
+    door.close()
+
+
+def ask(port: int, request: bytes) -> tuple[int, bytes]:
+    """Status and body of the response to some bytes; status 0 for none."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return (int(head.split()[1]) if head else 0), body
+
+
+def post(*headers: str, path: str = "/v1/chat/completions", body: str = "{}") -> bytes:
+    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (("Host: 127.0.0.1:8080",), 200),
+        (("Host: localhost",), 200),
+        (("Host: [::1]:8080",), 200),
+        (("Host: LOCALHOST.:8080",), 200),
+        (("Host: localhost", "Origin: http://localhost:3000"), 200),
+        (("Host: localhost", "Origin: http://127.0.0.1"), 200),
+        # A page's own name that points to this machine.
+        (("Host: evil.example",), 403),
+        (("Host: localhost.evil.example",), 403),
+        (("Host: 127.0.0.1.evil.example:8080",), 403),
+        (("Host: user@localhost",), 403),
+        (("Host: localhost, evil.example",), 403),
+        (("Host: 192.168.0.1",), 403),
+        (("Host:",), 403),
+        ((), 403),
+        (("Host: localhost", "Host: evil.example"), 403),
+        # A page of another site that asks a loopback address.
+        (("Host: localhost", "Origin: https://evil.example"), 403),
+        (("Host: localhost", "Origin: null"), 403),
+        (("Host: localhost", "Origin: http://localhost.evil.example"), 403),
+        (("Host: localhost", "Origin: file://"), 403),
+        (("Host: localhost", "Sec-Fetch-Site: cross-site"), 403),
+        (("Host: localhost", "Sec-Fetch-Site: same-origin"), 200),
+        # Two servers might read these heads differently.
+        (("Host: localhost", " folded: x"), 400),
+        (("Host : localhost",), 400),
+        (("Host: localhost", "X: a\x00b"), 400),
+    ],
+    ids=str,
+)
+def test_only_this_machine_s_own_names_are_let_in(
+    headers: tuple[str, ...], status: int, gate: Gate
+) -> None:
+    code, body = ask(gate.port, post(*headers, "Authorization: Bearer the-key"))
+    assert code == status, body
+    if status != 200:
+        assert json.loads(body)["error"]["code"] == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ((), 401),
+        (("Authorization: Bearer wrong",), 401),
+        (("Authorization: Bearer ",), 401),
+        (("Authorization: Bearer the-key",), 200),
+        (("X-Api-Key: the-key",), 200),
+    ],
+    ids=str,
+)
+def test_a_key_is_asked_for(headers: tuple[str, ...], status: int, engine: tuple[str, int]) -> None:
+    door = Gate("127.0.0.1", 0, Rules("127.0.0.1", "the-key"))
+    door.open(engine, "inner-key")
+    try:
+        assert ask(door.port, post("Host: localhost", *headers))[0] == status
+        assert ask(door.port, post("Host: localhost", path="/health"))[0] == 200
+    finally:
+        door.close()
+
+
+def test_the_engine_gets_its_own_key_and_one_request(gate: Gate) -> None:
+    request = post(
+        "Host: localhost", "Authorization: Bearer the-key", "Connection: keep-alive", body="x" * 90
+    )
+    second = post("Host: evil.example", path="/second")
+    code, body = ask(gate.port, request + second)
+    passed_on = json.loads(body)
+    assert (code, passed_on["body"]) == (200, "x" * 90)
+    assert passed_on["headers"]["Authorization"] == "Bearer inner-key"
+    assert passed_on["headers"]["Connection"] == "close"
+    assert b"the-key" not in body
+    assert b"/second" not in body
+
+
+def test_a_head_that_never_ends_is_refused(gate: Gate) -> None:
+    assert ask(gate.port, post("Host: localhost", "X: " + "a" * 200_000))[0] == 400
+
+
+def test_an_engine_that_is_gone_is_said(gate: Gate) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = free.getsockname()
+    door = Gate("127.0.0.1", 0, Rules("127.0.0.1"))
+    door.open(nobody, "inner-key")
+    try:
+        code, body = ask(door.port, post("Host: localhost"))
+        assert (code, json.loads(body)["error"]["message"]) == (502, "The engine does not answer.")
+    finally:
+        door.close()
+
+
+def test_a_taken_port_is_an_error_and_a_closed_one_is_free() -> None:
+    door = Gate("127.0.0.1", 0, Rules("127.0.0.1"))
+    with pytest.raises(SetupError, match="cannot be used"):
+        Gate("127.0.0.1", door.port, Rules("127.0.0.1"))
+    door.close()
+    Gate("127.0.0.1", door.port, Rules("127.0.0.1")).close()
+
+
+def test_an_endpoint_for_others_looks_at_the_key_alone() -> None:
+    rules = Rules("0.0.0.0", "the-key")
+    rules.check("/v1/models", [("host", "a.example"), ("x-api-key", "the-key")])
+    with pytest.raises(Refusal, match="key"):
+        rules.check("/v1/models", [("host", "a.example")])
+
+
+@pytest.mark.parametrize(
+    "line", ["GET  / HTTP/1.1", "get / HTTP/1.1", "GET x HTTP/1.1", "GET / HTTP/2"]
+)
+def test_an_odd_request_line_is_refused(line: str) -> None:
+    with pytest.raises(Refusal):
+        parsed_head(f"{line}\r\nHost: localhost\r\n\r\n".encode())
+
+
+def test_names_of_this_machine() -> None:
+    names = ["localhost", "LocalHost", "127.0.0.1", "127.8.8.8", "::1", "0.0.0.0", "", "localhos"]
+    assert [is_loopback(name) for name in names] == [True] * 5 + [False] * 3

@@ -1,0 +1,300 @@
+"""The door of the embedded model's endpoint: who may ask, told by the Host, Origin and key of a
+request."""
+
+# How it works. A page in a browser may reach any server on its own machine: by a form or `fetch` to
+# a loopback address (its Origin says so), or by a name of its own that it lets point to 127.0.0.1
+# (then its Host says so). The engine's HTTP server looks at neither, so it listens on a port of its
+# own, under a key that nobody else knows, and this door stands before it.
+#
+# The door reads the head of a request, checks it, puts the engine's key into it and passes the rest
+# on, byte by byte in both directions. One connection carries one request ("Connection: close" is
+# put into it), so that no second request hides behind a first one that was good.
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...errors import SetupError
+
+_MOST_HEAD = 65_536  # bytes of a request's head
+_HEAD_SECONDS = 30.0
+_REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
+_PIECE = 65_536  # bytes that are passed on at once
+_REQUEST_LINE = re.compile(r"[A-Z]{1,20} (?:/[^\s]*|\*) HTTP/1\.[01]")
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
+_REASONS = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 502: "Bad Gateway"}
+_KINDS = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
+# What says nothing but that the endpoint is there, and is asked for before a key is known.
+_OPEN_PATHS = ("/health", "/v1/health")
+# Headers that belong to one connection, or are the door's own to set.
+_OWN_HEADERS = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "upgrade", "authorization", "x-api-key"}
+)
+
+
+class Refusal(Exception):
+    """A request that is not passed on. `status` is that of HTTP, `sentence` says why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        self.status = status
+        self.sentence = sentence
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Who may ask. host: where the endpoint listens; api_key: "" where none is needed."""
+
+    host: str
+    api_key: str = ""
+
+    def check(self, path: str, headers: list[tuple[str, str]]) -> None:
+        """Raise Refusal for a request that may not be asked.
+
+        On loopback its Host and its Origin must be loopback names; an endpoint that was put
+        elsewhere on purpose has a key instead. headers: with their names in lower case.
+        """
+        if is_loopback(self.host):
+            _check_names(headers)
+        if self.api_key and path.partition("?")[0] not in _OPEN_PATHS:
+            self._check_key(headers)
+
+    def _check_key(self, headers: list[tuple[str, str]]) -> None:
+        """Raise Refusal for a request without the endpoint's key."""
+        keys = [v.removeprefix("Bearer ") for k, v in headers if k == "authorization"]
+        keys += [v for k, v in headers if k == "x-api-key"]
+        own = self.api_key.encode()
+        if not any(hmac.compare_digest(key.encode("utf-8", "replace"), own) for key in keys):
+            raise Refusal(401, "This endpoint needs its key: Authorization: Bearer KEY.")
+
+
+def _check_names(headers: list[tuple[str, str]]) -> None:
+    """Raise Refusal for a request that a page of another site makes a browser send."""
+    hosts = [value for name, value in headers if name == "host"]
+    if len(hosts) != 1 or not is_loopback(_name_in(f"//{hosts[0]}")):
+        came = f"not {hosts[0][:100]!r}" if len(hosts) == 1 else "and there must be one"
+        raise Refusal(
+            403,
+            f"The Host of a request to this endpoint is localhost or a loopback address, {came}.",
+        )
+    for name, value in headers:
+        if name == "origin" and not is_loopback(_name_in(value)):
+            raise Refusal(
+                403, f"Pages of {value[:100]!r} may not ask this endpoint, only those of localhost."
+            )
+        if name == "sec-fetch-site" and value == "cross-site":
+            raise Refusal(403, "Pages of other sites may not ask this endpoint.")
+
+
+def _name_in(address: str) -> str:
+    """The name of the host in an address; "" for what is none."""
+    try:
+        parts = urlsplit(address)
+        if parts.username is not None or parts.path or parts.query:
+            return ""
+        _ = parts.port  # raises for what is no number
+        return parts.hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_loopback(name: str) -> bool:
+    """True for localhost, and for an address that only this machine can reach.
+
+    >>> [is_loopback(name) for name in ("localhost", "127.0.0.1", "::1", "localhost.evil.com")]
+    [True, True, True, False]
+    """
+    if name.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class Gate:
+    """The door, open from the start until `close`.
+
+    `port` is that where it listens. Raises SetupError where it cannot.
+    """
+
+    def __init__(self, host: str, port: int, rules: Rules) -> None:
+        self._rules = rules
+        self._inside = ("", 0)
+        self._inner_key = ""
+        self._socket = _bound(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="toolparse-gate", daemon=True
+        )
+
+    def open(self, inside: tuple[str, int], key: str) -> None:
+        """Begin to pass requests on to the engine's own port, with its key."""
+        self._inside, self._inner_key = inside, key
+        self._thread.start()
+        self._run(self._listen)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
+
+    def close(self) -> None:
+        """Free the port and end every connection; a second call does nothing."""
+        if self._thread.is_alive():
+            self._run(self._end)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        self._socket.close()
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine function on the loop's thread, to its end."""
+        asyncio.run_coroutine_threadsafe(work(), self._loop).result()
+
+    async def _end(self) -> None:
+        self._server.close()
+        tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, which carries one request."""
+        try:
+            await self._answer(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass  # one of both sides is gone
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Check one request, and pass it on or refuse it."""
+        try:
+            head = await _head_of(reader)
+            if head is None:
+                return
+            line, headers = parsed_head(head)
+            self._rules.check(line.split(" ")[1], headers)
+        except Refusal as e:
+            writer.write(_refusal(e))
+            await _let_read(reader, writer)
+            return
+        try:
+            inner_reader, inner_writer = await asyncio.open_connection(*self._inside)
+        except OSError:
+            writer.write(_refusal(Refusal(502, "The engine does not answer.")))
+            await writer.drain()
+            return
+        try:
+            inner_writer.write(self._inner_head(line, headers))
+            await _until_first(_pass_on(reader, inner_writer), _pass_on(inner_reader, writer))
+        finally:
+            inner_writer.close()
+
+    def _inner_head(self, line: str, headers: list[tuple[str, str]]) -> bytes:
+        """The head as the engine gets it."""
+        lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
+        lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises SetupError where it cannot."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind)
+        try:
+            # So that a port whose last owner has just gone counts as free.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(64)
+        except BaseException:
+            listening.close()
+            raise
+    except (OSError, UnicodeError) as e:
+        raise SetupError(
+            f"Port {port} of {host!r} cannot be used.",
+            got=str(e),
+            hint="pass port=0 for a free one",
+        ) from None
+    return listening
+
+
+async def _head_of(reader: asyncio.StreamReader) -> bytes | None:
+    """The head of a request with the empty line behind it; None where none came."""
+    try:
+        async with asyncio.timeout(_HEAD_SECONDS):
+            return await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, TimeoutError):
+        return None
+    except asyncio.LimitOverrunError:
+        raise Refusal(400, "The head of this request is too long.") from None
+
+
+def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
+    """The request line, and the headers with their names in lower case.
+
+    Raises Refusal for a head that two servers might read differently.
+    """
+    line, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    matches = [_HEADER.fullmatch(text) for text in rest]
+    if not _REQUEST_LINE.fullmatch(line) or None in matches:
+        raise Refusal(400, "This is no request of HTTP/1.1 that this endpoint reads.")
+    return line, [(m[1].lower(), m[2].rstrip(" \t")) for m in matches if m is not None]
+
+
+def _refusal(e: Refusal) -> bytes:
+    """The response that says why a request was refused, in the shape of OpenAI's errors."""
+    kind = _KINDS.get(e.status, "server_error")
+    body = json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
+    head = (
+        f"HTTP/1.1 {e.status} {_REASONS[e.status]}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """End our side and wait for the other's: a connection that is closed while bytes come in is
+    reset, and the refusal lost with it."""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            await writer.drain()
+            writer.write_eof()
+            while await reader.read(_PIECE):
+                pass
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Everything from one side to the other, until the one side has ended."""
+    with suppress(OSError):
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+
+
+async def _until_first(
+    request: Coroutine[Any, Any, None], response: Coroutine[Any, Any, None]
+) -> None:
+    """Pass on in both directions; whichever side ends first ends both, so that the engine stops
+    where nobody listens any more."""
+    tasks = [asyncio.ensure_future(request), asyncio.ensure_future(response)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
