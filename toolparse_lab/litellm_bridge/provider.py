@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from ..middleware import ToolCallMiddleware
 from ..runner.answer import close_stream
 from ..runner.litellm_door import litellm_module
 from ..runner.litellm_faults import allow_tools_without_mcp, chunk_form
+from ..runner.local.provider import is_local
+from ..runner.local.provider import register as register_local
 from .calls import acompletion_with, completion_with, middleware_for
 from .model_info import PROVIDER, register_models
 from .stream import close_connection
@@ -35,11 +38,19 @@ def register(models: Iterable[str] = ()) -> None:
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
-        provider = {"provider": PROVIDER, "custom_handler": _provider_class(litellm)()}
+        provider = {"provider": PROVIDER, "custom_handler": provider_handler()}
         litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
     register_models(litellm, models)
+
+
+@functools.lru_cache(maxsize=1)
+def provider_handler() -> Any:
+    """The provider's object, for those who fill litellm's list of providers themselves, as the
+    LiteLLM proxy does from its config."""
+    allow_tools_without_mcp()
+    return _provider_class(litellm_module())()
 
 
 # How the provider works. litellm strips the model string of `toolparse/` and calls one of four
@@ -82,6 +93,9 @@ def _provider_class(litellm: Any) -> Any:
             by = middleware_for(protocol, "response_format" if choice_by is None else choice_by)
         except UsageError as e:
             raise bad_request(e, kw["model"]) from e
+        if is_local(model):
+            # Whoever filled the list of providers may have left this one out.
+            register_local(litellm)
         if not model:
             raise litellm.BadRequestError(
                 message="The model string is toolparse/<protocol>/<provider>/<model>; got "
