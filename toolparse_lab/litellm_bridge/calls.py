@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn, create_tool_middleware
@@ -13,6 +13,18 @@ from ..runner.litellm_door import litellm_module
 from .refusal import refusal
 from .response import with_tool_calls
 from .stream import stream_of
+
+
+class Tap(Protocol):
+    """Sees what passes between the bridge and a model; see `acompletion_with`."""
+
+    def sent(self, turn: Turn) -> Mapping[str, Any]:
+        """Take the request as it is sent; the arguments of litellm that this needs come back."""
+
+    def received(self, litellm: Any, response: Any) -> Any:
+        """Take litellm's answer; the answer to read comes back, whole or a stream of the same
+        class."""
+
 
 ChoiceBy: TypeAlias = Literal["response_format", "prompt"]
 
@@ -73,10 +85,17 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     return _answer(litellm, response, middleware, turn)
 
 
-async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
-    """`acompletion` with a middleware that was made before."""
+async def acompletion_with(
+    middleware: ToolCallMiddleware, *, tap: Tap | None = None, **arguments: Any
+) -> Any:
+    """`acompletion` with a middleware that was made before.
+
+    tap: is shown the request as it is sent, and litellm's answer before it is read.
+    """
     litellm = litellm_module()
     turn = _turn(middleware, arguments)
+    if tap is not None:
+        turn.params.update(tap.sent(turn))
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:
@@ -84,6 +103,8 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
         if rejection is None:
             raise
         raise rejection from e
+    if tap is not None:
+        response = tap.received(litellm, response)
     return _answer(litellm, response, middleware, turn)
 
 
