@@ -52,7 +52,8 @@ class Chat:
             exchange.failure = CallerGone("the caller went away before the end")
             raise
         except StreamBroke as e:
-            exchange.failure = e.__cause__
+            # One that only ended too early is recorded as cut, without an exception.
+            exchange.failure = None if isinstance(e.__cause__, BrokenStream) else e.__cause__
         except ConnectionError:
             exchange.failure = CallerGone("the caller went away before the end")
         except UsageError as e:

@@ -32,24 +32,26 @@ async def read_body(
     Raises Refusal for one that is too long, that ends early, or whose length two servers might read
     differently.
     """
-    lengths = {value for name, value in headers if name == "content-length"}
-    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
-    if (lengths and codings) or len(lengths) > 1 or any(c != "chunked" for c in codings):
-        raise Refusal(400, "The length of this request's body is said in two ways.")
+    size = _size_in(headers)
     if any(name == "expect" and value.lower() == "100-continue" for name, value in headers):
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     try:
-        if codings:
-            return await _read_chunked(reader)
-        return await _read_exactly(reader, _length_in(lengths.pop() if lengths else "0"))
+        return await (_read_chunked(reader) if size is None else _read_exactly(reader, size))
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
         raise Refusal(400, "The body of this request does not end as its head says.") from None
     except TimeoutError:
         raise Refusal(408, "The body of this request did not come.") from None
 
 
-def _length_in(text: str) -> int:
-    """The number of bytes that a header says. Raises Refusal."""
+def _size_in(headers: Headers) -> int | None:
+    """The bytes of a body by its head, None for one that comes in chunks. Raises Refusal."""
+    lengths = {value for name, value in headers if name == "content-length"}
+    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
+    if len(lengths) + len(codings) > 1 or codings not in ([], ["chunked"]):
+        raise Refusal(400, "The length of this request's body is said in two ways.")
+    if codings:
+        return None
+    text = lengths.pop() if lengths else "0"
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Refusal(400, "The length of this request's body is no number.")
     return int(text)

@@ -64,8 +64,8 @@ class Question:
             raise Refusal(400, "messages: each of them is an object with a role.")
         key = upstream.key_for(headers)
         passing = secrets_in({"headers": [list(pair) for pair in headers], "body": body})
-        known = [key, *url_secrets(upstream.url), *passing]
-        secrets = tuple(dict.fromkeys(s for s in known if s and s != _NO_KEY))
+        credentials = [key, *url_secrets(upstream.url), *passing]
+        secrets = tuple(dict.fromkeys(s for s in credentials if s and s != _NO_KEY))
         return cls(body, model, body.get("stream") is True, key, secrets)
 
     def arguments(self) -> dict[str, Any]:

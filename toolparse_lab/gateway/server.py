@@ -12,7 +12,11 @@ from ..exchange.redaction import redact_url
 from ..litellm_bridge.calls import ChoiceBy
 from ..middleware import ToolCallMiddleware, create_tool_middleware
 from ..runner.litellm_door import close_clients, recording_litellm
-from ..runner.litellm_faults import allow_tools_without_mcp, hold_logging_worker
+from ..runner.litellm_faults import (
+    allow_tools_without_mcp,
+    hold_logging_worker,
+    ignore_warnings,
+)
 from ..runner.local.gate import Gate, Refusal, Rules, is_loopback, until_first
 from ..runner.local.server import LocalServer, serve_local
 from .chat import Chat
@@ -206,13 +210,19 @@ def serve(
         # The caller's own key says who may ask here; it is nobody else's business.
         upstream_key = "none-needed"
     middleware = middleware or create_tool_middleware(protocol)
-    recording_litellm()
-    allow_tools_without_mcp()
+    _set_up_litellm()
     chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, recorder)
     gate = ChatGate(host, port, Rules(host, api_key or ""), chat)
     gate.start()
     name = f"[{host}]" if ":" in host else host
     return Gateway(gate, f"http://{name}:{gate.port}/v1", recorder)
+
+
+def _set_up_litellm() -> None:
+    """Import litellm for a process that is a gateway's own: it prints nothing, and takes tools."""
+    recording_litellm()
+    allow_tools_without_mcp()
+    ignore_warnings()
 
 
 def _check_address(upstream: str) -> None:
@@ -245,8 +255,7 @@ def serve_local_with_tools(
     Raises what `serve_local` raises, and UnknownProtocol.
     """
     middleware = create_tool_middleware(protocol, tool_choice_by=tool_choice_by)
-    recording_litellm()
-    allow_tools_without_mcp()
+    _set_up_litellm()
 
     def gate(host: str, port: int, rules: Rules) -> Gate:
         return ToolGate(host, port, rules, middleware)

@@ -34,7 +34,7 @@ def register_models(litellm: Any, models: Iterable[str]) -> None:
 
 
 def _entry_of(litellm: Any, name: str) -> dict[str, Any]:
-    """What litellm is to know of one model string."""
+    """The entry of one model string in litellm's list."""
     entry = {**_below(litellm, _model_below(name)), "litellm_provider": PROVIDER, "mode": "chat"}
     entry.update(dict.fromkeys(_ABILITIES, True))
     entry.pop("supported_openai_params", None)  # those of the provider, not of this one
@@ -63,12 +63,12 @@ def _below(litellm: Any, model: str) -> Mapping[str, Any]:
 
     Only the list is looked into: litellm's own function asks some providers over the network.
     """
-    listed = litellm.model_cost
-    entry = listed.get(model)
+    prices = litellm.model_cost
+    entry = prices.get(model)
     if entry is None:
         # Most models stand in the list without their provider, which is then a member.
         provider, _, bare = model.partition("/")
-        entry = listed.get(bare)
+        entry = prices.get(bare)
         if entry is not None and not str(entry.get("litellm_provider")).startswith(provider):
             entry = None
     return dict(entry or {})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
 from typing import Any
 
-from ...errors import BadOptions
 from ..options import need_lab
 from ..output import put, say
 from .serve_local import port_number
@@ -55,46 +53,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: Any) -> int:
     """Serve until Ctrl-C, which leaves with 130 and ends the recording."""
     need_lab()
-    keys = {name: _variable(name) for name in (options.upstream_key_env, options.key_env) if name}
-    # litellm: two to five seconds, and an extra.
-    from ...gateway import serve
-    from ...gateway.recorder import Recorder
-    from ...middleware import create_tool_middleware
-    from ...store.store import Store
+    # litellm with the store: two to five seconds, and an extra.
+    from ..serving import start_gateway
 
-    middleware = create_tool_middleware(options.protocol, tool_choice_by=options.tool_choice_by)
-    recorder = None
-    if options.record:
-        recorder = Recorder(Store(options.record), middleware.protocol, say)
-    try:
-        gateway = serve(
-            options.upstream,
-            host=options.host,
-            port=options.port,
-            upstream_key=keys.get(options.upstream_key_env),
-            api_key=keys.get(options.key_env),
-            recorder=recorder,
-            middleware=middleware,
-        )
-    except BaseException:
-        if recorder is not None:
-            recorder.close()
-        raise
-    with gateway:
+    with start_gateway(options, say) as gateway:
         put(f"serving at {gateway.url}; Ctrl-C stops")
         # A script that started this waits for the line before it asks.
         sys.stdout.flush()
         threading.Event().wait()
     return 0
-
-
-def _variable(name: str) -> str:
-    """The value of an environment variable. Raises BadOptions where there is none."""
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise BadOptions(
-            "this environment variable is not set, or empty",
-            got=name,
-            expected="the name of one that holds a key",
-        )
-    return value
