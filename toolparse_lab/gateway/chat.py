@@ -4,19 +4,21 @@ out."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..exchange.redaction import redact_exact
 from ..litellm_bridge import acompletion_with
 from ..middleware import ToolCallMiddleware
 from ..runner.failures import error_kind, error_message, retry_after, status_code
-from ..runner.litellm_door import recording_litellm
+from ..runner.litellm_faults import ignore_warnings
 from ..runner.log_guard import guard_logs
 from .exchange import Exchange
 from .http_body import EVENT_HEAD, LAST_EVENT, event, json_response
 from .question import Question, Upstream
-from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 _TIMEOUT = 600.0  # seconds of the upstream endpoint without a word
 # Members of an answer that are there although they are null.
@@ -70,7 +72,7 @@ class Chat:
 
     async def _ask(self, question: Question, exchange: Exchange) -> Any:
         """The bridge's answer, litellm's object or its stream."""
-        recording_litellm()  # in a process of our own it prints nothing
+        ignore_warnings()  # again and again: whoever resets Python's filters does not know of it
         return await acompletion_with(
             self._middleware,
             tap=exchange,

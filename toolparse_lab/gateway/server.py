@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import BadOptions
@@ -15,7 +15,6 @@ from ..runner.litellm_door import close_clients, recording_litellm
 from ..runner.litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
-    ignore_warnings,
 )
 from ..runner.local.gate import Gate, Refusal, Rules, is_loopback, until_first
 from ..runner.local.server import LocalServer, serve_local
@@ -23,7 +22,9 @@ from .chat import Chat
 from .http_body import Headers, json_object, json_response, read_body
 from .models import models_of
 from .question import Question, Upstream
-from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 _CHAT = ("/v1/chat/completions", "/chat/completions")
 _MODELS = ("/v1/models", "/models")
@@ -222,7 +223,6 @@ def _set_up_litellm() -> None:
     """Import litellm for a process that is a gateway's own: it prints nothing, and takes tools."""
     recording_litellm()
     allow_tools_without_mcp()
-    ignore_warnings()
 
 
 def _check_address(upstream: str) -> None:
