@@ -73,6 +73,11 @@ FRAMEWORKS = (
         "LangChain", "langchain_agent.py",
         ("langchain", "langchain-openai", "langchain-litellm"), BOTH,
     ),
+    Recipe("instructor", "instructor_client.py", ("instructor[litellm]",), BOTH),
+    Recipe("smolagents", "smolagents_agent.py", ("smolagents[openai,litellm]",), BOTH),
+    Recipe("inspect-ai", "inspect_model.py", ("inspect-ai", "openai")),
+    Recipe("CrewAI", "crewai_agent.py", ("crewai[litellm]",), BOTH),
+    Recipe("dspy", "dspy_predict.py", ("dspy",), ("litellm",)),
 )  # fmt: skip
 
 
@@ -82,6 +87,9 @@ class ScriptedMock(MockOpenAI):
     def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
         script = SCRIPTS[str(body["model"]).replace("+", " ")]
         turn = sum(message["role"] == "assistant" for message in body["messages"])
+        # Some frameworks keep no answer whose tool failed.
+        told = any("no such city" in str(message["content"]) for message in body["messages"])
+        turn = max(turn, int(told))
         text = json.dumps(script[min(turn, len(script) - 1)])
         spoken = {"role": "user", "content": f"escaped say={text}"}
         super()._answer(http, {**body, "messages": [spoken]})

@@ -64,6 +64,38 @@ SCRIPTS: Mapping[str, list[str]] = {
     "response_format": ['{"city":"Oslo","days":2}'],
 }
 
+
+def _forced(name: str, **arguments: Any) -> str:
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def _final(answer: str) -> str:
+    return _forced("final_answer", answer=answer)
+
+
+_FORCED_WEATHER = _forced("get_weather", city="Oslo", days=2)
+# instructor names the tool of a partial model so.
+_PARTIAL_WEATHER = _forced("Partialget_weather", city="Oslo", days=2)
+# smolagents forces a call in every turn, the last one of a tool of its own.
+SCRIPTS = {
+    **SCRIPTS,
+    "instructor stream": [_PARTIAL_WEATHER],
+    "smolagents whole": [_FORCED_WEATHER, _final("It is sunny.")],
+    "smolagents stream": [_FORCED_WEATHER, _final("It is sunny.")],
+    "smolagents choice": [_FORCED_WEATHER, _final("It is sunny.")],
+    "smolagents three turns": [
+        _forced("now"),
+        _FORCED_WEATHER,
+        _forced("get_weather", city="Rome", days=1),
+        _final("Done after three."),
+    ],
+    "smolagents tool error": [
+        _forced("get_weather", city="Atlantis", days=1),
+        _final("There is no such city."),
+    ],
+    "smolagents malformed call": ['{"name": "get_weather", "argu', _final("I call it a day.")],
+}
+
 made: list[list[Any]] = []
 """The calls that were made in this cell."""
 
@@ -106,12 +138,19 @@ def block(heading: str, cell: str) -> dict[str, Any]:
     text = PAGE.read_text("utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```python[^\n]*\n(.*?)```", section, re.S)
-    code = blocks[0 if "--litellm" not in sys.argv else 1]
+    code = blocks[-1 if "--litellm" in sys.argv else 0]
     for place, variable in ((GATEWAY, "RECIPE_GATEWAY"), (UPSTREAM, "RECIPE_UPSTREAM")):
         code = code.replace(place, os.environ[variable])
     names: dict[str, Any] = {}
-    exec(compile(code.replace(MODEL, cell.replace(" ", "+")), f"{PAGE.name}: {heading}", "exec"), names)  # noqa: S102
+    exec(
+        compile(code.replace(MODEL, cell.replace(" ", "+")), f"{PAGE.name}: {heading}", "exec"),
+        names,
+    )  # noqa: S102
     return names
+
+
+class Limit(Exception):
+    """What a cell raises for a limit of the framework, which its text names."""
 
 
 def run(cells: Mapping[str, Callable[[str], Any]]) -> None:
@@ -127,6 +166,8 @@ def run(cells: Mapping[str, Callable[[str], Any]]) -> None:
             continue
         try:
             found[cell] = _verdict(cell, str(ask(cell)).strip())
+        except Limit as e:
+            found[cell] = f"limit: {e}"
         except BaseException as e:
             if os.environ.get("RECIPE_TRACE"):
                 traceback.print_exc()

@@ -7,7 +7,7 @@ from typing import Any
 
 import common
 from pydantic import BaseModel
-from pydantic_ai import Agent, AgentRunResultEvent, ModelRetry, NativeOutput
+from pydantic_ai import Agent, AgentRunResultEvent, ModelRetry, NativeOutput, ToolOutput
 
 
 class Weather(BaseModel):
@@ -36,6 +36,13 @@ def whole(cell: str, **more: Any) -> Any:
     return agent(cell, **more).run_sync("What is the weather?").output
 
 
+def choice(cell: str) -> str:
+    """A structured answer by a tool, which pydantic-ai forces."""
+    answer = whole(cell, tools=[], output_type=ToolOutput(Weather, name="get_weather"))
+    common.get_weather(answer.city, answer.days)
+    return "It is sunny."
+
+
 def stream(cell: str, **more: Any) -> Any:
     """The same, streamed. (`run_stream` takes the words before a call for the last ones.)"""
 
@@ -59,7 +66,7 @@ if __name__ == "__main__":
             "stream": stream,
             "no tools": lambda cell: whole(cell, tools=[]),
             "no tools, stream": lambda cell: stream(cell, tools=[]),
-            "choice": lambda cell: whole(cell, model_settings={"tool_choice": "required"}),
+            "choice": choice,
             "response_format": lambda cell: whole(
                 cell, tools=[], output_type=NativeOutput(Weather)
             ).model_dump_json(),
