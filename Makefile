@@ -17,7 +17,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo oldest quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo oldest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -30,6 +30,8 @@ help:
 	@echo "make docs          write the pages of docs/ that are made from code"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make oldest        set up the oldest litellm that is taken, for its tests"
+	@echo "make proxy         set up the LiteLLM proxy, for the tests of its config"
+	@echo "make frameworks    set up the frameworks whose recipes the gate runs"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
 
 # The environment. Each stamp is newer than pyproject.toml once its packages are in, so a second run installs nothing.
@@ -68,7 +70,17 @@ $(OLDEST)/.ready: pyproject.toml | $(BIN)/python
 	@$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --editable . 'litellm==1.80.0'
 	@touch $@
 
+# The LiteLLM proxy, which needs other versions of some packages than the tests do.
+PROXY := .venv-proxy
+$(PROXY)/.ready: pyproject.toml | $(BIN)/python
+	@echo "== installing the LiteLLM proxy for its tests (a minute)"
+	@$(BIN)/python -m venv $(PROXY)
+	@$(PROXY)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --editable . 'litellm[proxy]'
+	@touch $@
+
 # What to run
+
+proxy: $(PROXY)/.ready
 
 oldest: $(OLDEST)/.ready
 
@@ -108,7 +120,9 @@ pytest: $(VENV)/.dev-ready
 	exit $$status
 
 # About 100,000 random texts for each law, over night.
-nightly: $(VENV)/.dev-ready
+nightly: $(VENV)/.dev-ready $(PROXY)/.ready
+	@$(BIN)/pytest tests/test_gateway_proxy.py
+	@$(BIN)/python -m benchmarks.frameworks
 	@TOOLPARSE_EXAMPLES=12500 $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py
@@ -125,4 +139,4 @@ clean:
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV) $(OLDEST)
+	rm -rf $(VENV) $(OLDEST) $(PROXY) .venv-frameworks

@@ -67,6 +67,7 @@ LAYER_OF = {
     "experiment": "L6",
     "ingest": "L6",
     "endpoint_check": "L6",
+    "gateway": "L6",
     "widgets": "L6",
     "testing": "L6",
     "cli": "L6",

@@ -37,7 +37,9 @@ _ATTRIBUTE = re.compile(r"\s{1,64}[\w:.\-]{1,256}\s{0,64}=\s{0,64}[\"']")
 _INSIDE = re.compile(r">\s{0,64}<(?:!--|!\[CDATA\[|[A-Za-z_])")
 _ATTRIBUTES = r"(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+"
 _EMPTY = re.compile(rf"{_ATTRIBUTES}/>")
-_ARGUMENTS = re.compile(r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.S)
+_ARGUMENTS = re.compile(
+    r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.S
+)
 _FUNCTION_CLOSERS = ("</function>", "</invoke>", "</tool_call>", "</function_calls>")
 _CALL_CLOSERS = ('")', "')")
 _FENCE = re.compile(r"^[ \t]{0,3}```", re.M)

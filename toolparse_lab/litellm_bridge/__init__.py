@@ -13,7 +13,17 @@ names.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .calls import acompletion, acompletion_with, completion, completion_with
-from .provider import register
+from .provider import provider_handler, register
 
 __all__ = ["acompletion", "acompletion_with", "completion", "completion_with", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    """`handler`, the provider for the LiteLLM proxy's `custom_provider_map`: it is made when it is
+    asked for, because importing litellm takes seconds."""
+    if name == "handler":
+        return provider_handler()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,9 +104,7 @@ def _callback_class(litellm: Any) -> Any:
                 return response
             if not all(hasattr(choice, "message") for choice in response.choices):
                 return response
-            return with_tool_calls(
-                self._litellm, response, self._middleware, self._turn, self._ids
-            )
+            return with_tool_calls(self._litellm, response, self._middleware, self._turn, self._ids)
 
         def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
             """Parameters with the tools of the caller, and without the form that was asked for

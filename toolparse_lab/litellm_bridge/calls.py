@@ -4,7 +4,7 @@ model."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn
@@ -17,6 +17,18 @@ from .options import middleware_for, take_options
 from .refusal import refusal
 from .response import with_tool_calls
 from .stream import stream_of
+
+
+class Tap(Protocol):
+    """Sees what passes between the bridge and a model; see `acompletion_with`."""
+
+    def sent(self, turn: Turn) -> Mapping[str, Any]:
+        """Take the request as it is sent; the arguments of litellm that this needs come back."""
+
+    def received(self, litellm: Any, response: Any) -> Any:
+        """Take litellm's answer; the answer to read comes back, whole or a stream of the same
+        class."""
+
 
 def completion(
     model: str,
@@ -75,11 +87,18 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     return _answer(litellm, response, middleware, turn, ids)
 
 
-async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
-    """`acompletion` with a middleware that was made before."""
+async def acompletion_with(
+    middleware: ToolCallMiddleware, *, tap: Tap | None = None, **arguments: Any
+) -> Any:
+    """`acompletion` with a middleware that was made before.
+
+    tap: is shown the request as it is sent, and litellm's answer before it is read.
+    """
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
     ids = add_callback(litellm, middleware, turn, arguments)
+    if tap is not None:
+        turn.params.update(tap.sent(turn))
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:
@@ -87,6 +106,8 @@ async def acompletion_with(middleware: ToolCallMiddleware, **arguments: Any) -> 
         if rejection is None:
             raise
         raise rejection from e
+    if tap is not None:
+        response = tap.received(litellm, response)
     return _answer(litellm, response, middleware, turn, ids)
 
 

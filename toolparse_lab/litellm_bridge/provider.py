@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import functools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import UsageError
@@ -15,18 +16,20 @@ from ..runner.litellm_faults import (
     let_params_pass,
     name_outer_stream,
 )
+from ..runner.local.provider import is_local
+from ..runner.local.provider import register as register_local
 from .calls import acompletion_with, completion_with
+from .model_info import PROVIDER, register_models
 from .model_params import MODEL_PARAMS
 from .options import middleware_for, take_options
 from .stream import close_connection
 
-PROVIDER = "toolparse"
 # What litellm keeps apart from a provider's parameters, and the inner provider needs.
 _PASSED = ("api_version", "drop_params", "organization", "region_name")
 _PASSED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 
 
-def register() -> None:
+def register(models: Iterable[str] = ()) -> None:
     """Make `toolparse/hermes/openai/my-model` a model of litellm: model `openai/my-model` with the
     tools described in its prompt and the calls read from its text by protocol `hermes`. Doing it
     again does nothing.
@@ -34,16 +37,30 @@ def register() -> None:
     From then on `completion`, `acompletion`, their streams and Router take such a model string;
     key, base address, headers, timeout and the other parameters go to the inner call. Options are
     read here (see `options`): keywords of the request, or words behind the protocol, as in
-    `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner provider's; an unknown protocol
-    is a litellm.BadRequestError that lists the known ones.
+    `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner
+    provider's; an unknown protocol is a litellm.BadRequestError that lists the known ones.
+
+    models: model strings of which litellm is to know that they call tools, and what they cost: the
+    prices of the models below them. Frameworks such as dspy and CrewAI ask litellm, and send no
+    tools otherwise. Raises BadOptions and UnknownProtocol for a string of another form.
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
-        provider = {"provider": PROVIDER, "custom_handler": _provider_class(litellm)()}
+        provider = {"provider": PROVIDER, "custom_handler": provider_handler()}
         litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
     let_params_pass(PROVIDER, MODEL_PARAMS)
+    register_models(litellm, models)
+
+
+@functools.lru_cache(maxsize=1)
+def provider_handler() -> Any:
+    """The provider's object, for those who fill litellm's list of providers themselves, as the
+    LiteLLM proxy does from its config."""
+    allow_tools_without_mcp()
+    let_params_pass(PROVIDER, MODEL_PARAMS)
+    return _provider_class(litellm_module())()
 
 
 # How the provider works. litellm strips the model string of `toolparse/` and calls one of four
@@ -85,6 +102,9 @@ def _provider_class(litellm: Any) -> Any:
             by = middleware_for(spec, take_options(dict(kw["optional_params"])))
         except UsageError as e:
             raise bad_request(e, kw["model"]) from e
+        if is_local(model):
+            # Whoever filled the list of providers may have left this one out.
+            register_local(litellm)
         if not model:
             raise litellm.BadRequestError(
                 message="The model string is toolparse/<protocol>/<provider>/<model>; got "

@@ -28,7 +28,6 @@ _VALUES = ("const", "enum", "default", "examples", "required")
 _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 
 
-
 class Wanted(NamedTuple):
     """How a forced choice is asked for.
 

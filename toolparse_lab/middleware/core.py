@@ -165,9 +165,7 @@ class ToolCallMiddleware:
             if by_prompt:
                 request.pop("response_format", None)
             else:
-                request["response_format"] = response_format(
-                    offer.choice, offer.for_model, wanted
-                )
+                request["response_format"] = response_format(offer.choice, offer.for_model, wanted)
             return "", False
         if self.compat or request.get("response_format") is None:
             return "", False

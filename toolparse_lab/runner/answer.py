@@ -152,18 +152,27 @@ class Answer:
                 self.check_room()
                 return
             async for chunk in _chunks_of(stream):
-                at = round(time.perf_counter() - self.started, 6)
-                self.got_any = True
-                self._identify(chunk)
-                self._add_chunk(chunk, at)
+                self.take_chunk(chunk)
                 if self.room < 0:
                     break
         finally:
-            is_wrapped = stream.__class__.__name__ == "CustomStreamWrapper"
-            if is_wrapped and not is_whole and not _is_direct(stream):
-                self._undo_wrapper(stream)
+            if not is_whole and not _is_direct(stream):
+                self.end_stream(stream)
             await close_stream(stream)
         self.check_room()
+        self.cut = self.finish_reason is None
+
+    def take_chunk(self, chunk: Any) -> None:
+        """Take in one chunk of a stream, at the time when it comes."""
+        at = round(time.perf_counter() - self.started, 6)
+        self.got_any = True
+        self._identify(chunk)
+        self._add_chunk(chunk, at)
+
+    def end_stream(self, stream: Any) -> None:
+        """Note the end of a stream whose chunks came through litellm's own wrapper."""
+        if stream.__class__.__name__ == "CustomStreamWrapper":
+            self._undo_wrapper(stream)
         self.cut = self.finish_reason is None
 
     def _add_chunk(self, chunk: Any, at: float) -> None:

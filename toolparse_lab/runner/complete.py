@@ -81,7 +81,7 @@ async def complete(request: Request) -> Completion:
             failure = TooLarge() if answer.room < 0 else None
     answer.latency = round(time.perf_counter() - answer.started, 6)
     hold_logging_worker()
-    return _completion(request, answer, created, failure)
+    return completion_of(request, answer, created, failure)
 
 
 async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
@@ -305,7 +305,7 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _completion(
+def completion_of(
     request: Request, answer: Answer, created: str, e: BaseException | None
 ) -> Completion:
     """The record of an answer; `e` is the exception that ended it, `created` when it was asked

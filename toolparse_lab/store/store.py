@@ -167,6 +167,15 @@ class Store:
             start = new_items_position(connection, run_id)
             insert_items(connection, item_rows(run_id, items, start))
 
+    def replace_plan(self, run_id: str, plan: Mapping[str, Any]) -> None:
+        """Record another plan (JSON; credentials are removed) of a run that goes on, as one that
+        takes what comes does."""
+        plan_text = _json_text(_without_credentials(plan))
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.run_id == run_id).values(plan=plan_text)
+            )
+
     def _keep(self, requests: Iterable[Request] | Questions) -> None:
         """Write requests before the items that need them.
 

@@ -31,6 +31,7 @@ VERBS: Mapping[str, str] = {
     "demo": "run the main job on the embedded model",
     "record": "record the embedded model over the shipped cases",
     "setup-local": "install the embedded model's packages (about 130 MB)",
+    "serve": "stand before an OpenAI-compatible endpoint and give its models tool calls",
     "serve-local": "offer the embedded model as an OpenAI-compatible endpoint",
 }
 """Verb -> its help, in the order of `toolparse --help`."""

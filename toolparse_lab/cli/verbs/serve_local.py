@@ -7,7 +7,8 @@ import sys
 import threading
 from typing import Any
 
-from ...runner.local.server import serve_local
+from ...gateway import serve_local_with_tools
+from ..options import need_lab
 from ..output import put
 
 EXAMPLES = ("toolparse serve-local --port 8080",)
@@ -22,6 +23,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--port", type=port_number, default=8080, help="port, 0 for any free one (default: 8080)"
     )
     command.add_argument("--threads", type=int, default=None, help="threads of the engine")
+    command.add_argument(
+        "--protocol", default="hermes", metavar="ID",
+        help="how the model is told to write a call, where a request has tools (default: hermes)",
+    )  # fmt: skip
 
 
 def port_number(text: str) -> int:
@@ -33,7 +38,10 @@ def port_number(text: str) -> int:
 
 def run(options: Any) -> int:
     """Serve until Ctrl-C, which leaves with 130."""
-    with serve_local(options.host, options.port, threads=options.threads) as server:
+    need_lab()
+    with serve_local_with_tools(
+        options.host, options.port, threads=options.threads, protocol=options.protocol
+    ) as server:
         put(f"serving {server.model.name} at {server.url}; Ctrl-C stops")
         # A script that started this waits for the line before it asks.
         sys.stdout.flush()

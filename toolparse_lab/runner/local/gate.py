@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,8 +34,7 @@ _REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
 _PIECE = 65_536  # bytes that are passed on at once
 _REQUEST_LINE = re.compile(r"[A-Z]{1,20} (?:/[^\s]*|\*) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
-_REASONS = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 502: "Bad Gateway"}
-_KINDS = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
+_KINDS = {401: "authentication_error", 403: "permission_error"}
 # What says nothing but that the endpoint is there, and is asked for before a key is known.
 _OPEN_PATHS = ("/health", "/v1/health")
 # Headers that belong to one connection, or are the door's own to set.
@@ -143,6 +143,10 @@ class Gate:
     def open(self, inside: tuple[str, int], key: str) -> None:
         """Begin to pass requests on to the engine's own port, with its key."""
         self._inside, self._inner_key = inside, key
+        self.start()
+
+    def start(self) -> None:
+        """Begin to listen, on a thread of its own."""
         self._thread.start()
         self._run(self._listen)
 
@@ -186,19 +190,30 @@ class Gate:
                 return
             line, headers = parsed_head(head)
             self._rules.check(line.split(" ")[1], headers)
+            await self.answer(line, headers, reader, writer)
         except Refusal as e:
-            writer.write(_refusal(e))
+            writer.write(refusal_bytes(e))
             await _let_read(reader, writer)
-            return
+
+    async def answer(
+        self,
+        line: str,
+        headers: list[tuple[str, str]],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        body: bytes = b"",
+    ) -> None:
+        """Answer a request that was let in: here, by passing it on to the engine.
+
+        body: what was read of it already. Raises Refusal as long as nothing was written.
+        """
         try:
             inner_reader, inner_writer = await asyncio.open_connection(*self._inside)
         except OSError:
-            writer.write(_refusal(Refusal(502, "The engine does not answer.")))
-            await writer.drain()
-            return
+            raise Refusal(502, "The engine does not answer.") from None
         try:
-            inner_writer.write(self._inner_head(line, headers))
-            await _until_first(_pass_on(reader, inner_writer), _pass_on(inner_reader, writer))
+            inner_writer.write(self._inner_head(line, headers) + body)
+            await until_first(_pass_on(reader, inner_writer), _pass_on(inner_reader, writer))
         finally:
             inner_writer.close()
 
@@ -256,12 +271,12 @@ def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
     return line, [(m[1].lower(), m[2].rstrip(" \t")) for m in matches if m is not None]
 
 
-def _refusal(e: Refusal) -> bytes:
+def refusal_bytes(e: Refusal) -> bytes:
     """The response that says why a request was refused, in the shape of OpenAI's errors."""
-    kind = _KINDS.get(e.status, "server_error")
+    kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
     body = json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
     head = (
-        f"HTTP/1.1 {e.status} {_REASONS[e.status]}\r\nContent-Type: application/json\r\n"
+        f"HTTP/1.1 {e.status} {HTTPStatus(e.status).phrase}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
@@ -286,7 +301,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
             await writer.drain()
 
 
-async def _until_first(
+async def until_first(
     request: Coroutine[Any, Any, None], response: Coroutine[Any, Any, None]
 ) -> None:
     """Pass on in both directions; whichever side ends first ends both, so that the engine stops

@@ -4,6 +4,7 @@ HTTP."""
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,6 +62,7 @@ def serve_local(
     *,
     api_key: str | None = None,
     threads: int | None = None,
+    gate: Callable[[str, int, Rules], Gate] = Gate,
 ) -> LocalServer:
     """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
 
@@ -81,18 +83,18 @@ def serve_local(
     params = engine_params(threads=threads, api_key=inner_key)
     import xllamacpp  # after `engine_params`, which says what to install where it is missing
 
-    gate = Gate(host, port, Rules(host, api_key or ""))
+    door = gate(host, port, Rules(host, api_key or ""))
     try:
         server = xllamacpp.Server(params)
         # A server that is closed before its loop runs never ends; one token shows that it runs.
         server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
         inside = urlsplit(str(server.listening_address))
-        gate.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
+        door.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
     except RuntimeError as e:
-        gate.close()
+        door.close()
         raise SetupError("The embedded model's endpoint did not start.", got=str(e)) from None
     except BaseException:
-        gate.close()
+        door.close()
         raise
     name = f"[{host}]" if ":" in host else host
-    return LocalServer(server, gate, f"http://{name}:{gate.port}/v1", api_key or "")
+    return LocalServer(server, door, f"http://{name}:{door.port}/v1", api_key or "")

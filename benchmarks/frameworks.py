@@ -1,0 +1,213 @@
+"""The recipes of docs/frameworks.md, each run in an environment of its own against a mock.
+
+`python -m benchmarks.frameworks` builds the environments (with uv where it is installed, else with
+venv and pip), runs every recipe for every cell, and prints the table framework x cell.
+`--only NAME` chooses, `--write` puts the table into the page, `--folder` says where the
+environments are kept. Exit code 1 where a cell is neither ok nor a limit that is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tests.mock_openai import MockOpenAI  # noqa: E402
+from toolparse_lab.gateway import serve  # noqa: E402
+
+RECIPES = Path(__file__).parent / "recipes"
+FOLDER = ROOT / ".venv-frameworks"
+_PATIENCE = 300  # seconds for one recipe
+
+
+def _module(name: str) -> Any:
+    """A module of the recipes' folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+COMMON = _module("common")
+SCRIPTS: Mapping[str, list[str]] = COMMON.SCRIPTS
+CELLS = tuple(COMMON.EXPECTED)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A framework: its packages, the file that runs its block, and its ways."""
+
+    name: str
+    file: str
+    packages: tuple[str, ...]
+    ways: tuple[str, ...] = ("gateway",)
+
+    @property
+    def folder(self) -> str:
+        """The name of its environment."""
+        return self.file.removesuffix(".py")
+
+
+BOTH = ("gateway", "litellm")
+FRAMEWORKS = (
+    Recipe("openai client", "openai_client.py", ("openai",)),
+    Recipe("openai-agents", "openai_agents.py", ("openai-agents[litellm]",), BOTH),
+    Recipe("pydantic-ai", "pydantic_ai_agent.py", ("pydantic-ai-slim[openai]",)),
+    Recipe(
+        "LangChain", "langchain_agent.py",
+        ("langchain", "langchain-openai", "langchain-litellm"), BOTH,
+    ),
+    Recipe("instructor", "instructor_client.py", ("instructor[litellm]",), BOTH),
+    Recipe("smolagents", "smolagents_agent.py", ("smolagents[openai,litellm]",), BOTH),
+    Recipe("inspect-ai", "inspect_model.py", ("inspect-ai", "openai")),
+    Recipe("CrewAI", "crewai_agent.py", ("crewai[litellm]",), BOTH),
+    Recipe("dspy", "dspy_predict.py", ("dspy",), ("litellm",)),
+)  # fmt: skip
+
+
+class ScriptedMock(MockOpenAI):
+    """Says what the script of a model says, by the number of answers that the request holds."""
+
+    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        script = SCRIPTS[str(body["model"]).replace("+", " ")]
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        # Some frameworks keep no answer whose tool failed.
+        told = any("no such city" in str(message["content"]) for message in body["messages"])
+        turn = max(turn, int(told))
+        text = json.dumps(script[min(turn, len(script) - 1)])
+        spoken = {"role": "user", "content": f"escaped say={text}"}
+        super()._answer(http, {**body, "messages": [spoken]})
+
+
+def environment(recipe: Recipe, folder: Path) -> Path:
+    """The interpreter of a recipe's environment, which is made where it is missing."""
+    place = folder / recipe.folder
+    python = place / "bin" / "python"
+    stamp, wanted = place / ".packages", "\n".join(recipe.packages)
+    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+        return python
+    uv = shutil.which("uv")
+    packages = ["--editable", str(ROOT), *recipe.packages]
+    if uv:
+        _quietly([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(place)])
+        _quietly([uv, "pip", "install", "--quiet", "--python", str(python), *packages])
+    else:
+        _quietly([sys.executable, "-m", "venv", "--clear", str(place)])
+        _quietly([str(python), "-m", "pip", "install", "--quiet", "--no-compile", *packages])
+    stamp.write_text(wanted, "utf-8")
+    return python
+
+
+def _quietly(command: list[str]) -> None:
+    """Run a command; raise RuntimeError with its output where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
+
+
+def cells_of(recipe: Recipe, way: str, python: Path) -> dict[str, str]:
+    """Cell -> what came of it."""
+    with ScriptedMock(chunk_size=6) as mock, serve(mock.url) as gateway:
+        done = subprocess.run(
+            [python, RECIPES / recipe.file, f"--{way}"],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "RECIPE_GATEWAY": gateway.url,
+                "RECIPE_UPSTREAM": mock.url,
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+                "OPENAI_AGENTS_DISABLE_TRACING": "1",
+                "CREWAI_DISABLE_TELEMETRY": "true",
+                "CREWAI_TRACING_ENABLED": "false",
+                "OTEL_SDK_DISABLED": "true",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
+        )
+    if os.environ.get("RECIPE_TRACE"):
+        print(done.stdout, done.stderr)
+    try:
+        found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return dict.fromkeys(CELLS, f"it ended: {done.stderr[-300:]}")
+    return found
+
+
+def versions(python: Path) -> str:
+    """The versions of the packages that matter in an environment."""
+    code = (
+        "import importlib.metadata as m\n"
+        "for n in ('litellm', 'openai'):\n"
+        "    try: print(n, m.version(n))\n"
+        "    except m.PackageNotFoundError: pass\n"
+    )
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return ", ".join(done.stdout.split("\n")[:-1])
+
+
+def rows(only: str | None, folder: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Framework with its way, versions, and its cells."""
+    for recipe in FRAMEWORKS:
+        if only and only not in (recipe.name, recipe.folder):
+            continue
+        start = time.monotonic()
+        python = environment(recipe, folder)
+        print(f"# {recipe.name}: set up in {time.monotonic() - start:.0f} s", file=sys.stderr)
+        for way in recipe.ways:
+            start = time.monotonic()
+            found = cells_of(recipe, way, python)
+            print(f"#   {way}: {time.monotonic() - start:.0f} s", file=sys.stderr)
+            yield f"{recipe.name}, {way}", versions(python), found
+
+
+def main() -> int:
+    """Run the recipes and print their table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="a framework")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where environments are kept")
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    table = [f"| framework | versions | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
+    for name, of_packages, found in rows(options.only, options.folder):
+        words = []
+        for cell in CELLS:
+            said = found.get(cell, "nothing")
+            is_limit = said.startswith("limit: ")
+            words.append("ok" if said == "ok" else "limit" if is_limit else "**fails**")
+            if said != "ok":
+                print(f"{name}, {cell}: {said}", file=sys.stderr)
+            bad += said != "ok" and not is_limit
+        table.append(f"| {name} | {of_packages} | {' | '.join(words)} |")
+    print("\n".join(table))
+    if options.write:
+        page = COMMON.PAGE.read_text("utf-8")
+        head, _, rest = page.partition("<!-- measured: frameworks -->\n")
+        tail = rest.partition("<!-- end -->")[2]
+        lines = "\n".join(table)
+        text = f"{head}<!-- measured: frameworks -->\n{lines}\n<!-- end -->{tail}"
+        COMMON.PAGE.write_text(text, "utf-8")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

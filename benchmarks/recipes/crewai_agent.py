@@ -1,0 +1,66 @@
+"""The recipe of CrewAI: an Agent and its LLM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import common
+from crewai import Agent
+from crewai.tools import tool
+from pydantic import BaseModel
+
+
+class Weather(BaseModel):
+    """A structured answer."""
+
+    city: str
+    days: int
+
+
+TOOLS = [tool("get_weather")(common.get_weather), tool("now")(common.now)]
+
+
+def whole(cell: str, *, stream: bool = False, tools: bool = True, **more: Any) -> Any:
+    """The last words of an agent."""
+    llm = common.block("CrewAI", cell)["llm"]
+    llm.stream = stream
+    agent = Agent(
+        role="forecaster",
+        goal="say the weather",
+        backstory="You know it.",
+        llm=llm,
+        tools=TOOLS if tools else [],
+        verbose=False,
+        max_iter=6,
+    )
+    return agent.kickoff("What is the weather?", **more)
+
+
+def alone(cell: str, **more: Any) -> Any:
+    """The last words of the LLM alone."""
+    llm = common.block("CrewAI", cell)["llm"]
+    llm.stream = more.pop("stream", False)
+    return llm.call("Hello", **more)
+
+
+def schema(cell: str) -> Any:
+    """A structured answer."""
+    llm = common.block("CrewAI", cell)["llm"]
+    answer = llm.call("Weather?", response_model=Weather)
+    return answer if isinstance(answer, str) else answer.model_dump_json()
+
+
+if __name__ == "__main__":
+    common.run(
+        {
+            **dict.fromkeys(
+                ("whole", "parallel", "three turns", "tool error", "malformed call"),
+                lambda cell: whole(cell).raw,
+            ),
+            "stream": lambda cell: whole(cell, stream=True).raw,
+            "no tools": alone,
+            "no tools, stream": lambda cell: alone(cell, stream=True),
+            "choice": "CrewAI sends no tool_choice",
+            "response_format": schema,
+        }
+    )
