@@ -78,7 +78,9 @@ def _call_of(want: Mapping[str, Any], choice: int) -> tuple[str, Value] | None:
     name = want["name"]
     if isinstance(name, Mapping):
         name = _pick(name["$any"], choice)
-    return name, _value_of(want.get("arguments", {}), choice)
+    # Where any arguments will do, none are written.
+    arguments = _value_of(want.get("arguments", {}), choice)
+    return name, {} if arguments is _LEFT_OUT or arguments is None else arguments
 
 
 def _pick(alternatives: list[Any], choice: int) -> Any:
