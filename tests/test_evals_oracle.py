@@ -126,7 +126,9 @@ ARGUMENTS = st.fixed_dictionaries(
 def test_every_text_that_a_format_carries_is_judged_right(
     arm: str, calls: list[dict[str, Any]]
 ) -> None:
-    target = [{"name": "save", "arguments": {k: {"$value": v} for k, v in c.items()}} for c in calls]
+    target = [
+        {"name": "save", "arguments": {k: {"$value": v} for k, v in c.items()}} for c in calls
+    ]
     case = Case("made", "?", TOOLS, target)
     try:
         score = score_right_answer(case, arm)

@@ -132,8 +132,10 @@ class Place:
 def _yaml_scalar(text: str, before: str) -> str:
     """Return a scalar with its quotes or its header around it again, '' where it needs no YAML.
 
-    >>> _yaml_scalar("  a\\n", "x: |-\\n"), _yaml_scalar("a", 'x: "'), _yaml_scalar("a", "x: ")
-    ('|-\\n  a\\n', '"a"', '')
+    >>> _yaml_scalar("  a\\n", "x: |-\\n"), _yaml_scalar("\\\\x41", 'x: "')
+    ('|-\\n  a\\n', '"\\\\x41"')
+    >>> _yaml_scalar("a", "x: ")
+    ''
     """
     quote = before[-1:]
     if quote and quote in "\"'":

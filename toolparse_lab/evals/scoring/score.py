@@ -14,7 +14,6 @@ what each outcome means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +27,7 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import Attempt, example_spans, find_attempt, find_own_result
+from .attempt import Attempt, example_spans, find_attempt, find_own_result, parameter_names
 from .fabrication import find_fabrication
 from .match import agree, match_calls
 from .outcomes import SUCCESSES
@@ -505,7 +504,8 @@ class _Scoring:
             return False
 
         names = [tool.name for tool in self.tools]
-        return find_attempt(span.of(self.result.raw), names, signs=self.signs) is None
+        text = span.of(self.result.raw)
+        return find_attempt(text, names, (), parameter_names(self.tools), self.signs) is None
 
     def _unread_spans(self, kinds: tuple[str, ...]) -> list[Span]:
         """Return what remains of the text without the calls that were read, in order.
@@ -551,7 +551,9 @@ class _Scoring:
 
         names = [tool.name for tool in self.tools]
         text = self._text_with_markup()
-        return find_attempt(text, names, self._quoted_ranges(), _parameters(self.tools), self.signs)
+        return find_attempt(
+            text, names, self._quoted_ranges(), parameter_names(self.tools), self.signs
+        )
 
     def _quoted_ranges(self) -> list[tuple[int, int]]:
         """Return where the parser saw examples, as (start, end) in `_text_with_markup`.
@@ -591,19 +593,6 @@ class _Scoring:
     def _is_reasoning_open(self) -> bool:
         """Return True where the text ends inside the reasoning."""
         return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
-
-
-def _parameters(tools: tuple[ToolSpec, ...]) -> set[str]:
-    """Return the names of all parameters of the tools, of the outermost objects alone."""
-    names: set[str] = set()
-    for tool in tools:
-        schema = tool.schema
-        if not isinstance(schema, Mapping):
-            continue  # `true` is a schema, too
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            names.update(properties)
-    return names
 
 
 def _complaint(call: ToolCall) -> str:
