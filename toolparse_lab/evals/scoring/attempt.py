@@ -219,8 +219,8 @@ def _code_pattern(tool: str, name: str) -> re.Pattern[str]:
     begins the answer. tool, name: see `_markup_pattern`.
     """
     return re.compile(
-        rf"^[ \t]*`{{0,3}}(?:\[[ \t]*)?(?:print\(|await |return |\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*"
-        rf"(?:{tool})[ \t]*(?:\.\w+)?(?P<whole>\([^\n]*\))[\])]*[;,]?`{{0,3}}[ \t]*$"
+        rf"^[ \t]*`{{0,3}}(?:\[[ \t]*)?(?:print\(|await |return "
+        rf"|\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*(?:{tool})[ \t]*(?:\.\w+)?(?P<whole>\([^\n]*\))[\])]*[;,]?`{{0,3}}[ \t]*$"
         rf"|^[ \t]*(?:\[[ \t]*)?(?:print\(|await |\w+[ \t]*=[ \t]*)?(?:\w+\.)*(?:{tool})"
         rf"[ \t]*{_CALLED}(?=[^\n]*\n)(?=[^()\n]*$)"
         rf"|(?<![\w.])(?:\w+\.)?(?:{tool}){_CALLED}[^\n]{{0,300}}(?<=\))[.!;,。]?[ \t]{{0,9}}$"
@@ -241,7 +241,7 @@ def _keys_pattern(name: str, key: str) -> re.Pattern[str]:
         rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
         rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)[ \t]*[:：=]\s*)?"
         rf"[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
-        rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?(?:[ \t]*[:：=][ \t]*|[ \t]+(?<=--))\S"
+        rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?[ \t]*[:：=][ \t]*\S"
         rf"|^{label}{name}[ \t]+--(?:{key})\b",
         re.MULTILINE | re.IGNORECASE,
     )
@@ -286,21 +286,20 @@ def _find_patterns(
     text: masked, see `_masked`. patterns, parameters: those of the tools on offer.
     """
     for pattern in patterns:
-        for match in _unquoted(text, pattern.expression.finditer(text)):
-            if pattern.checked and not _is_call(text, match, parameters):
-                continue
+        matches = pattern.expression.finditer(text)
+        if pattern.checked:
+            matches = (match for match in matches if _is_call(text, match, parameters))
+        match = _first_unquoted(text, matches)
+        if match is not None:
             yield Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start())
-            break
 
 
-def _unquoted(text: str, matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
-    """Yield the matches that stand in no quotation marks; behind many that do, all others."""
-    passed = 0
-    for match in matches:
-        if passed < _MOST_PASSED and is_shown(text, match.start()):
-            passed += 1
-        else:
-            yield match
+def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    """Return the first match that stands in no quotation marks; behind many that do, the next."""
+    for passed, match in enumerate(matches):
+        if passed >= _MOST_PASSED or not is_shown(text, match.start()):
+            return match
+    return None
 
 
 def _is_call(text: str, match: re.Match[str], parameters: frozenset[str]) -> bool:
@@ -334,18 +333,21 @@ def _find_json_call(
     >>> [sign.text for sign in _find_json_call('{"do": "f", "a": 1}', ("f",), ("a",))]
     ['{"do": "f"']
     """
-    for match in _unquoted(text, _JSON_NAME.finditer(text)):
-        if _is_json_call(text, match, names):
-            yield Attempt("json", match[0].strip(), match.start())
-            return
+    named = (m for m in _JSON_NAME.finditer(text) if _is_json_call(text, m, names))
+    match = _first_unquoted(text, named)
+    if match is None:
+        # Any other key may hold the name, too, where there are arguments with it.
+        arguments = _argument_pattern(parameters)
+        words = (m for m in _JSON_WORD.finditer(text) if m[1] in names)
+        match = _first_unquoted(text, (m for m in words if _has_arguments(text, m, arguments)))
+    if match is not None:
+        yield Attempt("json", match[0].strip(), match.start())
 
-    # Any other key may hold the name, too, where there are arguments with it.
-    arguments = _argument_pattern(parameters)
-    for match in _unquoted(text, _JSON_WORD.finditer(text)):
-        near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
-        if match[1] in names and not _DEFINITION.search(near) and arguments.search(near):
-            yield Attempt("json", match[0].strip(), match.start())
-            return
+
+def _has_arguments(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
+    """Return True where arguments stand near a match, and no tool's definition."""
+    near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
+    return arguments.search(near) is not None and _DEFINITION.search(near) is None
 
 
 @lru_cache(maxsize=512)
@@ -365,10 +367,10 @@ def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]
     if not parameters:
         return
 
-    for match in _unquoted(text, _ELEMENT.finditer(text)):
-        if match[1] in parameters:
-            yield Attempt("markup", match[0].strip(), match.start())
-            return
+    match = _first_unquoted(text, (m for m in _ELEMENT.finditer(text) if m[1] in parameters))
+    if match is not None:
+        yield Attempt("markup", match[0].strip(), match.start())
+        return
 
     if _is_lone_object(text, parameters):
         yield Attempt("json", text.strip(), 0)

@@ -1,4 +1,4 @@
-"""Where a text shows something instead of doing it: quotations, examples, code inside a sentence."""
+"""Where a text shows something instead of doing it: quotations, examples, code in a sentence."""
 
 # How it works. Three kinds of places are known from the text alone: lines that begin with `>`, code
 # spans (any number of backticks, with text around them), and blocks of code, fenced or indented,
@@ -125,11 +125,10 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
         ticks = match["ticks"]
         if opener is None:
             opener = match
-        elif ticks[0] == opener["ticks"][0] and len(ticks) >= len(opener["ticks"]):
-            # With a word behind it, it would open another block.
-            if match[0].strip() == ticks:
-                yield opener.start(), match.end()
-                opener = None
+        elif ticks.startswith(opener["ticks"]) and match[0].strip() == ticks:
+            # With a word behind it, it would be a line of the block.
+            yield opener.start(), match.end()
+            opener = None
     if opener is not None:
         yield opener.start(), len(text)
 

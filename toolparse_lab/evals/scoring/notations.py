@@ -4,8 +4,8 @@ Nothing here knows a protocol: the characters at a place, and those around them,
 they can be read by.
 """
 
-# How it works. `Place` is a stretch of text inside a longer one. Its readings are made in steps, the
-# cheapest first, and each is only made where the ones before it were not enough:
+# How it works. `Place` is a stretch of text inside a longer one. Its readings are made in steps,
+# the cheapest first, and each is only made where the ones before it were not enough:
 #
 # 1. the characters as they stand, trimmed, and with the notations of `_NOTATIONS` read on top of
 #    one another, since formats nest them: an entity may stand inside CDATA, an escape behind it;
