@@ -29,8 +29,9 @@ from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
 from .attempt import Attempt, example_spans, find_attempt, find_own_result, parameter_names
 from .fabrication import find_fabrication
-from .match import agree, match_calls
+from .match import Match, agree, match_calls
 from .outcomes import SUCCESSES
+from .rescues import Rescues, is_recovery, judge_rescues
 
 if TYPE_CHECKING:
     from ...flow import Conversation
@@ -74,7 +75,8 @@ class Score:
     allowed, no coercion. `safe`: with lossless coercion only. `naive`: what a regex for a JSON
     object and `json.loads` would have scored; it takes every text it cannot read for an abstention.
     `fabricated`: a call holds what the text does not say, None without calls. `answer`: the
-    conversation ended with the wanted text, see `score_answer`.
+    conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
+    something, with how many of the changed values are right and wrong, see `judge_rescues`.
     """
 
     outcome: str
@@ -87,6 +89,7 @@ class Score:
     naive: bool | None = None
     fabricated: bool | None = None
     answer: bool | None = None
+    rescues: Rescues = ()
 
     @property
     def coerced(self) -> bool | None:
@@ -247,6 +250,7 @@ class _Scoring:
         self._values: dict[str, Value] = {}  # by JSON text
         # The calls that were held to the target, and True if they met it.
         self._matched: tuple[list[Call], bool] | None = None
+        self._match: Match | None = None  # the same with its reasons
 
     def score(self) -> Score:
         """Return the score of the first stage that has one.
@@ -377,6 +381,7 @@ class _Scoring:
         calls = self._calls("arguments_json")
         match = match_calls(calls, target, self.tools, self.matchers)
         self._matched = calls, match.ok
+        self._match = match
         if match.ok:
             return self._levels("correct", "", "the calls are the wanted ones")
 
@@ -410,7 +415,18 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         naive = self._naive()
-        return Score(outcome, sub_code, detail, False, False, False, False, naive, fabricated)
+        return Score(
+            outcome,
+            sub_code,
+            detail,
+            False,
+            False,
+            False,
+            False,
+            naive,
+            fabricated,
+            rescues=self._rescues(),
+        )
 
     def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
         """Return a score with the success of the readable calls on each level.
@@ -434,7 +450,33 @@ class _Scoring:
 
         strict = source and not any(_is_touched(call) for call in self.ok_calls)
         naive = self._naive()
-        return Score(outcome, sub_code, detail, success, strict, source, safe, naive, fabricated)
+        return Score(
+            outcome,
+            sub_code,
+            detail,
+            success,
+            strict,
+            source,
+            safe,
+            naive,
+            fabricated,
+            rescues=self._rescues(),
+        )
+
+    def _rescues(self) -> Rescues:
+        """Return what became of the values that rules changed in the readable calls."""
+        if not self.ok_calls or self.case.target is None:
+            return ()
+        values = [value for _, value in self._calls("arguments_json")]
+        return judge_rescues(
+            self.result.raw,
+            self.ok_calls,
+            values,
+            self.case.target,
+            self._match,
+            self.tools,
+            self.matchers,
+        )
 
     def _source_matches(self) -> bool:
         """Return True where the arguments as found, before coercion, are the wanted ones and the
@@ -631,12 +673,13 @@ def _is_coerced(call: ToolCall) -> bool:
 
 def _is_touched(call: ToolCall) -> bool:
     """Return True where a call is not the model's own writing in its own format alone: repaired,
-    changed by a step, or recovered from a text that is no call as it stands."""
+    changed by a step, recovered from a text that is no call as it stands, or ended by a rule
+    because its closer is missing."""
     if call.edits or call.steps:
         return True
     if call.segment.kind == "recovered":
         return True
-    return any(problem.code == "call.recovered" for problem in call.problems)
+    return any(is_recovery(problem.code) for problem in call.problems)
 
 
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
