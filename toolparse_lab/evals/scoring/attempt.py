@@ -220,7 +220,8 @@ def _code_pattern(tool: str, name: str) -> re.Pattern[str]:
     """
     return re.compile(
         rf"^[ \t]*`{{0,3}}(?:\[[ \t]*)?(?:print\(|await |return "
-        rf"|\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*(?:{tool})[ \t]*(?:\.\w+)?(?P<whole>\([^\n]*\))[\])]*[;,]?`{{0,3}}[ \t]*$"
+        rf"|\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*(?:{tool})[ \t]*(?:\.\w+)?"
+        r"(?P<whole>\([^\n]*\))[\])]*[;,]?`{0,3}[ \t]*$"
         rf"|^[ \t]*(?:\[[ \t]*)?(?:print\(|await |\w+[ \t]*=[ \t]*)?(?:\w+\.)*(?:{tool})"
         rf"[ \t]*{_CALLED}(?=[^\n]*\n)(?=[^()\n]*$)"
         rf"|(?<![\w.])(?:\w+\.)?(?:{tool}){_CALLED}[^\n]{{0,300}}(?<=\))[.!;,。]?[ \t]{{0,9}}$"

@@ -43,8 +43,8 @@ def judge_rescues(
 ) -> Rescues:
     """Return for each rule that changed something how many of the changed values are right.
 
-    raw: the text they stand in. calls: the readable ones. values: their arguments, in the same order. match: of these calls with
-    the target, None where they were not compared.
+    raw: the text they stand in. calls: the readable ones. values: their arguments, in the same
+    order. match: of these calls with the target, None where they were not compared.
     """
     pairs = dict(match.pairs) if match is not None else {}
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -102,7 +102,7 @@ class _JudgedCall:
             yield rule, self._is_right(path, self.differences)
 
     def _changes(self) -> Iterator[tuple[str, str]]:
-        """Yield each rule with the path of a value it changed; several edits may be of one value."""
+        """Yield each rule with the path of a value it changed, one value now and then twice."""
         for step in self.call.steps:
             yield step.rule, step.path
         if self.call.edits:
@@ -172,9 +172,11 @@ def _place_of(edit: Edit, raw: str, places: list[tuple[int, int, str]]) -> str:
     """
     # A quote belongs to the value beside it; any other sign beside a value to what it stands in.
     edge = 1 if _QUOTE.search(edit.text + edit.span.of(raw)) else 0
+    # What is put right behind a number is behind it, not in it.
+    inset = 1 if not edge and not len(edit.span) else 0
     around = [
         (end - start, path)
         for start, end, path in places
-        if start - edge <= edit.span.start and edit.span.end <= end + edge
+        if start - edge + inset <= edit.span.start and edit.span.end <= end + edge - inset
     ]
     return min(around)[1] if around else ""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ....errors import BadOptions, near
-from ....rules import CODES, RULES
+from ....rules import CODES
 from ...scoring.outcomes import MISSING, OUTCOMES
 from . import stats
 
