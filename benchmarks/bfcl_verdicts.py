@@ -1,5 +1,5 @@
-"""Write `tests/cases_evals/bfcl_verdicts.jsonl`: what the Berkeley leaderboard's own checker says of
-calls of ours.
+"""Write `tests/cases_evals/bfcl_verdicts.jsonl`: what the Berkeley leaderboard's own checker says
+of calls of ours.
 
 The functions, right answers and calls are made here, in the leaderboard's notation; only the
 verdicts are the checker's. It is taken from an unpacked `bfcl-eval` wheel and never installed:
@@ -163,9 +163,10 @@ def _another(value: Any, dice: random.Random) -> Any:
     if isinstance(value, bool):
         return dice.choice([not value, str(value), int(value)])
     if isinstance(value, (int, float)):
-        return dice.choice(
-            [value + 1, value + 2, 10 * value, float(value), int(value), str(value), -value]
-        )
+        # A number of the other kind is rare, as it is in models' answers.
+        if dice.random() < 0.1:
+            return float(value) if isinstance(value, int) else int(value)
+        return dice.choice([value + 1, value + 2, 10 * value, str(value), -value - 1])
     return dice.choice([[], {}, [1], ["a"], "a", None])
 
 
