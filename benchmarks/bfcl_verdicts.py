@@ -37,7 +37,7 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
 _GOLD: dict[str, list[list[Any]]] = {
     "city": [["Oslo"], ["New York", "NYC"], ["it's"], ["Oslo", ""]],
     "unit": [["C", ""], ["F"]],
-    "days": [[3], [3, 4], [0, ""]],
+    "days": [[3], [5, 6], [0, ""]],
     "rate": [[1.5], [2.0], [0.25, ""]],
     "on": [[True], [False, ""]],
     "tags": [[["a", "b"]], [["x"], ["X", "y"]], [["a.b"], ""]],
