@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ..errors import BadOptions
@@ -248,7 +248,7 @@ def serve_local_with_tools(
     api_key: str | None = None,
     threads: int | None = None,
     protocol: Any = "hermes",
-    tool_choice_by: Literal[response_format, prompt] = "response_format",
+    tool_choice_by: Literal["response_format", "prompt"] = "response_format",
 ) -> LocalServer:
     """`serve_local`, where a request with tools is answered by a protocol.
 
