@@ -127,9 +127,7 @@ def test_a_form_stays_as_it_is_without_tools(mock: MockOpenAI, way: str) -> None
         ),
     ],
 )  # fmt: skip
-def test_forms_that_cannot_stand_beside_tools(
-    mock: MockOpenAI, form: Any, message: str
-) -> None:
+def test_forms_that_cannot_stand_beside_tools(mock: MockOpenAI, form: Any, message: str) -> None:
     before = mock.calls
     with pytest.raises(BadOptions, match=message):
         ask("drop-in", mock, "x", tools=TOOLS, response_format=form)

@@ -52,6 +52,7 @@ LAYER_OF = {
     "middleware": "L4",
     "flow": "L4",
     "correction": "L4",
+    "plans": "L4",
     "litellm_bridge": "L5",
     "evals": "L5",
     "evals/cases": "L5",

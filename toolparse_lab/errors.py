@@ -12,6 +12,8 @@
     │   ├── BadSpec              a protocol's data; names the field
     │   ├── BadCase              a row that cannot be read; names file, line and column
     │   ├── BadPlan              an experiment that cannot be planned
+    │   ├── BadTaskPlan          steps of a task that cannot be read, or do not fit together
+    │   ├── UnresolvedTemplate   a template of a step that leads nowhere
     │   ├── BadSettings          a file of settings that cannot be used; names file and line
     │   ├── UnreadableInput      a file or response object that cannot be read
     │   ├── UnwritableCall       a call this protocol cannot write without changing it
@@ -51,7 +53,7 @@ of the result.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 
 def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0.6) -> str | None:
@@ -186,6 +188,29 @@ class BadCase(UsageError):
 class BadPlan(UsageError):
     """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong
     name."""
+
+
+class BadTaskPlan(UsageError):
+    """Raised for steps of a task that cannot be read, or do not fit together.
+
+    kind: "no_plan", "bad_step" or "unknown_tool".
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        kind: Literal["no_plan", "bad_step", "unknown_tool"] = "bad_step",
+    ) -> None:
+        self.kind: Literal["no_plan", "bad_step", "unknown_tool"] = kind
+        super().__init__(message, got=got, expected=expected, hint=hint)
+
+
+class UnresolvedTemplate(UsageError):
+    """Raised for a template of a step that names no part of an earlier result."""
 
 
 class BadSettings(UsageError):

@@ -1,0 +1,255 @@
+"""A plan: steps that call tools, with what each depends on, and the inputs of a workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from ..errors import BadTaskPlan, near
+from ..schema.validate import validate
+from ..toolspec import tool_specs
+from ..values import write_canonical
+from .templates import references_in
+
+_MOST_STEPS = 1000
+_TYPES = {
+    "string": "string",
+    "number": "number",
+    "float": "number",
+    "float64": "number",
+    "integer": "integer",
+    "int": "integer",
+    "int64": "integer",
+    "boolean": "boolean",
+    "bool": "boolean",
+    "array": "array",
+    "list": "array",
+    "object": "object",
+    "map": "object",
+    "dict": "object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a plan.
+
+    step_id: its name, unlike all others. tool: the name of the tool. parameters: its arguments,
+    with templates such as `{{step.path}}`. depends_on: the steps whose results they may use. agent:
+    the owner of the tool, where there is one.
+    """
+
+    step_id: str
+    tool: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    agent: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as JSON."""
+        record: dict[str, Any] = {
+            "step_id": self.step_id,
+            "tool": self.tool,
+            "depends_on": list(self.depends_on),
+            "parameters": dict(self.parameters),
+        }
+        return {**record, "agent": self.agent} if self.agent else record
+
+    def to_seed(self) -> dict[str, Any]:
+        """The step in the seed's shape: the tool as a capability in `metadata`."""
+        return {
+            "step_id": self.step_id,
+            "agent_name": self.agent or self.tool,
+            "depends_on": list(self.depends_on),
+            "metadata": {"capability": self.tool, "parameters": dict(self.parameters)},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A typed input of a workflow. type: of JSON Schema, or a word such as "float64"."""
+
+    type: str = "string"
+    required: bool = False
+    default: Any = None
+
+    @classmethod
+    def of(cls, x: Any) -> Input:
+        """An input from `{type, required, default}` or a type's name. Raises BadTaskPlan."""
+        if isinstance(x, Input):
+            return x
+        if isinstance(x, str):
+            x = {"type": x}
+        if not isinstance(x, Mapping) or set(x) - {"type", "required", "default", "description"}:
+            raise BadTaskPlan(
+                "an input that cannot be read", got=x, expected="{type, required, default}"
+            )
+        kind = x.get("type", "string")
+        if kind not in _TYPES:
+            raise BadTaskPlan("an input has an unknown type", got=kind, expected=", ".join(_TYPES))
+        return cls(kind, bool(x.get("required", False)), x.get("default"))
+
+    @property
+    def schema_json(self) -> str:
+        """The schema of its values, as canonical JSON text."""
+        return write_canonical({"type": _TYPES[self.type]})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """Steps that are known to fit together: names differ, dependencies exist, none goes in a
+    circle, templates use nothing but dependencies and inputs. Raises BadTaskPlan otherwise."""
+
+    steps: tuple[Step, ...]
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_id: dict[str, Step] = {}
+        for step in self.steps:
+            if step.step_id in by_id:
+                raise BadTaskPlan("two steps have the same id", got=step.step_id)
+            by_id[step.step_id] = step
+        if "inputs" in by_id and self.inputs:
+            raise BadTaskPlan("a step of a plan with inputs is not called 'inputs'", got="inputs")
+        for step in self.steps:
+            self._check_step(step, by_id)
+        _check_order(by_id)
+
+    def _check_step(self, step: Step, by_id: Mapping[str, Step]) -> None:
+        """Raise BadTaskPlan for a dependency or a template that leads nowhere."""
+        for name in step.depends_on:
+            if name not in by_id:
+                raise BadTaskPlan(
+                    f"step {step.step_id!r} depends on a step that is not there",
+                    got=name,
+                    expected=", ".join(by_id),
+                    hint=near(name, by_id),
+                )
+        known = {*step.depends_on, *(("inputs",) if self.inputs else ())}
+        for reference in references_in(step.parameters):
+            if reference.step not in known:
+                raise BadTaskPlan(
+                    f"a template of step {step.step_id!r} names a step that it does not depend on",
+                    got=reference.text,
+                    expected=", ".join(sorted(known)) or "a step of its depends_on",
+                    hint=f"add {reference.step!r} to its depends_on"
+                    if reference.step in by_id
+                    else near(reference.step, known),
+                )
+
+    def bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the inputs, defaults filled in.
+
+        Raises BadTaskPlan for one that is missing, of another type, or no input at all.
+        """
+        unknown = [name for name in values if name not in self.inputs]
+        if unknown:
+            raise BadTaskPlan(
+                "the plan has no such input",
+                got=unknown[0],
+                expected=", ".join(self.inputs) or "no inputs",
+                hint=near(unknown[0], self.inputs),
+            )
+        bound: dict[str, Any] = {}
+        for name, spec in self.inputs.items():
+            if name in values:
+                _check_input(name, spec, values[name])
+                bound[name] = values[name]
+            elif spec.required:
+                raise BadTaskPlan("an input is missing", got=None, expected=f"{name} ({spec.type})")
+            else:
+                bound[name] = spec.default
+        return bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON."""
+        return {"steps": [step.to_dict() for step in self.steps]}
+
+
+def _check_input(name: str, spec: Input, value: Any) -> None:
+    """Raise BadTaskPlan for a value that is not of the input's type."""
+    problems = validate(value, spec.schema_json)
+    if problems:
+        raise BadTaskPlan(f"input {name!r} has another type", got=value, expected=_TYPES[spec.type])
+
+
+def _check_order(by_id: Mapping[str, Step]) -> None:
+    """Raise BadTaskPlan for steps that depend on each other in a circle."""
+    sorter = TopologicalSorter({name: step.depends_on for name, step in by_id.items()})
+    try:
+        sorter.prepare()
+    except CycleError as e:
+        raise BadTaskPlan(
+            "steps depend on each other in a circle", got=" → ".join(e.args[1])
+        ) from None
+
+
+def read_plan(plan: Any, tools: Any = None, *, inputs: Mapping[str, Any] | None = None) -> TaskPlan:
+    """A plan from JSON-like data: `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list
+    of steps; the seed's shape (`metadata.{capability, parameters}`) is read, too.
+
+    tools: those that there are, None for no check. inputs: name -> `{type, required, default}`.
+    Raises BadTaskPlan, whose `kind` is "no_plan", "bad_step" or "unknown_tool".
+
+    >>> read_plan([{"step_id": "a", "tool": "f"}]).steps[0].tool
+    'f'
+    """
+    if isinstance(plan, TaskPlan):
+        return plan
+    steps = plan.get("steps") if isinstance(plan, Mapping) else plan
+    if not isinstance(steps, Sequence) or isinstance(steps, (str, bytes)) or not steps:
+        raise BadTaskPlan(
+            "a plan has steps", got=plan, expected="{steps: [{step_id, tool}]}", kind="no_plan"
+        )
+    if len(steps) > _MOST_STEPS:
+        raise BadTaskPlan("a plan of too many steps", got=len(steps), expected=f"{_MOST_STEPS}")
+    read = tuple(_step(x, number) for number, x in enumerate(steps, 1))
+    if tools is not None:
+        _check_tools(read, [tool.name for tool in tool_specs(tools)])
+    return TaskPlan(read, {name: Input.of(x) for name, x in (inputs or {}).items()})
+
+
+def _step(x: Any, number: int) -> Step:
+    """One step of either shape. Raises BadTaskPlan."""
+    if not isinstance(x, Mapping):
+        raise BadTaskPlan(f"step {number} is not an object", got=x)
+    metadata = x.get("metadata")
+    body: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else x
+    tool = body.get("capability") or body.get("tool") or body.get("name")
+    if not isinstance(tool, str) or not tool:
+        raise BadTaskPlan(f"step {number} names no tool", got=x)
+    parameters = body.get("parameters", body.get("arguments"))
+    if parameters is None:
+        parameters = {}
+    if not isinstance(parameters, Mapping):
+        raise BadTaskPlan(f"the parameters of step {number} are not an object", got=parameters)
+    step_id = x.get("step_id", x.get("id", f"step_{number}"))
+    depends_on = x.get("depends_on") or ()
+    if isinstance(depends_on, str):
+        depends_on = (depends_on,)
+    if not isinstance(depends_on, (list, tuple)) or not all(_is_id(d) for d in depends_on):
+        raise BadTaskPlan(f"depends_on of step {number} is a list of step ids", got=depends_on)
+    if not _is_id(step_id):
+        raise BadTaskPlan(f"the id of step {number} is a text", got=step_id)
+    agent = x.get("agent_name") or x.get("agent") or ""
+    return Step(str(step_id), tool, dict(parameters), tuple(map(str, depends_on)), str(agent))
+
+
+def _is_id(x: Any) -> bool:
+    """True for what may name a step; models write numbers, too."""
+    return (isinstance(x, str) and x != "") or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _check_tools(steps: Iterable[Step], names: Sequence[str]) -> None:
+    """Raise BadTaskPlan for a step of a tool that is not there."""
+    for step in steps:
+        if step.tool not in names:
+            raise BadTaskPlan(
+                f"step {step.step_id!r} needs a tool that is not there",
+                got=step.tool,
+                expected=", ".join(names),
+                hint=near(step.tool, names),
+                kind="unknown_tool",
+            )

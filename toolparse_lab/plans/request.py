@@ -1,0 +1,141 @@
+"""Plans that a model writes: the planning prompt, and the plan read from its answer, with what is
+wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ..errors import BadTaskPlan
+from ..exchange.types import Completion, Request
+from ..flow import Flow
+from ..prompt.type_rules import JSON_TYPE_RULES
+from ..rjson.repair import repair
+from ..schema import coerce
+from ..schema.validate import validate
+from ..toolspec import ToolSpec, tool_specs
+from ..types import Policy, Problem
+from ..values import write_canonical
+from .plan import TaskPlan, read_plan
+from .templates import references_in
+
+PlanFault = Literal["no_answer", "no_plan", "bad_step", "unknown_tool", "wrong_type"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnswer:
+    """A model's plan as it was read.
+
+    plan: None where none could be read. fault: the first that was found, None for none; a plan with
+    a "wrong_type" is a plan, since coercion or its tool's refusal may mend it. problems: step id ->
+    problems of its parameters under the tool's schema, templates left out.
+    """
+
+    raw: str
+    plan: TaskPlan | None = None
+    fault: PlanFault | None = None
+    message: str = ""
+    problems: Mapping[str, tuple[Problem, ...]] | None = None
+
+
+def plan_messages(
+    request: str, tools: Any, *, type_rules: bool = True
+) -> tuple[dict[str, Any], ...]:
+    """The messages that ask a model for a plan.
+
+    request: what the user wants. type_rules: layer 1 of type safety, the rules about JSON types.
+    """
+    specs = tool_specs(tools)
+    lines = [
+        "You plan calls of tools. Answer with one JSON object and nothing else:",
+        '{"steps": [{"step_id": "step_1", "tool": "NAME", "depends_on": [], "parameters": {}}]}',
+        "",
+        "A step runs when the steps in its depends_on are done. A part of their results is written",
+        'as a template, such as "{{step_1.location.lat}}" or "{{step_1.items[0]}}". A template',
+        "alone in its quotes keeps the type of the part.",
+        "",
+        "Tools:",
+        *(write_canonical(spec.to_dict()) for spec in specs),
+    ]
+    if type_rules:
+        lines += ["", "Rules about types:", JSON_TYPE_RULES.render()]
+    return (
+        {"role": "system", "content": "\n".join(lines)},
+        {"role": "user", "content": request},
+    )
+
+
+def plan_from_request(
+    request: str,
+    tools: Any,
+    question: Request,
+    *,
+    type_rules: bool = True,
+    policy: Policy = "safe",
+) -> Flow[PlanAnswer]:
+    """A flow that asks a model for a plan: it yields one Request and returns a PlanAnswer.
+
+    question: whose model and parameters are taken; its messages are replaced.
+    """
+    messages = plan_messages(request, tools, type_rules=type_rules)
+    completion: Completion | None = yield replace(question, messages=messages, tools=())
+    if completion is None or not completion.ok:
+        kind = "" if completion is None else completion.error_kind or "other"
+        return PlanAnswer("", fault="no_answer", message=kind or "not recorded")
+    return read_plan_answer(completion.raw, tools, policy=policy)
+
+
+def read_plan_answer(raw: str, tools: Any, *, policy: Policy = "safe") -> PlanAnswer:
+    """The plan in a model's text: strict or damaged JSON in any fence, prose or reasoning.
+
+    policy: of coercion, under which the parameters' problems are told; "none" tells those of the
+    model's own types. Raises nothing for any text.
+    """
+    specs = {tool.name: tool for tool in tool_specs(tools)}
+    fault = BadTaskPlan("the answer holds no plan", got=raw[:200], kind="no_plan")
+    for value in _values(raw):
+        try:
+            plan = read_plan(value, list(specs.values()))
+        except BadTaskPlan as e:
+            # The first complaint about something that has steps says more than "no plan".
+            if fault.kind == "no_plan":
+                fault = e
+            continue
+        problems = {
+            step.step_id: complaints
+            for step in plan.steps
+            if (complaints := _problems(step.parameters, specs[step.tool], policy))
+        }
+        message = "; ".join(f"{step_id}: {p[0].message}" for step_id, p in problems.items())
+        return PlanAnswer(raw, plan, "wrong_type" if problems else None, message, problems)
+    return PlanAnswer(raw, None, fault.kind, str(fault))
+
+
+def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> tuple[Problem, ...]:
+    """The problems of a step's parameters, but for templates, whose values are not known."""
+    coerced = coerce(dict(parameters), tool.schema_json, policy).value
+    problems = validate(coerced, tool.schema_json)
+    templates = [f"/{name}" for name, v in parameters.items() if any(references_in(v))]
+    return tuple(
+        p
+        for p in problems
+        if p.severity == "error" and not any(p.path.startswith(path) for path in templates)
+    )
+
+
+def _values(raw: str) -> Sequence[Any]:
+    """The JSON values that may be the plan, the likeliest first."""
+    # What a model thought before is not what it says.
+    text = raw.rpartition("</think>")[2]
+    parts = [part.partition("\n")[2] for part in text.split("```")[1::2]]
+    for opener, closer in (("{", "}"), ("[", "]")):
+        start, end = text.find(opener), text.rfind(closer)
+        if 0 <= start < end:
+            parts.append(text[start : end + 1])
+    values = []
+    for part in parts:
+        repaired = repair(part.strip())
+        if repaired.ok and isinstance(repaired.value, (dict, list)):
+            values.append(repaired.value)
+    return values
