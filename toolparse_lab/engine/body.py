@@ -178,8 +178,12 @@ class BodyReader:
                 return True
             if step:
                 body.pieces.append(tail[:step])
-                self._log.delta(body.delta, feed.base, feed.base + step)
-                feed.take(step)
+                base, log = feed.base, self._log
+                # As `delta` and `take`, which would be two calls more for every chunk.
+                if not log.silent:
+                    log.events.append(body.delta(Span(base, base + step)))
+                feed.tail = tail[step:]
+                feed.base = base + step
 
         return final and self._end(body)
 

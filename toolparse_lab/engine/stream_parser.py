@@ -94,8 +94,13 @@ class StreamParser:
             # Most chunks go into the tail whole: no call to learn that nothing is left.
             more = feed.chunk != "" and feed.next_block()
 
-        log = self._log
-        return log.flush() if log.events else ()
+        events = self._log.events
+        if not events:
+            return ()
+        # As `flush`, which would be a call more for every chunk.
+        settled = tuple(events)
+        events.clear()
+        return settled
 
     def close(self) -> ParseResult:
         """The result. What was held back becomes text, an open call is truncated.

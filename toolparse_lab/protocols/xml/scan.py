@@ -32,7 +32,7 @@ _TAG = re.compile(
     rf"<(?:(?P<skip>!\[CDATA\[|!--)"
     rf"|(?P<slash>/?)[ \t\r\n]{{0,16}}(?P<name>{_XML_NAME})"
     rf"(?P<rest>(?:\s(?:[^<>\"']|{_QUOTED}){{0,512}})?/?)>"
-    rf"|(?P<cut>(?:(?:[^<>\"']|{_QUOTED})*+(?:[\"'][^<]*+)?|!\[[A-Z]{{0,5}}\[?)\Z))"
+    rf"|(?P<cut>(?:(?:[^<>\"']++|{_QUOTED})*+(?:[\"'][^<]*+)?|!\[[A-Z]{{0,5}}\[?)\Z))"
 )
 _MAX_TAG = 1024  # a longer tag is text, whether it is whole or may become one
 
@@ -187,13 +187,14 @@ class ElementBody:
                 return self._settle(len(tail))
 
             kind = tag.lastgroup
-            if tag.end() - tag.start() >= _MAX_TAG:
-                pos = tag.start() + 1
+            start, end = tag.span()
+            if end - start >= _MAX_TAG:
+                pos = start + 1
                 continue
             if kind == "cut":  # a tag that is not complete yet
-                return self._settle(len(tail) if final else tag.start())
+                return self._settle(len(tail) if final else start)
 
-            pos = tag.end()
+            pos = end
             if kind == "skip":
                 self._until = "]]>" if tag["skip"] == "![CDATA[" else "-->"
                 continue
