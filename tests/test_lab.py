@@ -4,6 +4,7 @@ recording."""
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +16,10 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.cli import main
 from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.flow import read_answer
+from toolparse_lab.store import schema
 
 TOOL = {
     "name": "set_timer",
@@ -359,6 +362,31 @@ def test_runs_are_a_frame(lab: tp.Lab, scripted: Scripted) -> None:
     assert (row["n_models"], row["n_arms"], row["n_trials"], row["max_cost"]) == (1, 2, 1, 1.0)
     assert row["version"] == tp.__version__
     assert "set_timer" in row["plan_json"]
+
+
+def test_a_run_that_died_is_interrupted_wherever_it_is_shown_until_the_rest_is_answered(
+    lab: tp.Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = lab.plan(CASES, MODELS, ["hermes"])
+    died = lab.store.begin_run(plan.to_dict(), plan.items, requests=plan.requests)
+
+    def shown() -> list[Any]:
+        assert main(["list", "--json", "--store", str(lab.store.url.database)]) == 0
+        listed = {r["run_id"]: r for r in json.loads(capsys.readouterr().out)}
+        row = lab.runs_df().set_index("run_id").loc[died]
+        record = next(r for r in lab.runs() if r.run_id == died)
+        opened = lab.open(died)
+        assert opened.summary is not None
+        page = opened.report().html()
+        stops = "stopped early (interrupted)" in page
+        return [record.status, listed[died]["status"], row["status"], opened.summary.stopped, stops]
+
+    assert shown() == ["running", "running", "running", None, False]
+    with lab.store._writing() as connection:  # as if its process had ended
+        connection.execute(schema.workers.delete())
+    assert shown() == ["interrupted", "interrupted", "interrupted", "interrupted", True]
+    lab.run(plan, progress=False)
+    assert shown() == ["complete", "complete", "complete", None, False]
 
 
 def test_recorded_answers_are_read_again(lab: tp.Lab, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from . import schema
 from .batches import batches
 from .rows import insert_or_keep
-from .workers import LEASE, add_worker, live_owners, now_of
+from .workers import LEASE, add_worker, live_owners, now_of, renew
 
 # How claims work. Everybody who asks is a row of `workers` with a lease, which is renewed while it
 # lives; a claim names its worker and has no lease of its own, so that one small update keeps any
@@ -82,11 +82,14 @@ def _latest(connection: sa.Connection) -> float:
 
 
 def take(
-    connection: sa.Connection, keys: Collection[str], owner: str, since: float
+    connection: sa.Connection, keys: Collection[str], owner: str, since: float, run_id: str | None
 ) -> tuple[set[str], dict[str, str]]:
     """Claim those of `keys` that nobody else has: the keys that are `owner`'s now, and those that
     have failed elsewhere since a time of the store's clock, with the kind of failure."""
     living = live_owners(connection, now_of(connection))
+    if owner not in living:
+        # Claims of a worker that is not there would be anybody's.
+        renew(connection, {owner: run_id})
     c = schema.claims.c
     won: set[str] = set()
     failed: dict[str, str] = {}

@@ -300,9 +300,7 @@ class Store:
         conditions = self._done_conditions(run_id, False, max_age)
         with self._sharing() as connection:
             let_go(connection, owner, ended or {})
-            # Claims of a worker that is not there would be anybody's.
-            renew(connection, {owner: run_id})
-            won, failed = take(connection, keys, owner, since)
+            won, failed = take(connection, keys, owner, since, run_id)
             # After the claims: who answers a question keeps its claim until the answer is seen.
             done = keys_where(connection, keys, *conditions)
             let_go(connection, owner, dict.fromkeys(won & done))

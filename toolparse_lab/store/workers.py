@@ -72,6 +72,12 @@ def process_start(pid: int) -> str | None:
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode("ascii")
 
 
+@functools.cache
+def own_start(pid: int) -> str | None:
+    """The start of this process; `pid` is its number, since a copy of it has another one."""
+    return process_start(pid)
+
+
 def now_of(connection: sa.Connection) -> float:
     """The database's own time, in seconds since 1970: clocks of machines differ."""
     if connection.dialect.name == "sqlite":
@@ -91,7 +97,7 @@ def add_worker(
     pid = os.getpid()
     row = {"owner": owner, "run_id": run_id, "host": host(), "pid": pid, "since": since}
     ends = _lease_ends(expires, expires - now_of(connection))
-    row["started"] = process_start(pid)
+    row["started"] = own_start(pid)
     connection.execute(schema.workers.insert().values(**row, **ends))
 
 
@@ -156,6 +162,7 @@ def _has_ended(worker: Any) -> bool:
     except OSError:
         pass  # it is there, and somebody else's
     # This process too may have the number of one that has ended, as the first one of a container.
-    started = process_start(worker.pid)
+    own = worker.pid == os.getpid()
+    started = own_start(worker.pid) if own else process_start(worker.pid)
     # A store of an older version does not say when the process has started.
     return started is not None and worker.started is not None and started != worker.started
