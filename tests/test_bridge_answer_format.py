@@ -25,7 +25,7 @@ class Sky(BaseModel):
     """How the sky looks, and that of a part of it."""
 
     name: str
-    part: "Sky | None" = None
+    part: Sky | None = None
 
 
 SCHEMA = Sky.model_json_schema()
@@ -127,9 +127,7 @@ def test_a_form_stays_as_it_is_without_tools(mock: MockOpenAI, way: str) -> None
         ),
     ],
 )  # fmt: skip
-def test_forms_that_cannot_stand_beside_tools(
-    mock: MockOpenAI, form: Any, message: str
-) -> None:
+def test_forms_that_cannot_stand_beside_tools(mock: MockOpenAI, form: Any, message: str) -> None:
     before = mock.calls
     with pytest.raises(BadOptions, match=message):
         ask("drop-in", mock, "x", tools=TOOLS, response_format=form)

@@ -335,9 +335,7 @@ def test_arguments_are_an_object_whatever_the_schema_says(parameters: Any) -> No
 
 @pytest.mark.parametrize("by", ["response_format", "prompt"])
 def test_parallel_calls_are_asked_for_as_a_list(by: Any) -> None:
-    middleware = tp.create_tool_middleware(
-        "hermes", choice_schema="any_of_many", tool_choice_by=by
-    )
+    middleware = tp.create_tool_middleware("hermes", choice_schema="any_of_many", tool_choice_by=by)
 
     def root(choice: Any, **more: Any) -> str:
         turn = middleware.transform_params(
@@ -374,7 +372,10 @@ def test_several_calls_answer_a_required_choice(text: str) -> None:
     # All of them, or none: one that is wrong makes a forced answer wrong.
     bad = text.replace("get_loc", "nope")
     assert middleware.wrap_generate(turn, bad).tool_calls == ()
-    for more in ({"parallel_tool_calls": False}, {"tool_choice": {"type": "tool", "name": "get_loc"}}):
+    for more in (
+        {"parallel_tool_calls": False},
+        {"tool_choice": {"type": "tool", "name": "get_loc"}},
+    ):
         alone = middleware.transform_params({**asked, **more})
         assert middleware.wrap_generate(alone, text).tool_calls == ()
 

@@ -18,6 +18,7 @@ from .refusal import refusal
 from .response import with_tool_calls
 from .stream import stream_of
 
+
 def completion(
     model: str,
     messages: Sequence[Any] = (),

@@ -1,4 +1,5 @@
-"""Parameters of newer models, which litellm refuses for providers of which it does not know them."""
+"""Parameters of newer models, which litellm refuses where it does not know that a provider takes
+them."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def register() -> None:
     From then on `completion`, `acompletion`, their streams and Router take such a model string;
     key, base address, headers, timeout and the other parameters go to the inner call. Options are
     read here (see `options`): keywords of the request, or words behind the protocol, as in
-    `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner provider's; an unknown protocol
-    is a litellm.BadRequestError that lists the known ones.
+    `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner
+    provider's; an unknown protocol is a litellm.BadRequestError that lists the known ones.
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):

@@ -124,9 +124,7 @@ def _checked(schema: Any, name: str, sent: Any) -> AnswerFormat:
     return AnswerFormat(schema, name, sent)
 
 
-def add_format(
-    request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool
-) -> tuple[str, bool]:
+def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -> tuple[str, bool]:
     """Make the `response_format` of a request one that admits calls.
 
     request: what is sent; it is changed. by_prompt: the provider takes no `response_format`, so

@@ -67,6 +67,10 @@ class Attempts(NamedTuple):
         return usable
 
 
+ALL_TEXT = Attempts()
+"""attempts that failed stay text"""
+
+
 def is_broken(call: ToolCall) -> bool:
     """True for a call that cannot be read, or was cut off."""
     return call.status in ("truncated", "undecodable")

@@ -4,8 +4,9 @@
 # a chain of conditions on the name. Engines that decode by a schema leave conditions out, so that
 # it constrains no arguments. "any_of" says one branch a tool, which all of them follow. With
 # "any_of_many" a required choice may be several calls: a list of them, where the request asks for
-# parallel calls by name; small models do not end a list that nobody needs. The references of a tool's schema are written from its own root, which is
-# deeper here: they get the path to that place in front, in a place of their own under `$defs`.
+# parallel calls by name, and else one, because not every model ends a list. The references of a
+# tool's schema are written from its own root, which is deeper here: they get the path to that place
+# in front, in a place of their own under `$defs`.
 
 from __future__ import annotations
 
@@ -22,11 +23,10 @@ ChoiceSchema: TypeAlias = Literal["if_then_else", "any_of", "any_of_many"]
 CHOICE_SCHEMAS: tuple[ChoiceSchema, ...] = ("if_then_else", "any_of", "any_of_many")
 Schema: TypeAlias = dict[str, Any]
 
-# Members that hold schemas by name, those that hold values, and those that say a type by themselves.
+# Members that hold schemas by name, those that hold values, and those that say a type.
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES = ("const", "enum", "default", "examples", "required")
 _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
-
 
 
 class Wanted(NamedTuple):
@@ -44,6 +44,9 @@ class Wanted(NamedTuple):
         """What a request wants; parallel: its `parallel_tool_calls`, None where it does not say."""
         return cls(form, form == "any_of_many" and parallel is True)
 
+
+PLAIN = Wanted()
+"""as the package asked that this was modelled on"""
 
 _ONE_CALL = (
     "Answer with exactly one tool call, and nothing else: a single JSON object, without any tags, "
@@ -199,7 +202,7 @@ def _moved(node: Any, root: str) -> Any:
 def forced_schema(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    wanted: Wanted = PLAIN,
 ) -> Schema:
     """The JSON Schema of an answer where a call is forced.
 
@@ -215,7 +218,7 @@ def forced_schema(
 def response_format(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    wanted: Wanted = PLAIN,
 ) -> Schema:
     """The `response_format` that asks an OpenAI-compatible provider for the forced call.
 
@@ -237,11 +240,12 @@ def response_format(
 def forced_prompt(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    wanted: Wanted = PLAIN,
 ) -> str:
     """The same as a request in words, for providers that know no `response_format`.
 
     choice, tools, wanted: as for `forced_schema`.
     """
     schema = forced_schema(choice, tools, wanted)
-    return f"{_CALLS if wanted.listed and choice.kind == 'required' else _ONE_CALL}\n{write_canonical(schema)}"
+    words = _CALLS if wanted.listed and choice.kind == "required" else _ONE_CALL
+    return f"{words}\n{write_canonical(schema)}"

@@ -165,9 +165,7 @@ class ToolCallMiddleware:
             if by_prompt:
                 request.pop("response_format", None)
             else:
-                request["response_format"] = response_format(
-                    offer.choice, offer.for_model, wanted
-                )
+                request["response_format"] = response_format(offer.choice, offer.for_model, wanted)
             return "", False
         if self.compat or request.get("response_format") is None:
             return "", False
@@ -192,9 +190,9 @@ class ToolCallMiddleware:
         images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
         provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
         arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
-        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading of
-        the same answer has them, too. Raises UnreadableInput for a content that is
-        none of these.
+        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading
+        of the same answer has them, too. Raises UnreadableInput for a content that is none of
+        these.
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
@@ -465,8 +463,9 @@ def create_tool_middleware(
     that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
     tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
     model that there is no such tool. neutral_text: delimiters of the format in what users say are
-    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed". choice_schema:
-    how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
+    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
+
+    choice_schema: how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
     old form, taken where nothing is said), "any_of", which engines that decode by a schema follow,
     or "any_of_many", with which 'required' may be answered by several calls. broken_calls: whether
     an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where

@@ -53,9 +53,7 @@ def tell_failures(
             _tell(result, on_error, problem, None, protocol, streamed)
 
 
-def _first_failure(
-    calls: list[ToolCall], attempts: Attempts
-) -> tuple[ToolCall, Problem] | None:
+def _first_failure(calls: list[ToolCall], attempts: Attempts) -> tuple[ToolCall, Problem] | None:
     """The first failure of a segment, whose text is kept or lost as one; None without any.
 
     calls: those of one segment, in order.

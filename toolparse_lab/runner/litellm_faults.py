@@ -240,8 +240,10 @@ _NAMES = ("model", "_cached_model_name")
 
 
 def name_outer_stream(model: Any) -> None:
-    """Called two frames below litellm's stream, in what a custom provider's stream does: let litellm's stream around it give its
-    chunks the model that the provider says, as it does in a whole answer and for its own providers.
+    """Let litellm's stream around a custom provider's give its chunks the model that the provider
+    says, as litellm does in a whole answer and for providers of its own.
+
+    To be called by a function that the body of the provider's stream calls.
 
     litellm overwrites the model of chunks with its own model string, and hands a provider no way to
     say another. Its stream is found by who asks for the chunk; where that is something else,
