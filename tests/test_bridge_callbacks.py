@@ -21,7 +21,9 @@ def seen() -> Iterator[list[Any]]:
     module = litellm()
     told: list[Any] = []
 
-    class Watcher(module.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
+    base: Any = module.integrations.custom_logger.CustomLogger
+
+    class Watcher(base):  # type: ignore[misc]
         def log_success_event(
             self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
         ) -> None:

@@ -111,9 +111,9 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
         def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
             """Parameters with the tools of the caller, and without the form that was asked for
             instead."""
-            kept = {name: value for name, value in params.items() if name not in _ASKED}
-            asked = {name: self._arguments.get(name) for name in _ASKED}
-            return {**kept, **{name: value for name, value in asked.items() if value is not None}}
+            others = {name: value for name, value in params.items() if name not in _ASKED}
+            tools = {name: self._arguments.get(name) for name in _ASKED}
+            return {**others, **{name: value for name, value in tools.items() if value is not None}}
 
         def _payload(self, payload: Mapping[str, Any], answer: Any, legible: bool) -> Any:
             """litellm's standard record of a call, likewise."""

@@ -28,7 +28,7 @@ def with_tool_calls(
     changed = False
     choices = []
     for old in response.choices:
-        new = _choice(litellm, old, middleware, turn, ids and ids.of(old.index))
+        new = _choice(litellm, old, middleware, turn, ids.of(old.index) if ids else None)
         changed |= new is not old
         choices.append(new)
     return _copied(response, choices=choices) if changed else response

@@ -85,8 +85,8 @@ def answer_of(
     raw = result.raw
     usable = attempts.usable(result.calls)
     # Those that `one_call` leaves out are usable as well, so their text is no content either.
-    made = usable[:1] if one_call else usable
-    calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in made]
+    first = usable[:1] if one_call else usable
+    calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in first]
     if native:
         calls += [dict(c) for c in native]
 

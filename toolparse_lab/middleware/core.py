@@ -28,7 +28,7 @@ from .answer_format import add_format
 from .attempts import Attempts, BrokenCalls, UnknownTools
 from .call_ids import CallIds
 from .choice import Offer, read_offer
-from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema, Wanted, forced_prompt, response_format
+from .choice_schema import CHOICE_SCHEMAS, ChoiceForm, ChoiceSchema, forced_prompt, response_format
 from .compat import Ways, ways_of
 from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
@@ -106,10 +106,10 @@ class ToolCallMiddleware:
         """
         _refuse_functions(params)
         parallel = params.get("parallel_tool_calls")
-        form = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
-        wanted = Wanted.of(form, parallel)
+        schema = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
+        form = ChoiceForm.of(schema, parallel)
         prepared = self._prepare(
-            params.get("tools"), params.get("tool_choice"), original_tool_schemas, wanted
+            params.get("tools"), params.get("tool_choice"), original_tool_schemas, form
         )
         offer = prepared.offer
         conversation = params.get("messages", ())
@@ -119,14 +119,13 @@ class ToolCallMiddleware:
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
-            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
-            prepared.writer.tell(note, tool=dict(tool))
+            prepared.writer.tell(_note_on(tool), tool=dict(tool))
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
         if offer.active:
             one_call = not offer.forced and parallel is False
-            asked, formatted = self._ask_for_form(request, offer, wanted)
+            asked, formatted = self._ask_for_form(request, offer, form)
             prompt = "\n\n".join(
                 filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", asked))
             )
@@ -144,15 +143,12 @@ class ToolCallMiddleware:
             one_call,
             tuple(params.get("messages") or ()),
             prepared,
-            many=offer.forced
-            and choice.kind == "required"
-            and form == "any_of_many"
-            and parallel is not False,
+            many=_may_be_many(offer, schema, parallel),
             formatted=formatted,
         )
 
     def _ask_for_form(
-        self, request: dict[str, Any], offer: Offer, wanted: Wanted
+        self, request: dict[str, Any], offer: Offer, form: ChoiceForm
     ) -> tuple[str, bool]:
         """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
 
@@ -165,7 +161,7 @@ class ToolCallMiddleware:
             if by_prompt:
                 request.pop("response_format", None)
             else:
-                request["response_format"] = response_format(offer.choice, offer.for_model, wanted)
+                request["response_format"] = response_format(offer.choice, offer.for_model, form)
             return "", False
         if self.compat or request.get("response_format") is None:
             return "", False
@@ -202,7 +198,7 @@ class ToolCallMiddleware:
         parts = ONLY_TEXT if type(content) is str else read_content(content)
         text = content if parts is ONLY_TEXT else parts.text
         level = debug_level()
-        if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
+        if _shows_raw(level, turn, debug_summary):
             log_raw(text)
 
         result = self._parse(turn, text, finish_reason, has_calls=bool(native))
@@ -263,19 +259,19 @@ class ToolCallMiddleware:
     # that never stop changing are not worth an order of use.
 
     def _prepare(
-        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, wanted: Wanted
+        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, form: ChoiceForm
     ) -> Prepared:
         """The outcome of a request's tools and choice; equal ones are read once.
 
         tools, tool_choice: as the request has them, in any shape.
         schemas: name -> schema to read arguments by, None for those of the tools.
-        wanted: how a forced choice is asked for.
+        form: how a forced choice is asked for.
         """
         try:
-            subject: Any = (tools, tool_choice, schemas, *wanted)
+            subject: Any = (tools, tool_choice, schemas, *form)
             key = marshal.dumps(subject, 2)
         except ValueError:
-            return self._read_offer(tools, tool_choice, schemas, *wanted)
+            return self._read_offer(tools, tool_choice, schemas, *form)
 
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -294,7 +290,7 @@ class ToolCallMiddleware:
         tools: Any,
         tool_choice: Any,
         schemas: Mapping[str, Any] | None,
-        *wanted: Any,
+        *form: Any,
     ) -> Prepared:
         """Read a request's tools and choice, without looking whether they are remembered.
 
@@ -303,7 +299,7 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return Prepared(offer, writer, self.protocol, self.ways, Wanted(*wanted))
+        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form))
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
         """The delimiters that no user's text may hold; none for somebody else's protocol."""
@@ -321,22 +317,22 @@ class ToolCallMiddleware:
         if prepared.prompt is not None:
             return prepared.prompt
 
-        prompt = self._write_prompt(prepared.offer, prepared.wanted)
+        prompt = self._write_prompt(prepared.offer, prepared.form)
         # A template of the user's own may say something else each time.
         if self.tool_system_prompt_template is None:
             prepared.prompt = prompt
 
         return prompt
 
-    def _write_prompt(self, offer: Offer, wanted: Wanted) -> str:
+    def _write_prompt(self, offer: Offer, form: ChoiceForm) -> str:
         """The prompt of a set of tools, with the forced call in words where the model is asked
         by them.
 
-        offer: the tools as the model is told of them, and the choice. wanted: how it is asked for.
+        offer: the tools as the model is told of them, and the choice. form: how it is asked for.
         """
         prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
         if offer.forced and self.tool_choice_by == "prompt":
-            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, wanted)}"
+            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, form)}"
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
@@ -386,6 +382,28 @@ class ToolCallMiddleware:
         """
         by_name = {t.name: t for t in turn.tools}
         return tuple(coerce_call(call, by_name, self.ways.batch.coerce) for call in tool_calls)
+
+
+def _shows_raw(level: str, turn: Turn, summary: Any) -> bool:
+    """True where the raw text of a whole answer is logged at this level.
+
+    summary: the dict that is filled instead of a log, None without one.
+    """
+    return level == "stream" or (level == "parse" and turn.forced and summary is None)
+
+
+def _note_on(tool: Mapping[str, Any]) -> str:
+    """The sentence that tells of a tool that is left out."""
+    return _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+
+
+def _may_be_many(offer: Offer, schema: ChoiceSchema, parallel: Any) -> bool:
+    """True where a forced answer may be several calls.
+
+    parallel: the request's `parallel_tool_calls`, None where it does not say.
+    """
+    required = offer.forced and offer.choice.kind == "required"
+    return required and schema == "any_of_many" and parallel is not False
 
 
 def _refuse_functions(params: Mapping[str, Any]) -> None:
@@ -465,9 +483,10 @@ def create_tool_middleware(
     model that there is no such tool. neutral_text: delimiters of the format in what users say are
     neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
 
-    choice_schema: how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
-    old form, taken where nothing is said), "any_of", which engines that decode by a schema follow,
-    or "any_of_many", with which 'required' may be answered by several calls. broken_calls: whether
+    choice_schema: how the schema of a forced choice says which arguments belong to which tool:
+    "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that decode
+    by a schema follow, or "any_of_many", with which 'required' may be answered by several calls.
+    broken_calls: whether
     an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
     one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
     JSON, for programs that react to calls they cannot read.

@@ -225,9 +225,9 @@ def let_params_pass(provider: str, names: Iterable[str]) -> None:
     @functools.wraps(original)
     def get_optional_params(*args: Any, **kw: Any) -> Any:
         if kw.get("custom_llm_provider") == provider:
-            said = [name for name in names if kw.get(name) is not None]
-            if said:
-                kw["allowed_openai_params"] = [*(kw.get("allowed_openai_params") or ()), *said]
+            present = [name for name in names if kw.get(name) is not None]
+            if present:
+                kw["allowed_openai_params"] = [*(kw.get("allowed_openai_params") or ()), *present]
         return original(*args, **kw)
 
     get_optional_params.__dict__["lets_pass"] = provider
