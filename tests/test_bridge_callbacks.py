@@ -11,6 +11,8 @@ import pytest
 
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI
+from toolparse_lab.litellm_bridge.response import with_tool_calls
+from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
 
@@ -109,9 +111,24 @@ def test_a_forced_call_is_logged_as_it_was_asked_for(seen: list[Any], way: str) 
     assert calls_of(response.choices[0].message) == [("now", "{}")]
 
 
-def test_nothing_goes_along_where_nobody_looks() -> None:
+def test_a_call_leaves_the_hosts_callbacks_alone() -> None:
     module = litellm()
-    assert not module.callbacks
+    names = ("callbacks", "success_callback", "_async_success_callback")
+    before = [list(getattr(module, name)) for name in names]
     with MockOpenAI() as mock:
-        ask("drop-in", mock, "say=" + OSLO, tools=TOOLS)
-    assert not module.success_callback
+        for way in WAYS:
+            ask(way, mock, "say=" + OSLO, tools=TOOLS)
+    assert [list(getattr(module, name)) for name in names] == before
+
+
+def test_litellms_own_object_is_left_as_it_came() -> None:
+    """Its cache and its logging still hold it."""
+    module = litellm()
+    middleware = create_tool_middleware("hermes")
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS})
+    with MockOpenAI() as mock:
+        own = ask("alone", mock, "say=" + OSLO)
+    answer = with_tool_calls(module, own, middleware, turn)
+    assert own.choices[0].message.content == OSLO
+    assert own.choices[0].message.provider_specific_fields == {"refusal": None}
+    assert calls_of(answer.choices[0].message) == [OSLO_CALL]
