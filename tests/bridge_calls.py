@@ -23,6 +23,21 @@ CASES: Mapping[str, tuple[str, dict[str, Any], Said]] = {
     "a call": (f"Well. {OSLO}", {"tools": TOOLS}, ("Well.", [OSLO_CALL], "tool_calls")),
     "two calls": (OSLO + NOW, {"tools": TOOLS}, ("", [OSLO_CALL, NOW_CALL], "tool_calls")),
     "talk": ("Just talk.", {"tools": TOOLS}, ("Just talk.", [], "stop")),
+    "a forced call": (
+        '{"name": "now", "arguments": {}}',
+        {"tools": TOOLS, "tool_choice": "required"},
+        ("", [NOW_CALL], "tool_calls"),
+    ),
+    "a broken call": (
+        OSLO[:-28],
+        {"tools": TOOLS, "broken_calls": "call"},
+        ("", [["get_weather", OSLO[:-28]]], "tool_calls"),
+    ),
+    "a form beside tools": (
+        '{"a": 1}',
+        {"tools": TOOLS, "response_format": {"type": "json_object"}},
+        ('{"a": 1}', [], "stop"),
+    ),
     "no tools": ("Just talk.", {}, ("Just talk.", [], "stop")),
     "choice none": ("Talk.", {"tools": TOOLS, "tool_choice": "none"}, ("Talk.", [], "stop")),
 }

@@ -25,7 +25,7 @@ class Sky(BaseModel):
     """How the sky looks, and that of a part of it."""
 
     name: str
-    part: "Sky | None" = None
+    part: Sky | None = None
 
 
 SCHEMA = Sky.model_json_schema()

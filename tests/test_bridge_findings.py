@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI
+from toolparse_lab.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.litellm_bridge.response import with_tool_calls
 
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")
@@ -181,3 +184,32 @@ def test_a_stream_names_the_model_that_a_whole_answer_names(mock: MockOpenAI, wa
             stream_options={"include_usage": True},
         )  # fmt: skip
         assert {chunk.model for chunk in chunks} == {whole.model} == {"m"}
+
+
+def test_a_call_that_the_server_lost_has_a_blame() -> None:
+    module = litellm()
+    shapes = module.types.utils
+    logprobs = {
+        "content": [
+            {"token": OSLO, "logprob": -0.1, "bytes": list(OSLO.encode()), "top_logprobs": []}
+        ]
+    }
+    middleware = tp.create_tool_middleware("hermes")
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS})
+    choice = shapes.Choices(
+        message=shapes.Message(content="", role="assistant"),
+        finish_reason="stop",
+        logprobs=logprobs,
+    )
+    whole = with_tool_calls(module, module.ModelResponse(choices=[choice]), middleware, turn)
+    found = whole.choices[0].message.provider_specific_fields["toolparse"]
+    assert found["blame"].startswith("Server lost it: the model wrote get_weather")
+
+    reader = ChunkReader(shapes, middleware, turn)
+    for finish, said in ((None, logprobs), ("stop", None)):
+        delta = shapes.Delta(content="", role="assistant")
+        part = shapes.StreamingChoices(delta=delta, finish_reason=finish, logprobs=said)
+        reader.feed(shapes.ModelResponseStream(choices=[part]))
+    (end,) = reader.close()
+    found = end.choices[0].delta.provider_specific_fields["toolparse"]
+    assert found["blame"].startswith("Server lost it: the model wrote get_weather")

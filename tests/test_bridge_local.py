@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.bridge import NOW, WAYS, WEATHER, calls_of, checked, checked_chunks, joined, litellm, run
@@ -26,6 +27,18 @@ pytestmark = [
         + " && ".join(map(" ".join, install_commands())),
     ),
 ]
+TIMER = {
+    "type": "function",
+    "function": {
+        "name": "set_timer",
+        "parameters": {
+            "$defs": {"Unit": {"enum": ["s", "min", "h"]}},
+            "type": "object",
+            "properties": {"amount": {"type": "integer"}, "unit": {"$ref": "#/$defs/Unit"}},
+            "required": ["amount", "unit"],
+        },
+    },
+}
 FIXED = {"temperature": 0, "seed": 1, "timeout": 120}
 
 
@@ -142,3 +155,22 @@ def test_a_script_of_litellm_alone_gets_calls() -> None:
         check=False,
     )
     assert done.stdout.split() == ["tool_calls", "roll"], done.stderr
+
+
+@pytest.mark.slow
+def test_answers_to_a_required_choice_fit_its_schema() -> None:
+    """benchmarks/forced_choice.py asks twelve questions; the old form of the schema got 0 of 12."""
+    for question in ("Tell Ann to hurry.", "A timer of ten seconds.", "Rain in Rome?"):
+        first = asked(
+            "provider",
+            False,
+            [{"role": "user", "content": question}],
+            tools=[WEATHER, TIMER],
+            tool_choice="required",
+            max_tokens=100,
+        )
+        ((name, arguments),) = calls_of(first.message)
+        schema = {
+            tool["function"]["name"]: tool["function"]["parameters"] for tool in (WEATHER, TIMER)
+        }
+        assert Draft202012Validator(schema[name]).is_valid(json.loads(arguments))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import toolparse_lab as tp
 from tests.bridge import NOW, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab.errors import BadOptions, ToolparseError
@@ -138,6 +139,14 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
         kind: Any = litellm().BadRequestError if way.endswith("provider") else BadOptions
         with pytest.raises(kind, match=f"(?s){message}"):
             ask(way, mock, "hello", protocol=spec, tools=TOOLS, **keywords)
+    assert mock.calls == before
+
+
+def test_a_middleware_takes_no_options_beside_its_own(mock: MockOpenAI) -> None:
+    before = mock.calls
+    asked = {"model": "openai/m", "messages": [], "tools": TOOLS, "api_base": mock.url}
+    with pytest.raises(BadOptions, match="create_tool_middleware"):
+        tp.hermes_tool_middleware.completion(**asked, unknown_tools="call")
     assert mock.calls == before
 
 

@@ -37,9 +37,9 @@ def add_callback(
     if not turn.active or arguments.get("no-log") or not _has_callbacks(litellm, arguments):
         return None
     ids = AnswerIds()
-    ours = _callback_class(litellm)(litellm, middleware, turn, arguments, ids)
+    ours = [kind(litellm, middleware, turn, arguments, ids) for kind in _callback_classes(litellm)]
     own = turn.params.get("success_callback") or ()
-    turn.params["success_callback"] = [*own, ours]
+    turn.params["success_callback"] = [*own, *ours]
     return ids
 
 
@@ -54,8 +54,9 @@ def _has_callbacks(litellm: Any, arguments: Mapping[str, Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def _callback_class(litellm: Any) -> Any:
-    """Made when first needed, because importing litellm takes seconds."""
+def _callback_classes(litellm: Any) -> tuple[Any, Any]:
+    """The callback for calls without async, and that for the others: litellm keeps two lists. Made
+    when first needed, because importing litellm takes seconds."""
 
     class AsTheCallerSees(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
         """The callback of one request, which changes what is logged and logs nothing."""
@@ -90,7 +91,8 @@ def _callback_class(litellm: Any) -> Any:
                 details["messages"] = self._arguments.get("messages")
             payload = details.get("standard_logging_object")
             if payload is not None:
-                details["standard_logging_object"] = self._payload(payload, result, legible)
+                whole = next((details[name] for name in _WHOLE if details.get(name)), result)
+                details["standard_logging_object"] = self._payload(payload, whole, legible)
             return details, result
 
         async def async_logging_hook(
@@ -109,18 +111,24 @@ def _callback_class(litellm: Any) -> Any:
         def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
             """Parameters with the tools of the caller, and without the form that was asked for
             instead."""
-            kept = {name: value for name, value in params.items() if name not in _ASKED}
-            asked = {name: self._arguments.get(name) for name in _ASKED}
-            return {**kept, **{name: value for name, value in asked.items() if value is not None}}
+            others = {name: value for name, value in params.items() if name not in _ASKED}
+            tools = {name: self._arguments.get(name) for name in _ASKED}
+            return {**others, **{name: value for name, value in tools.items() if value is not None}}
 
-        def _payload(self, payload: Mapping[str, Any], result: Any, legible: bool) -> Any:
+        def _payload(self, payload: Mapping[str, Any], answer: Any, legible: bool) -> Any:
             """litellm's standard record of a call, likewise."""
             changed: dict[str, Any] = dict(payload)
             changed["model_parameters"] = self._asked(payload.get("model_parameters") or {})
             if legible:
                 changed["messages"] = self._arguments.get("messages")
-                if isinstance(result, self._litellm.ModelResponse):
-                    changed["response"] = result.model_dump()
+                if isinstance(answer, self._litellm.ModelResponse):
+                    changed["response"] = answer.model_dump()
             return changed
 
-    return AsTheCallerSees
+    class AsAsyncCallersSee(AsTheCallerSees):
+        """litellm takes for async what is called as a coroutine."""
+
+        async def __call__(self, *args: Any, **kw: Any) -> None:
+            """Do nothing: the hook has changed what is logged."""
+
+    return AsTheCallerSees, AsAsyncCallersSee

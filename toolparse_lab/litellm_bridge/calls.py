@@ -13,7 +13,7 @@ from .answer_ids import AnswerIds
 from .callbacks import add_callback
 from .findings import without_findings
 from .model_params import let_pass
-from .options import middleware_for, take_options
+from .options import KEYWORDS, middleware_for, take_options
 from .refusal import refusal
 from .response import with_tool_calls
 from .stream import stream_of
@@ -112,7 +112,10 @@ async def acompletion_with(
 
 
 def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
-    """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, BadOptions."""
+    """The request as it is sent, with the tools in its prompt. Raises BadToolSpec, and BadOptions
+    for options, which the endpoint would get."""
+    if not arguments.keys().isdisjoint(KEYWORDS):
+        raise _has_options({name: arguments[name] for name in KEYWORDS if name in arguments})
     turn = middleware.transform_params(
         {**arguments, "messages": without_findings(arguments.get("messages") or ())},
         choice_schema="any_of_many",
@@ -148,9 +151,14 @@ def _middleware(
     if middleware is None:
         return middleware_for("hermes" if protocol is None else protocol, options)
     if protocol is not None or options:
-        raise BadOptions(
-            "a middleware has its protocol and its options already",
-            got={"protocol": protocol, **options},
-            hint="pass them to create_tool_middleware instead",
-        )
+        raise _has_options({"protocol": protocol, **options})
     return middleware
+
+
+def _has_options(options: Mapping[str, Any]) -> BadOptions:
+    """The error of options beside a middleware."""
+    return BadOptions(
+        "a middleware has its protocol and its options already",
+        got=dict(options),
+        hint="pass them to create_tool_middleware instead",
+    )

@@ -144,7 +144,7 @@ class ChunkReader:
         """The chunks in place of one that has a single choice."""
         state = self._choices.get(choice.index)
         if state is None:
-            call_ids = self._ids and self._ids.of(choice.index)
+            call_ids = self._ids.of(choice.index) if self._ids else None
             stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content

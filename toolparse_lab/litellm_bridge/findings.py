@@ -8,7 +8,7 @@ from typing import Any
 from ..engine.parse import parse
 from ..errors import ToolparseError
 from ..middleware import Answer, ToolCallMiddleware, Turn
-from ..types import ParseResult
+from ..types import ParseResult, Problem
 from ..types.serial import span_out
 
 FIELD = "toolparse"
@@ -18,8 +18,8 @@ Findings = dict[str, Any]
 
 
 def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
-    """What is to be known of an answer beside its message, ready for JSON; None where nothing is:
-    a text in which no call was tried, or an answer that was passed through.
+    """The findings about an answer beside its message, ready for JSON; None where there are none:
+    for a text in which no call was tried, or an answer that was passed through.
 
     verdict: of the whole answer. problems: of the text, and of each call (`call`: its number in the
     text, from 0; `tool`: its name). blame: whether the model or the server is at fault, where the
@@ -80,7 +80,9 @@ def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:
     """The problems of a result as dicts, those of the text first."""
     if not answer.problems:
         return []
-    whose = [(None, None, problem) for problem in result.problems]
+    whose: list[tuple[int | None, str | None, Problem]] = [
+        (None, None, problem) for problem in result.problems
+    ]
     for index, call in enumerate(result.calls):
         whose += [(index, call.name, problem) for problem in call.problems]
     return [

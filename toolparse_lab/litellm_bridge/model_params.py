@@ -1,4 +1,5 @@
-"""Parameters of newer models, which litellm refuses for providers of which it does not know them."""
+"""Parameters of newer models, which litellm refuses where it does not know that a provider takes
+them."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ def let_pass(litellm: Any, params: dict[str, Any]) -> None:
     protocol is spoken: another provider's parameters have other names. A request that says
     `drop_params` has them dropped, as litellm does.
     """
-    said = [name for name in MODEL_PARAMS if params.get(name) is not None]
-    if not said or params.get("drop_params") or litellm.drop_params:
+    names = [name for name in MODEL_PARAMS if params.get(name) is not None]
+    if not names or params.get("drop_params") or litellm.drop_params:
         return
     try:
         model, provider, *_ = litellm.get_llm_provider(
@@ -24,11 +25,11 @@ def let_pass(litellm: Any, params: dict[str, Any]) -> None:
             custom_llm_provider=params.get("custom_llm_provider"),
             api_base=params.get("api_base"),
         )
-        known = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
+        supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
     except Exception:  # litellm says what is wrong with the model when it is asked
         return
     if provider != "openai" and provider not in litellm.openai_compatible_providers:
         return
-    unknown = {name: params.pop(name) for name in said if name not in (known or ())}
+    unknown = {name: params.pop(name) for name in names if name not in (supported or ())}
     if unknown:
         params["extra_body"] = {**unknown, **(params.get("extra_body") or {})}

@@ -64,8 +64,8 @@ _NAMES = (*_WORDS, "neutral_text", *_PARSING, *_SHORT)
 
 def take_options(arguments: MutableMapping[str, Any]) -> dict[str, Any]:
     """Take the options out of the arguments of a call, and return those that say something."""
-    taken = {name: arguments.pop(name) for name in KEYWORDS if name in arguments}
-    return {name: value for name, value in taken.items() if value is not None}
+    options = {name: arguments.pop(name) for name in KEYWORDS if name in arguments}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def middleware_for(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
@@ -88,34 +88,34 @@ def _remembered(spec: str, keywords: tuple[tuple[str, str], ...]) -> ToolCallMid
 def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
     """A new middleware."""
     protocol, words = _read_spec(spec) if isinstance(spec, str) else (spec, {})
-    said = {**words, **keywords}
+    values = {**words, **keywords}
     chosen = any_protocol(protocol)
 
     options = _parse_options(words, keywords)
-    wording = said.pop("wording", None)
+    wording = values.pop("wording", None)
     if wording is not None:
-        if said.get("tool_system_prompt_template") is not None:
+        if values.get("tool_system_prompt_template") is not None:
             raise BadOptions(
                 "a template of your own has its own wording",
                 got=wording,
                 expected="wording or tool_system_prompt_template",
             )
-        said["tool_system_prompt_template"] = _template_of(chosen, wording)
+        values["tool_system_prompt_template"] = _template_of(chosen, wording)
     for name in ("policy", "options", *_PARSING):
-        said.pop(name, None)
-    return create_tool_middleware(chosen, **said, options=options or None)
+        values.pop(name, None)
+    return create_tool_middleware(chosen, **values, options=options or None)
 
 
 def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the parser, of both places. Raises BadOptions for options that are none."""
-    said: Any = keywords.get("options") or {}
-    if isinstance(said, ParseOptions):
-        said = said.to_dict()
-    if not isinstance(said, Mapping):
-        raise BadOptions("options are ParseOptions or a mapping", got=type(said).__name__)
+    mapping: Any = keywords.get("options") or {}
+    if isinstance(mapping, ParseOptions):
+        mapping = mapping.to_dict()
+    if not isinstance(mapping, Mapping):
+        raise BadOptions("options are ParseOptions or a mapping", got=type(mapping).__name__)
     options = {name: words[name] for name in _PARSING if name in words}
-    policy = keywords.get("policy", said.get("coerce", words.get("policy")))
-    return {**options, **said, **({} if policy is None else {"coerce": policy})}
+    policy = keywords.get("policy", mapping.get("coerce", words.get("policy")))
+    return {**options, **mapping, **({} if policy is None else {"coerce": policy})}
 
 
 def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -160,6 +160,6 @@ def _template_of(protocol: Any, wording: str) -> Callable[[str], str]:
     them."""
     if not isinstance(protocol, Protocol):
         raise BadOptions("this protocol has no wordings", got=protocol.id)
-    known: Protocol = protocol
-    known.wordings.template(wording)
-    return lambda tools_json: render_system(known, json.loads(tools_json), wording=wording)
+    explained: Protocol = protocol
+    explained.wordings.template(wording)
+    return lambda tools_json: render_system(explained, json.loads(tools_json), wording=wording)

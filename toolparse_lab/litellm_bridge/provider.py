@@ -213,7 +213,7 @@ def _split_end(chunk: Any) -> list[Any]:
     choice = chunk.choices[0]
     if getattr(choice.delta, "provider_specific_fields", None) is None:
         return [chunk]
-    found = choice.model_copy(update={"finish_reason": None})
+    findings = choice.model_copy(update={"finish_reason": None})
     delta = choice.delta.model_copy(update={"provider_specific_fields": None})
     end = choice.model_copy(update={"delta": delta})
-    return [chunk.model_copy(update={"choices": [part]}) for part in (found, end)]
+    return [chunk.model_copy(update={"choices": [part]}) for part in (findings, end)]

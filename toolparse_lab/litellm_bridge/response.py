@@ -21,12 +21,14 @@ def with_tool_calls(
 ) -> Any:
     """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same
     objects), each of its choices read on its own; `response` itself where no choice changes.
-    litellm's object is left as it came, because its logging and its cache still hold it. ids: of the calls,
-    where they are shared."""
+    litellm's object is left as it came, because its logging and its cache still hold it.
+
+    ids: of the calls, where they are shared.
+    """
     changed = False
     choices = []
     for old in response.choices:
-        new = _choice(litellm, old, middleware, turn, ids and ids.of(old.index))
+        new = _choice(litellm, old, middleware, turn, ids.of(old.index) if ids else None)
         changed |= new is not old
         choices.append(new)
     return _copied(response, choices=choices) if changed else response

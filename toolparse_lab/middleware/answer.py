@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..types import ParseResult, Problem
-from .attempts import Attempts, tool_call, unreadable_call
+from .attempts import ALL_TEXT, Attempts, tool_call, unreadable_call
 from .call_ids import CallIds
 from .native import was_run
 
@@ -65,7 +65,7 @@ def answer_of(
     finish_reason: str | None,
     ids: CallIds,
     *,
-    attempts: Attempts = Attempts(),
+    attempts: Attempts = ALL_TEXT,
     one_call: bool = False,
     tool_name: str | None = None,
     reasoning: str | None = None,
@@ -78,14 +78,15 @@ def answer_of(
     ids: gives each call its id, the same one that its deltas had.
     attempts: what becomes of calls that failed.
     one_call: of the calls in the text only the first is made, and the others are neither text nor
-    tool calls. tool_name: of the tool that had to be called. reasoning: what the provider gave as reasoning by itself, said before that of the
-    text. native: tool calls that the provider read itself, which come after those of the text.
+    tool calls. tool_name: of the tool that had to be called, None where it could be any.
+    reasoning: what the provider gave as reasoning by itself, said before that of the text. native:
+    tool calls that the provider read itself, which come after those of the text.
     """
     raw = result.raw
     usable = attempts.usable(result.calls)
     # Those that `one_call` leaves out are usable as well, so their text is no content either.
-    made = usable[:1] if one_call else usable
-    calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in made]
+    first = usable[:1] if one_call else usable
+    calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in first]
     if native:
         calls += [dict(c) for c in native]
 

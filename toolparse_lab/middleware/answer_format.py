@@ -37,29 +37,29 @@ _ANSWER = (
 class AnswerFormat:
     """The format that an answer has where it is no call.
 
-    schema: a JSON Schema, None for any JSON object. name: of the schema. sent: the format as the
-    caller gave it.
+    schema: a JSON Schema, None for any JSON object. name: of the schema. original: the
+    format as the caller gave it.
     """
 
     schema: Any
     name: str
-    sent: Any
+    original: Any
 
     def beside(self, tools: Sequence[ToolSpec]) -> Any:
         """The `response_format` that admits a call of one of the tools as well."""
         if self.schema is None:
-            return self.sent  # a call is a JSON object, too
+            return self.original  # a call is a JSON object, too
         schema = any_of_schema(tools, answer=self.schema)
         return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema}}
 
     @property
     def words(self) -> str:
-        """What a model is told that decodes by the format."""
+        """The sentence for a model that decodes by the format."""
         return f"{_EITHER}, {self._form}"
 
     @property
     def words_alone(self) -> str:
-        """What a model is told where no format is sent; calls are written as ever."""
+        """The sentence for a model to which no format is sent; it writes calls as ever."""
         return f"{_ANSWER}, {self._form}"
 
     @property
@@ -110,7 +110,7 @@ def _refused(response_format: Any) -> BadOptions:
     )
 
 
-def _checked(schema: Any, name: str, sent: Any) -> AnswerFormat:
+def _checked(schema: Any, name: str, original: Any) -> AnswerFormat:
     """The format of a schema; raises BadOptions where its answers may look like calls."""
     node = resolve(schema, unwrap_json_schema(schema))
     properties = node.get("properties") if isinstance(node, Mapping) else None
@@ -121,7 +121,7 @@ def _checked(schema: Any, name: str, sent: Any) -> AnswerFormat:
             expected="a schema without the properties name and arguments beside each other",
             hint="rename one of them, or send the format without tools, in a last turn of its own",
         )
-    return AnswerFormat(schema, name, sent)
+    return AnswerFormat(schema, name, original)
 
 
 def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -> tuple[str, bool]:
@@ -132,11 +132,11 @@ def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -
 
     Raises BadOptions for a format that cannot stand beside tools.
     """
-    wanted = read_format(request.get("response_format"))
-    if wanted is None:
+    form = read_format(request.get("response_format"))
+    if form is None:
         return "", False
     if by_prompt:
         del request["response_format"]
-        return wanted.words_alone, False
-    request["response_format"] = wanted.beside(tools)
-    return wanted.words, True
+        return form.words_alone, False
+    request["response_format"] = form.beside(tools)
+    return form.words, True

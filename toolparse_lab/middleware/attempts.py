@@ -31,7 +31,7 @@ _BEGINS_NO_JSON = "<@*|#"
 
 
 class Attempts(NamedTuple):
-    """What becomes of attempts that failed: 'text', or a 'call' like others.
+    """The fate of attempts that failed: they are 'text', or a 'call' like others.
 
     unknown_tools: calls of tools that were not offered. broken_calls: calls that cannot be read or
     were cut off, and those of tools that were not offered too.
@@ -56,15 +56,19 @@ class Attempts(NamedTuple):
         calls: of one answer or of one body, in order, each with its status.
         """
         usable: list[ToolCall] = []
-        told: set[int] = set()
+        segments: set[int] = set()
         for call in calls:
             if call.status == "ok" or (call.status == "unknown_tool" and self.hands_on_unknown):
                 usable.append(call)
             # The text of a body is handed on once, however many calls of it are broken.
-            elif self.hands_on_broken and is_broken(call) and call.segment_index not in told:
-                told.add(call.segment_index)
+            elif self.hands_on_broken and is_broken(call) and call.segment_index not in segments:
+                segments.add(call.segment_index)
                 usable.append(call)
         return usable
+
+
+ALL_TEXT = Attempts()
+"""attempts that failed stay text"""
 
 
 def is_broken(call: ToolCall) -> bool:

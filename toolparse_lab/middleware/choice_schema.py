@@ -4,8 +4,9 @@
 # a chain of conditions on the name. Engines that decode by a schema leave conditions out, so that
 # it constrains no arguments. "any_of" says one branch a tool, which all of them follow. With
 # "any_of_many" a required choice may be several calls: a list of them, where the request asks for
-# parallel calls by name; small models do not end a list that nobody needs. The references of a tool's schema are written from its own root, which is
-# deeper here: they get the path to that place in front, in a place of their own under `$defs`.
+# parallel calls by name, and else one, because not every model ends a list. The references of a
+# tool's schema are written from its own root, which is deeper here: they get the path to that place
+# in front, in a place of their own under `$defs`.
 
 from __future__ import annotations
 
@@ -22,27 +23,33 @@ ChoiceSchema: TypeAlias = Literal["if_then_else", "any_of", "any_of_many"]
 CHOICE_SCHEMAS: tuple[ChoiceSchema, ...] = ("if_then_else", "any_of", "any_of_many")
 Schema: TypeAlias = dict[str, Any]
 
-# Members that hold schemas by name, those that hold values, and those that say a type by themselves.
+# Members that hold schemas by name, those that hold values, and those that say a type.
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES = ("const", "enum", "default", "examples", "required")
 _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 
 
-class Wanted(NamedTuple):
-    """How a forced choice is asked for.
+class ChoiceForm(NamedTuple):
+    """The form in which a forced choice is asked for.
 
-    form: the schema's; the module explains them. listed: as a list of calls, where any tool may be
-    called.
+    schema: how the schema says it; the module explains them. many: as a list of calls, where any
+    tool may be called.
     """
 
-    form: ChoiceSchema = "if_then_else"
-    listed: bool = False
+    schema: ChoiceSchema = "if_then_else"
+    many: bool = False
 
     @classmethod
-    def of(cls, form: ChoiceSchema, parallel: Any) -> Wanted:
-        """What a request wants; parallel: its `parallel_tool_calls`, None where it does not say."""
-        return cls(form, form == "any_of_many" and parallel is True)
+    def of(cls, schema: ChoiceSchema, parallel: Any) -> ChoiceForm:
+        """The form for a request; parallel: its `parallel_tool_calls`, None where it does not say.
 
+        Only a request that asks for parallel calls by name gets a list.
+        """
+        return cls(schema, schema == "any_of_many" and parallel is True)
+
+
+PLAIN = ChoiceForm()
+"""as the package asked that this was modelled on"""
 
 _ONE_CALL = (
     "Answer with exactly one tool call, and nothing else: a single JSON object, without any tags, "
@@ -198,27 +205,27 @@ def _moved(node: Any, root: str) -> Any:
 def forced_schema(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    form: ChoiceForm = PLAIN,
 ) -> Schema:
     """The JSON Schema of an answer where a call is forced.
 
     choice: 'required', or the name of one of the tools. tools: those that the model is told of.
-    wanted: how the schema says it.
+    form: how the schema says it.
     """
     named = [t for t in tools if t.name == choice.name] if choice.kind == "tool" else []
-    if wanted.form != "if_then_else":
-        return any_of_schema(named or tools, many=wanted.listed and not named)
+    if form.schema != "if_then_else":
+        return any_of_schema(named or tools, many=form.many and not named)
     return {"type": "object", **_call_of(named[0])} if named else _chain(tools)
 
 
 def response_format(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    form: ChoiceForm = PLAIN,
 ) -> Schema:
     """The `response_format` that asks an OpenAI-compatible provider for the forced call.
 
-    choice, tools, wanted: as for `forced_schema`.
+    choice, tools, form: as for `forced_schema`.
 
     The format is named after the tool, where the choice names one.
     """
@@ -229,18 +236,19 @@ def response_format(
 
     return {
         "type": "json_schema",
-        "json_schema": {**schema, "schema": forced_schema(choice, tools, wanted)},
+        "json_schema": {**schema, "schema": forced_schema(choice, tools, form)},
     }
 
 
 def forced_prompt(
     choice: Choice,
     tools: Sequence[ToolSpec],
-    wanted: Wanted = Wanted(),
+    form: ChoiceForm = PLAIN,
 ) -> str:
     """The same as a request in words, for providers that know no `response_format`.
 
-    choice, tools, wanted: as for `forced_schema`.
+    choice, tools, form: as for `forced_schema`.
     """
-    schema = forced_schema(choice, tools, wanted)
-    return f"{_CALLS if wanted.listed and choice.kind == 'required' else _ONE_CALL}\n{write_canonical(schema)}"
+    schema = forced_schema(choice, tools, form)
+    words = _CALLS if form.many and choice.kind == "required" else _ONE_CALL
+    return f"{words}\n{write_canonical(schema)}"

@@ -1,10 +1,11 @@
 """Tool calls for models that know none: what to send, and what the answer says. Pure: nothing is
 sent from here.
 
-Beside this file: `turn.py` (a request and what is prepared for its answer), `history.py` (the
-conversation as text), `answer.py` and `deltas.py` (a result as a message, whole or in pieces),
-`reading.py` and `stream.py` (answers, whole and in pieces), `choice.py` and `forced.py` (tool
-choice).
+Beside this file: `creation.py` (a middleware from its options), `turn.py` (a request and what is
+prepared for its answer), `history.py` (the conversation as text), `answer.py` and `deltas.py` (a
+result as a message, whole or in pieces), `attempts.py` (calls that failed), `reading.py` and
+`stream.py` (answers, whole and in pieces), `choice.py`, `choice_schema.py` and `forced.py` (tool
+choice), `answer_format.py` (a response_format beside tools).
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..engine.any_protocol import AnyProtocol, any_protocol
+from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError
 from ..errors import BadOptions
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
 from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
-from ..types import ParseOptions, ParseResult
+from ..types import ParseResult
 from .answer import Answer, answer_of, both_thoughts, passed_through
 from .answer_format import add_format
 from .attempts import Attempts, BrokenCalls, UnknownTools
 from .call_ids import CallIds
 from .choice import Offer, read_offer
-from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema, Wanted, forced_prompt, response_format
-from .compat import Ways, ways_of
+from .choice_schema import ChoiceForm, ChoiceSchema, forced_prompt, response_format
+from .compat import Ways
 from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
@@ -106,10 +107,10 @@ class ToolCallMiddleware:
         """
         _refuse_functions(params)
         parallel = params.get("parallel_tool_calls")
-        form = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
-        wanted = Wanted.of(form, parallel)
+        schema = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
+        form = ChoiceForm.of(schema, parallel)
         prepared = self._prepare(
-            params.get("tools"), params.get("tool_choice"), original_tool_schemas, wanted
+            params.get("tools"), params.get("tool_choice"), original_tool_schemas, form
         )
         offer = prepared.offer
         conversation = params.get("messages", ())
@@ -119,16 +120,15 @@ class ToolCallMiddleware:
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
-            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
-            prepared.writer.tell(note, tool=dict(tool))
+            prepared.writer.tell(_note_on(tool), tool=dict(tool))
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
         if offer.active:
             one_call = not offer.forced and parallel is False
-            asked, formatted = self._ask_for_form(request, offer, wanted)
+            words, formatted = self._ask_for_form(request, offer, form)
             prompt = "\n\n".join(
-                filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", asked))
+                filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", words))
             )
             messages = _place(prompt, messages, self.placement)
 
@@ -144,15 +144,12 @@ class ToolCallMiddleware:
             one_call,
             tuple(params.get("messages") or ()),
             prepared,
-            many=offer.forced
-            and choice.kind == "required"
-            and form == "any_of_many"
-            and parallel is not False,
+            many=_may_be_many(offer, schema, parallel),
             formatted=formatted,
         )
 
     def _ask_for_form(
-        self, request: dict[str, Any], offer: Offer, wanted: Wanted
+        self, request: dict[str, Any], offer: Offer, form: ChoiceForm
     ) -> tuple[str, bool]:
         """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
 
@@ -165,7 +162,7 @@ class ToolCallMiddleware:
             if by_prompt:
                 request.pop("response_format", None)
             else:
-                request["response_format"] = response_format(offer.choice, offer.for_model, wanted)
+                request["response_format"] = response_format(offer.choice, offer.for_model, form)
             return "", False
         if self.compat or request.get("response_format") is None:
             return "", False
@@ -190,9 +187,9 @@ class ToolCallMiddleware:
         images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
         provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
         arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
-        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading of
-        the same answer has them, too. Raises UnreadableInput for a content that is
-        none of these.
+        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading
+        of the same answer has them, too. Raises UnreadableInput for a content that is none of
+        these.
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
@@ -202,7 +199,7 @@ class ToolCallMiddleware:
         parts = ONLY_TEXT if type(content) is str else read_content(content)
         text = content if parts is ONLY_TEXT else parts.text
         level = debug_level()
-        if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
+        if _shows_raw(level, turn, debug_summary):
             log_raw(text)
 
         result = self._parse(turn, text, finish_reason, has_calls=bool(native))
@@ -263,19 +260,19 @@ class ToolCallMiddleware:
     # that never stop changing are not worth an order of use.
 
     def _prepare(
-        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, wanted: Wanted
+        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, form: ChoiceForm
     ) -> Prepared:
         """The outcome of a request's tools and choice; equal ones are read once.
 
         tools, tool_choice: as the request has them, in any shape.
         schemas: name -> schema to read arguments by, None for those of the tools.
-        wanted: how a forced choice is asked for.
+        form: how a forced choice is asked for.
         """
         try:
-            subject: Any = (tools, tool_choice, schemas, *wanted)
+            subject: Any = (tools, tool_choice, schemas, *form)
             key = marshal.dumps(subject, 2)
         except ValueError:
-            return self._read_offer(tools, tool_choice, schemas, *wanted)
+            return self._read_offer(tools, tool_choice, schemas, *form)
 
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -294,7 +291,7 @@ class ToolCallMiddleware:
         tools: Any,
         tool_choice: Any,
         schemas: Mapping[str, Any] | None,
-        *wanted: Any,
+        *form: Any,
     ) -> Prepared:
         """Read a request's tools and choice, without looking whether they are remembered.
 
@@ -303,7 +300,7 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return Prepared(offer, writer, self.protocol, self.ways, Wanted(*wanted))
+        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form))
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
         """The delimiters that no user's text may hold; none for somebody else's protocol."""
@@ -321,22 +318,22 @@ class ToolCallMiddleware:
         if prepared.prompt is not None:
             return prepared.prompt
 
-        prompt = self._write_prompt(prepared.offer, prepared.wanted)
+        prompt = self._write_prompt(prepared.offer, prepared.form)
         # A template of the user's own may say something else each time.
         if self.tool_system_prompt_template is None:
             prepared.prompt = prompt
 
         return prompt
 
-    def _write_prompt(self, offer: Offer, wanted: Wanted) -> str:
+    def _write_prompt(self, offer: Offer, form: ChoiceForm) -> str:
         """The prompt of a set of tools, with the forced call in words where the model is asked
         by them.
 
-        offer: the tools as the model is told of them, and the choice. wanted: how it is asked for.
+        offer: the tools as the model is told of them, and the choice. form: how it is asked for.
         """
         prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
         if offer.forced and self.tool_choice_by == "prompt":
-            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, wanted)}"
+            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, form)}"
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
@@ -388,6 +385,28 @@ class ToolCallMiddleware:
         return tuple(coerce_call(call, by_name, self.ways.batch.coerce) for call in tool_calls)
 
 
+def _shows_raw(level: str, turn: Turn, summary: Any) -> bool:
+    """True where the raw text of a whole answer is logged at this level.
+
+    summary: the dict that is filled instead of a log, None without one.
+    """
+    return level == "stream" or (level == "parse" and turn.forced and summary is None)
+
+
+def _note_on(tool: Mapping[str, Any]) -> str:
+    """The sentence that tells of a tool that is left out."""
+    return _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+
+
+def _may_be_many(offer: Offer, schema: ChoiceSchema, parallel: Any) -> bool:
+    """True where a forced answer may be several calls.
+
+    parallel: the request's `parallel_tool_calls`, None where it does not say.
+    """
+    required = offer.forced and offer.choice.kind == "required"
+    return required and schema == "any_of_many" and parallel is not False
+
+
 def _refuse_functions(params: Mapping[str, Any]) -> None:
     """Raise BadOptions for a request with `functions` or `function_call`, OpenAI's older form.
 
@@ -433,118 +452,3 @@ def _for_foreign(result: ToolResult) -> dict[str, Any]:
         "output": result.output,
         "result": result.output,
     }
-
-
-def create_tool_middleware(
-    protocol: Any,
-    *,
-    tool_system_prompt_template: Template | None = None,
-    placement: Literal["first", "last"] = "first",
-    on_error: OnError | None = None,
-    compat: Literal["seed"] | None = None,
-    options: ParseOptions | Mapping[str, Any] | None = None,
-    tool_choice_by: Literal["response_format", "prompt"] = "response_format",
-    result_format: ResultFormat | None = None,
-    unknown_tools: UnknownTools = "text",
-    neutral_text: bool | None = None,
-    choice_schema: ChoiceSchema | None = None,
-    broken_calls: BrokenCalls = "text",
-) -> ToolCallMiddleware:
-    """A middleware that gives tool calling to a model by one protocol.
-
-    protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own. A
-    tool_system_prompt_template is a function of the tools' JSON text, or text with placeholders as
-    `{{tools_json}}`. placement: of the prompt before or behind the system message that is there, or
-    the whole conversation. on_error: called as on_error(message, metadata) for each piece of text
-    that could not be read; what it raises is ignored. compat: "seed" brings back the ways of the
-    oldest version (see docs/middleware.md). options: ParseOptions or a mapping of them; coercion
-    has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice asks for
-    its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
-    that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
-    tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
-    model that there is no such tool. neutral_text: delimiters of the format in what users say are
-    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed". choice_schema:
-    how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
-    old form, taken where nothing is said), "any_of", which engines that decode by a schema follow,
-    or "any_of_many", with which 'required' may be answered by several calls. broken_calls: whether
-    an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
-    one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
-    JSON, for programs that react to calls they cannot read.
-
-    Raises UnknownProtocol and BadOptions.
-    """
-    chosen = _protocol_to_write(protocol)
-    _check_options(
-        result_format,
-        on_error,
-        placement=placement,
-        tool_choice_by=tool_choice_by,
-        unknown_tools=unknown_tools,
-        choice_schema=choice_schema,
-        broken_calls=broken_calls,
-    )
-    return ToolCallMiddleware(
-        protocol=chosen,
-        ways=ways_of(compat, options, chosen),
-        tool_system_prompt_template=tool_system_prompt_template,
-        placement=placement,
-        on_error=on_error,
-        compat=compat,
-        tool_choice_by=tool_choice_by,
-        result_format=result_format,
-        unknown_tools=unknown_tools,
-        neutral_text=compat is None if neutral_text is None else neutral_text,
-        choice_schema=choice_schema,
-        broken_calls=broken_calls,
-    )
-
-
-def _protocol_to_write(protocol: Any) -> AnyProtocol:
-    """Return the protocol that a model is to be told of.
-
-    protocol: an id, a Protocol, a factory, or an object of somebody else's.
-
-    Raises UnknownProtocol, and BadOptions for 'auto', which can read any format and write none.
-    """
-    chosen = any_protocol(protocol)
-    if chosen.id == "auto":
-        raise BadOptions(
-            "'auto' only reads",
-            got="auto",
-            hint="name the protocol that the model is to be told of",
-        )
-
-    return chosen
-
-
-_ALLOWED: Mapping[str, tuple[str | None, ...]] = {
-    "placement": ("first", "last"),
-    "tool_choice_by": ("response_format", "prompt"),
-    "unknown_tools": ("text", "call"),
-    "broken_calls": ("text", "call"),
-    "choice_schema": (None, *CHOICE_SCHEMAS),
-}
-"""the values of the options that are words"""
-
-
-def _check_options(result_format: Any, on_error: Any, **words: Any) -> None:
-    """Raise BadOptions for a value that an option of `create_tool_middleware` cannot have.
-
-    Each argument is the option of the same name, unchecked.
-    """
-    for name, value in words.items():
-        allowed = _ALLOWED[name]
-        if value not in allowed:
-            expected = " or ".join(word for word in allowed if word is not None)
-            raise BadOptions(f"unknown {name}", got=value, expected=expected)
-
-    if result_format not in (None, "seed") and not callable(result_format):
-        raise BadOptions(
-            "result_format writes a result",
-            got=result_format,
-            expected="None, 'seed' or a function",
-        )
-    if on_error is not None and not callable(on_error):
-        raise BadOptions(
-            "on_error is called as on_error(message, metadata)", got=type(on_error).__name__
-        )

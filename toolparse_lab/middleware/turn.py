@@ -11,7 +11,7 @@ from ..engine.parse import Reader
 from ..protocols.base import Protocol
 from ..toolspec import ToolSpec
 from .choice import Kind, Offer
-from .choice_schema import Wanted
+from .choice_schema import PLAIN, ChoiceForm
 from .compat import Ways
 from .history import Writer
 
@@ -96,7 +96,7 @@ class Prepared:
     writer: Writer
     protocol: Protocol | ForeignProtocol
     ways: Ways
-    wanted: Wanted = Wanted()
+    form: ChoiceForm = PLAIN
     prompt: str | None = None
     readers: Readers | None = None
     delimiters: tuple[str, ...] | None = None

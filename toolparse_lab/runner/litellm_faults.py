@@ -225,9 +225,9 @@ def let_params_pass(provider: str, names: Iterable[str]) -> None:
     @functools.wraps(original)
     def get_optional_params(*args: Any, **kw: Any) -> Any:
         if kw.get("custom_llm_provider") == provider:
-            said = [name for name in names if kw.get(name) is not None]
-            if said:
-                kw["allowed_openai_params"] = [*(kw.get("allowed_openai_params") or ()), *said]
+            present = [name for name in names if kw.get(name) is not None]
+            if present:
+                kw["allowed_openai_params"] = [*(kw.get("allowed_openai_params") or ()), *present]
         return original(*args, **kw)
 
     get_optional_params.__dict__["lets_pass"] = provider
@@ -240,8 +240,10 @@ _NAMES = ("model", "_cached_model_name")
 
 
 def name_outer_stream(model: Any) -> None:
-    """Called two frames below litellm's stream, in what a custom provider's stream does: let litellm's stream around it give its
-    chunks the model that the provider says, as it does in a whole answer and for its own providers.
+    """Let litellm's stream around a custom provider's give its chunks the model that the provider
+    says, as litellm does in a whole answer and for providers of its own.
+
+    To be called by a function that the body of the provider's stream calls.
 
     litellm overwrites the model of chunks with its own model string, and hands a provider no way to
     say another. Its stream is found by who asks for the chunk; where that is something else,
