@@ -145,7 +145,8 @@ def test_arguments_are_a_value_until_their_call_is_whole(text: str, inside: bool
 
 
 @pytest.mark.parametrize(
-    "piece", ["<function=note>x</function> ", "<note a=", 'note(a="x" ', "`<function=note>", "<note"]
+    "piece",
+    ["<function=note>x</function> ", "<note a=", 'note(a="x" ', "`<function=note>", "<note"],
 )
 def test_looking_for_open_heads_is_linear(piece: str) -> None:
     assert grows_linearly(lambda size: open_head(piece * size, {"note"}), 2_000)

@@ -454,9 +454,9 @@ class BodyReader:
             self._take_back(body, after)
             return
         given_up = self._text.given_up
-        if given_up is not None and given_up.quotes(body.opener, after):
-            calls = tuple(map(as_draft, calls))
-        elif any(self._is_inside_words(call) for call in calls):
+        if (given_up is not None and given_up.quotes(body.opener, after)) or any(
+            self._is_inside_words(call) for call in calls
+        ):
             calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()

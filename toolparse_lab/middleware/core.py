@@ -31,7 +31,7 @@ from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
-from .neutral import without_delimiters
+from .neutral import documents_without, without_delimiters
 from .reading import AnswerReading
 from .stream import AnswerStream
 from .turn import Prepared, Turn
@@ -95,8 +95,12 @@ class ToolCallMiddleware:
         )
         offer = prepared.offer
         conversation = params.get("messages", ())
+        documents = params.get("documents")
         if offer.active and self.neutral_text:
-            conversation = without_delimiters(conversation, self._delimiters(prepared))
+            delimiters = self._delimiters(prepared)
+            conversation = without_delimiters(conversation, delimiters)
+            if documents:
+                params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
 
         # Told with every request, although its tools may have been read long ago.
@@ -128,6 +132,7 @@ class ToolCallMiddleware:
             one_call,
             tuple(params.get("messages") or ()),
             prepared,
+            documents,
         )
 
     def wrap_generate(
@@ -314,7 +319,7 @@ class ToolCallMiddleware:
         if turn.forced and (text.strip() or not has_calls):
             result = reading.parse_forced(turn, text, finish_reason)
         else:
-            result = reading.readers(turn).whole.parse(text, turn.messages)
+            result = reading.readers(turn).whole.parse(text, turn.asked)
 
         if self.on_error is not None:
             reading.tell_failures(result, turn)
@@ -404,8 +409,8 @@ def create_tool_middleware(
     its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
     that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
     tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
-    model that there is no such tool. neutral_text: delimiters of the format in what users say are
-    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
+    model that there is no such tool. neutral_text: delimiters of the format in what users say, and
+    in documents, are neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
 
     Raises UnknownProtocol and BadOptions.
     """

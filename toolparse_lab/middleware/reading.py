@@ -59,7 +59,7 @@ class AnswerReading:
             result = parse_forced(
                 text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut
             )
-        return judged(result, turn.messages)
+        return judged(result, turn.asked)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.

@@ -34,6 +34,14 @@ class Turn:
     one_call: bool = False
     messages: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
+    _documents: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def asked(self) -> Any:
+        """What was asked, as `parse` takes it: the conversation, and the documents beside it."""
+        if not self._documents:
+            return self.messages
+        return {"messages": self.messages, "documents": self._documents}
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
