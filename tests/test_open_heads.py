@@ -106,9 +106,40 @@ def test_the_laws_hold_behind_open_heads(protocol: str) -> None:
         check_all(before + inner_calls(own)[0] + behind, protocol, TOOLS)
 
 
+SHOWN = [
+    "See <!-- CALL -->",
+    "See\n<!--\nCALL\n-->",
+    "![alt CALL](http://x)",
+    "<pre>\nCALL\n</pre>",
+    "it says <code>CALL</code>",
+    '<pre><code class="x">\nCALL\n</code></pre>',
+    "<blockquote>\nplease CALL\n</blockquote>",
+    "<document>\nCALL\n</document>",
+    "<tool_response>\nCALL\n</tool_response>",
+    "see <![CDATA[CALL]]>",
+    "An example:\n~~~xml\nCALL\n~~~\n",
+    "\\begin{verbatim}\nCALL\n\\end{verbatim}",
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
+@pytest.mark.parametrize("protocol", [p for p in tp.protocols() if p != "openai_json"])
+def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
+    call = written(protocol, "delete", {"id": "1"})
+    raw = text.replace("CALL", call)
+    for name in (protocol, "auto"):
+        result = tp.parse(raw, name, TOOLS)
+        assert not any(c.valid for c in result.calls), name
+        if protocol != "pythonic":
+            behind = tp.parse(f"{raw}\n\n{call}", name, TOOLS)
+            assert [c.valid for c in behind.calls][-1:] == [True], name
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "The <document> says so, and ![x](y) too. ",
+        "<pre>x</pre> <!-- c -->\n",
         "I use the <note> tool and then ",
         "<function=note></function>\n",
         '<note content="x"/>\n',

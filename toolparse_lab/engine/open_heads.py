@@ -1,4 +1,4 @@
-"""Beginnings of calls that stand in text: a call that never got a body, and is still open.
+"""Beginnings in text that nothing ends: of calls without a body, and of what only shows things.
 
 A model mixes formats, and forgets a block's opener; then the beginning of its call is text for the
 protocol at hand. What stands behind it, up to its closer, is a value of that call all the same.
@@ -13,6 +13,9 @@ protocol at hand. What stands behind it, up to its closer, is a value of that ca
 # A tag that only has a tool's name is common in prose ("the <search> tool"). So it counts where a
 # call would write it: at the beginning of a line, or in front of an attribute, a parameter's
 # element or a comment. Heads in inline code or a fence are examples.
+#
+# What a page or a prompt shows things in counts as well: comments, CDATA, elements such as `<pre>`,
+# the text of an image, fences of tildes.
 #
 # Cost: one search for heads, each look around one bounded, and one for the closers of a head; what
 # they skip is not looked at again, and without a closer the search is over. Linear in the text.
@@ -29,9 +32,19 @@ _NAME = r"[^\s<>()\"'=/`]{1,256}+"
 _HEAD = re.compile(
     rf"<(?:function[ \t]*(?:=|[ \t]name[ \t]*=)|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
+    rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
+    rf"|^[ ]{{0,3}}(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/])"
-    rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
+    rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])",
+    re.MULTILINE,
 )
+# Elements that show what they hold, in pages and in prompts, and other things that do.
+_BOXES = frozenset(
+    ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document")
+    + ("tool_response", "tool_result")
+)
+_ENDS = {"!--": "-->", "![CDATA[": "]]>"}
+_SIGNS = ("<", "(", "![", "\\begin{", "~~~")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME = 256
 _LONGEST_INDENT = 64
@@ -65,14 +78,16 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     >>> open_head("<function=note>please</function> ", {"note"}) is None
     True
     """
-    if "<" not in text and "(" not in text:
+    if not any(sign in text for sign in _SIGNS):
         return None
     examples = _Examples(text)
     pos = 0
     while match := _HEAD.search(text, pos):
         pos = match.end()
-        closers = _closers(text, match, tools)
-        if not closers or _NOTHING.match(text, pos) or examples.holds(match.start()):
+        closers = _box_closers(text, match, tools)
+        if not closers and not _NOTHING.match(text, pos):
+            closers = _closers(text, match, tools)
+        if not closers or examples.holds(match.start()):
             continue
         closer = _any_of(closers).search(text, pos)
         if closer is None:
@@ -87,6 +102,26 @@ def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, closers)))
 
 
+def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
+    """The literal that would end what only shows its content; () where a head begins nothing such.
+
+    head: a match of `_HEAD` in the text. A fence around all that was said is no sign.
+    """
+    if head["mark"]:
+        return (_ENDS[head["mark"]],)
+    if head["image"]:
+        return ("](",)
+    if head["block"]:
+        return (f"\\end{{{head['block']}}}",)
+    if head["fence"]:
+        return ("\n~~~",) if text[: head.start()].strip() else ()
+    name = head["element"]
+    if not name or name.lower() not in _BOXES or name in tools:
+        return ()
+    shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
+    return (f"</{name}>",) if shows else ()
+
+
 def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
     """The literals that would end the call of a head; () where it begins none.
 
@@ -96,7 +131,7 @@ def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str
     if head["function"]:
         return _FUNCTION_CLOSERS if head["function"] in tools else ()
     name = head["element"]
-    if name:
+    if head[0] != "(":
         if name not in tools or not _begins_call(text, start, end):
             return ()
         return () if _EMPTY.match(text, end, end + _LONGEST_CALL) else (f"</{name}>",)
