@@ -40,8 +40,7 @@ _HEAD = re.compile(
 )
 # Elements that show what they hold, in pages and in prompts, and other things that do.
 _BOXES = frozenset(
-    ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document")
-    + ("tool_response", "tool_result")
+    ["pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "tool_response", "tool_result"]
 )
 _ENDS = {"!--": "-->", "![CDATA[": "]]>"}
 _SIGNS = ("<", "(", "![", "\\begin{", "~~~")
