@@ -33,17 +33,14 @@ _HEAD = re.compile(
     rf"<(?:function[ \t]*(?:=|[ \t]name[ \t]*=)|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
-    rf"|^[ ]{{0,3}}(?P<fence>~~~)"
+    rf"|(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/])"
-    rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])",
-    re.MULTILINE,
+    rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
 )
 # Elements that show what they hold, in pages and in prompts, and other things that do.
-_BOXES = frozenset(
-    ["pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "tool_response", "tool_result"]
-)
+_BOXES = frozenset(("pre", "code", "samp", "blockquote", "quote", "q", "example", "document"))
+_RESULTS = frozenset(("tool_response", "tool_result"))
 _ENDS = {"!--": "-->", "![CDATA[": "]]>"}
-_SIGNS = ("<", "(", "![", "\\begin{", "~~~")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME = 256
 _LONGEST_INDENT = 64
@@ -77,21 +74,23 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     >>> open_head("<function=note>please</function> ", {"note"}) is None
     True
     """
-    if not any(sign in text for sign in _SIGNS):
+    # Plain words, which nearly every text is, are passed without the pattern.
+    may_call = "<" in text or ("(" in text and "=" in text)
+    if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
         return None
+    match = _HEAD.search(text)
     examples = _Examples(text)
-    pos = 0
-    while match := _HEAD.search(text, pos):
+    while match is not None:
         pos = match.end()
         closers = _box_closers(text, match, tools)
         if not closers and not _NOTHING.match(text, pos):
             closers = _closers(text, match, tools)
-        if not closers or examples.holds(match.start()):
-            continue
-        closer = _any_of(closers).search(text, pos)
-        if closer is None:
-            return OpenHead(pos, closers)
-        pos = closer.end()
+        if closers and not examples.holds(match.start()):
+            closer = _any_of(closers).search(text, pos)
+            if closer is None:
+                return OpenHead(pos, closers)
+            pos = closer.end()
+        match = _HEAD.search(text, pos)
     return None
 
 
@@ -104,7 +103,7 @@ def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
 def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
     """The literal that would end what only shows its content; () where a head begins nothing such.
 
-    head: a match of `_HEAD` in the text. A fence around all that was said is no sign.
+    head: a match of `_HEAD` in the text. A fence at the very beginning of a text is no sign.
     """
     if head["mark"]:
         return (_ENDS[head["mark"]],)
@@ -113,9 +112,10 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
     if head["block"]:
         return (f"\\end{{{head['block']}}}",)
     if head["fence"]:
-        return ("\n~~~",) if text[: head.start()].strip() else ()
+        line = text[max(0, head.start() - _LONGEST_INDENT) : head.start()].rstrip(" ")
+        return ("\n~~~",) if line.endswith("\n") else ()
     name = head["element"]
-    if not name or name.lower() not in _BOXES or name in tools:
+    if not name or name.lower() not in _BOXES | _RESULTS or name in tools:
         return ()
     shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
     return (f"</{name}>",) if shows else ()
