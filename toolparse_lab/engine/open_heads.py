@@ -113,7 +113,8 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
         return (f"\\end{{{head['block']}}}",)
     if head["fence"]:
         line = text[max(0, head.start() - _LONGEST_INDENT) : head.start()].rstrip(" ")
-        return ("\n~~~",) if line.endswith("\n") else ()
+        spoken = text[: min(head.start(), _LONGEST_NAME)].strip()
+        return ("\n~~~",) if spoken and line.endswith("\n") else ()
     name = head["element"]
     if not name or name.lower() not in _BOXES | _RESULTS or name in tools:
         return ()

@@ -38,7 +38,7 @@ class Turn:
 
     @property
     def asked(self) -> Any:
-        """What was asked, as `parse` takes it: the conversation, and the documents beside it."""
+        """The request as `parse` takes it: the conversation, and the documents beside it."""
         if not self._documents:
             return self.messages
         return {"messages": self.messages, "documents": self._documents}
