@@ -26,7 +26,7 @@ help:
 	@echo "make lint          ruff: rules and format"
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
-	@echo "make nightly       the laws on 100,000 random texts, hostile command lines, planted bugs, and runs that are killed"
+	@echo "make nightly       the laws on 100,000 random texts, hostile command lines, planted bugs, killed runs, ten minutes of fuzz"
 	@echo "make docs          write the pages of docs/ that are made from code"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make oldest        set up the oldest litellm that is taken, for its tests"
@@ -127,6 +127,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python -m tests.shared_run 30
+	@$(BIN)/python tests/fuzz.py --minutes 10
 
 docs: $(VENV)/.dev-ready
 	@$(BIN)/python docs/generate.py

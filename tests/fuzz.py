@@ -2,8 +2,9 @@
 
 Guided by coverage where `atheris` is installed (pip install atheris), at random otherwise. Each
 input is read as a protocol, options and pieces: the formats' own delimiters, values, damage,
-nesting of up to 100,000 levels and integers of up to 5,000 digits, with raw characters between
-them. What is checked: nothing is raised by `parse`, `feed`, `rjson` or `rxml`; the laws of one
+nesting of up to 100,000 levels, integers of up to 5,000 digits and texts at the scanners' limits,
+with raw characters between them; a tool has a recursive schema, and some texts answer a request
+that holds a part of them. What is checked: nothing is raised by `parse`, `feed`, `rjson` or `rxml`; the laws of one
 text, and one random chunking. The first text that breaks one in a new way is printed as a case;
 then the exit code is 1.
 """
@@ -42,6 +43,21 @@ TOOLS = tp.toolspec.tool_specs(
     json.loads((HERE / "cases_core" / "parse_tools.json").read_text("utf-8"))
 )
 PROTOCOLS = ("auto", *tp.protocols())
+NODE = {
+    "type": "object",
+    "properties": {
+        "next": {"$ref": "#/$defs/node"},
+        "list": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+        "text": {"type": "string"},
+    },
+}
+NESTED = {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/nested"}}, {"type": "integer"}]}
+RECURSIVE = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/node"}, "s": {"$ref": "#/$defs/nested"}},
+    "$defs": {"node": NODE, "nested": NESTED},
+}
+TOOLS = (*TOOLS, *tp.toolspec.tool_specs([{"name": "tree", "parameters": RECURSIVE}]))
 LONG = 20_000  # characters above which only what is said of any text is checked, not every law
 # CPU seconds a character, above which a text is said to be too slow, under instrumentation
 SLOW = 400e-6
@@ -58,7 +74,12 @@ PIECES = (
     '', '"', "'", "\\", '\\"', "\\u00e9", "\\ud83d", ",", ":", ": ", "a: ", "- ", "|\n  ",
     "true", "None", "NaN", "1e999", "-0", "007", "1.50", "null", "&lt;", "&#38;", "&amp;lt;", "//", "/*", "*/", "\x00",
     "\ud83d", "\ude00", "😀", "é", "\r\n", "\ufeff", "\u2028", "“", "”", "$ref", "__proto__", "<", ">", "=", "#", "&",
-    "*",
+    "*", '{"name":"tree","arguments":{"a":{"next":{"next":', '"[[1],[[2]]]"', '"{\\"next\\":{}}"',
+    "<tree>", "</tree>", "<next>", "</next>", "<list>", "</list>", "<s>", "</s>", "<function=tree>",
+    "<parameter=s>", '<path a="', '<f a="', '">', "a: [[1], ", "next:\n  next: ", "tree(a=",
+    "<|start|>assistant<|channel|>commentary to=functions.f", "<|message|>", "<|constrain|>json",
+    "functions.f:0", "please ", "> ", "    ", "For example:\n\n", "~~~\n", "````\n", '"""',
+    "\u200b", "\uff1ctool_call\uff1e", "<tool\u200b_call>", 'f(a="',
 )  # fmt: skip
 REPEATED = (
     "[",
@@ -76,8 +97,14 @@ REPEATED = (
     '"',
     "'",
     "\n",
+    "<|channel|>",
+    "x",
+    "<f a=",
+    "> ",
+    '{"next":',
+    "<next>",
 )
-TIMES = (8,) * 20 + (64,) * 10 + (600,) * 4 + (5_200, 100_001)
+TIMES = (8,) * 20 + (64,) * 10 + (300, 512, 513, 600, 1_030) + (5_200, 100_001)
 CASES = [
     json.loads(line)["raw"]
     for line in (HERE / "cases_core" / "parse.jsonl").read_text("utf-8").splitlines()
@@ -157,6 +184,8 @@ def check(data: bytes, seen: Counter[str]) -> None:
             raise AssertionError(f"split invariance: the result depends on the splits {cuts}")
         if len(text) <= LONG and log != trial.log:
             raise AssertionError(f"split invariance: the event log depends on the splits {cuts}")
+        if len(text) <= LONG and seed % 4 == 0:
+            _check_request(text, protocol, tools, options, rng)
         _check_values(text)
     except Exception as e:
         case = json.dumps(
@@ -168,6 +197,30 @@ def check(data: bytes, seen: Counter[str]) -> None:
     seen["with ok calls"] += any(c.ok for c in result.calls)
     seen["with repairs"] += any(c.edits for c in result.calls)
     seen["longest"] = max(seen["longest"], len(text))
+
+
+def _check_request(
+    text: str, protocol: str, tools: Any, options: dict[str, Any], rng: random.Random
+) -> None:
+    """An echo is never executable, in one piece as in many, and nothing else changes."""
+    start = rng.randrange(len(text) + 1)
+    end = rng.randrange(start, len(text) + 1) if rng.randrange(2) else len(text)
+    part = text[start:end]
+    quoted = (part, "> " + part, json.dumps(part), f"```\n{part}\n```")[rng.randrange(4)]
+    request = [{"role": rng.choice(("user", "tool", "system")), "content": quoted}]
+    result = tp.parse(text, protocol, tools, options, request=request)
+    parser = tp.stream(protocol, tools, options, request=request)
+    for piece in (text[:start], text[start:end], text[end:]):
+        parser.feed(piece)
+    if parser.close() != result:
+        raise AssertionError("split invariance: with a request the result depends on the splits")
+    if any(c.valid and any(p.code == "call.echoed" for p in c.problems) for c in result.calls):
+        raise AssertionError("an echo is executable")
+    bare = tp.parse(text, protocol, tools, options)
+    if [(c.name, c.arguments_json) for c in bare.calls] != [
+        (c.name, c.arguments_json) for c in result.calls
+    ]:
+        raise AssertionError("a request changes how a text is read")
 
 
 def _check_values(text: str) -> None:

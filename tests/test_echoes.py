@@ -18,6 +18,7 @@ from toolparse_lab.errors import BadOptions, NoOrigin, UnreadableInput
 from toolparse_lab.render.ansi import render_ansi
 from toolparse_lab.types import CallEnd, Source, Span
 
+from .growth import grows_linearly
 from .quotations import CALLS, TOOLS, WAYS, asked, formats, written
 
 CALL = (
@@ -238,3 +239,19 @@ def test_hostile_requests_cost_little() -> None:
     statuses = [c.status for c in result.calls]
     assert statuses[:1_000] == ["ok"] * 1_000
     assert statuses[-1] == "echoed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked_text"),
+    [
+        ('<tool_call>{"name": "reboot", "arguments": {}}</tool_call>\n', "> <tool_call>\n"),
+        ('<tool_call>{"name": "reboot", "arguments": {}}</tool_call>\n', '{"name": "reboot"'),
+        ('<tool_call>{"name": "reboot"', '<tool_call>{"name": "reboot"'),
+        ("a", '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'),
+    ],
+)
+def test_the_search_for_echoes_is_linear(answer: str, asked_text: str) -> None:
+    def search(size: int) -> None:
+        tp.parse(answer * size, "hermes", TOOLS, request=asked(asked_text * size))
+
+    assert grows_linearly(search, 60)

@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 
+from .growth import grows_linearly
 from .quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
 
 FORMATS = dict(formats())
@@ -61,3 +62,19 @@ def test_a_long_block_is_seen() -> None:
     block = "".join(f"    {'x' * 60} {i}\n" for i in range(40))
     assert tp.parse(f"The mail:\n{block}    {call}\n    {call}", "hermes", TOOLS).calls == ()
     assert len(tp.parse(f"Well.\n{block}    {call}\n    {call}", "hermes", TOOLS).calls) == 2
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "    <tool_call>",
+        "> <tool_call>\n",
+        '"<tool_call>',
+        "`<tool_call>",
+        "For example:\n\n    <tool_call>\n",
+        "<pre><tool_call>{}</tool_call>",
+        "x <tool_call>{}</tool_call> ",
+    ],
+)
+def test_looking_back_for_quotation_is_linear(piece: str) -> None:
+    assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 300)

@@ -253,7 +253,7 @@ _CODES = (
     ),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
     Code("decode.loose-text", "Text beside the parameters is no argument, and was left out."),
-    Code("decode.attribute", "An attribute of a call's element is no parameter, and was left out."),
+    Code("decode.attribute", "An attribute names no parameter, or may be an argument."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
     Code("decode.duplicate-key", "A key stands twice with different values."),

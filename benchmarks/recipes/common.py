@@ -145,7 +145,7 @@ def block(heading: str, cell: str) -> dict[str, Any]:
     exec(
         compile(code.replace(MODEL, cell.replace(" ", "+")), f"{PAGE.name}: {heading}", "exec"),
         names,
-    )  # noqa: S102
+    )
     return names
 
 

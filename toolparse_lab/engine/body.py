@@ -29,7 +29,7 @@ from ..protocols.base import Decoded, Message, Opening
 from ..protocols.scan import Close, LiteralBody, Scanner
 from ..protocols.tags import THINK_TAGS, reasoning_scanner
 from ..rjson.damage import Refusal
-from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span
+from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span, ToolCall
 from ..types.spans import make_segment
 from ..values import Value
 from .feed import Feed
@@ -459,10 +459,20 @@ class BodyReader:
             self._take_back(body, after)
             return
         given_up = self._text.given_up
-        if given_up is not None and given_up.quotes(body.opener, after):
+        if (given_up is not None and given_up.quotes(body.opener, after)) or any(
+            self._is_inside_words(call) for call in calls
+        ):
             calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()
+
+    def _is_inside_words(self, call: ToolCall) -> bool:
+        """Return whether the words that were dropped around a call begin another one."""
+        return any(
+            open_head(self._feed.text_of(edit.span), self._setting.tools) is not None
+            for edit in call.edits
+            if edit.rule == "rjson.prose"
+        )
 
     def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
         """Log a body that is a whole message.

@@ -1,4 +1,4 @@
-"""Beginnings of calls that stand in text: a call that never got a body, and is still open.
+"""Beginnings in text that nothing ends: of calls without a body, and of what only shows things.
 
 A model mixes formats, and forgets a block's opener; then the beginning of its call is text for the
 protocol at hand. What stands behind it, up to its closer, is a value of that call all the same.
@@ -8,41 +8,54 @@ protocol at hand. What stands behind it, up to its closer, is a value of that ca
 # ------------
 # Each text between two other segments is looked through once, when something that is no text ends
 # it. A head is the beginning of a call in any format that names its tool in a tag or before a
-# bracket, if the tool is known. The last head of the text that no closer follows is open.
+# bracket, if the tool is known. A head is open if no closer of its kind follows in the text.
 #
 # A tag that only has a tool's name is common in prose ("the <search> tool"). So it counts where a
 # call would write it: at the beginning of a line, or in front of an attribute, a parameter's
 # element or a comment. Heads in inline code or a fence are examples.
 #
-# Cost: one search for `<` or `(`, each bounded, and one for the closers of each head's kind, which
-# is repeated only behind the closer that it found; linear in the text.
+# What a page or a prompt shows things in counts as well: comments, CDATA, elements such as `<pre>`,
+# the text of an image, fences of tildes.
+#
+# Cost: one search for heads, each look around one bounded, and one for the closers of a head; what
+# they skip is not looked at again, and without a closer the search is over. Linear in the text.
 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NAME = r"[^\s<>()\"'=/`]{1,256}+"
 _HEAD = re.compile(
     rf"<(?:function[ \t]*(?:=|[ \t]name[ \t]*=)|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
+    rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
+    rf"|(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/])"
     rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
 )
-_BEFORE_BRACKET = re.compile(r"(?:[A-Za-z_][\w.\-]{0,255})\Z")
+# Elements that show what they hold, in pages and in prompts, and other things that do.
+_BOXES = frozenset(("pre", "code", "samp", "blockquote", "quote", "q", "example", "document"))
+_RESULTS = frozenset(("tool_response", "tool_result"))
+_ENDS = {"!--": "-->", "![CDATA[": "]]>"}
+_NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME = 256
+_LONGEST_INDENT = 64
+_LONGEST_CALL = 4096  # a tag or arguments that are longer count as open
 # Behind a tag's name: an attribute whose value may hold markup, or what only a call has inside.
 _ATTRIBUTE = re.compile(r"\s{1,64}[\w:.\-]{1,256}\s{0,64}=\s{0,64}[\"']")
 _INSIDE = re.compile(r">\s{0,64}<(?:!--|!\[CDATA\[|[A-Za-z_])")
-_ATTRIBUTES = r"(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+"
-_EMPTY = re.compile(rf"{_ATTRIBUTES}/>")
+_EMPTY = re.compile(r"(?:[^<>\"'/]|/(?!>)|\"[^\"]*\"|'[^']*')*+/>")
 _ARGUMENTS = re.compile(
-    r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.S
+    r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.DOTALL
 )
+_NOTHING = re.compile(r"[\s>]*+\Z")
+_QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
 _FUNCTION_CLOSERS = ("</function>", "</invoke>", "</tool_call>", "</function_calls>")
 _CALL_CLOSERS = ('")', "')")
-_FENCE = re.compile(r"^[ \t]{0,3}```", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +67,59 @@ class OpenHead:
 
 
 def open_head(text: str, tools: Container[str]) -> OpenHead | None:
-    """The last beginning of a known tool's call in a text that the text does not end; else None.
+    """The first beginning of a known tool's call in a text that nothing in it ends; else None.
 
-    >>> open_head("<function=note>please ", {"note"})
-    OpenHead(end=14, closers=('</function>', '</invoke>', '</tool_call>', '</function_calls>'))
+    >>> open_head("<function=note>please ", {"note"}).closers[0]
+    '</function>'
     >>> open_head("<function=note>please</function> ", {"note"}) is None
     True
     """
-    if "<" not in text and "(" not in text:
+    # Plain words, which nearly every text is, are passed without the pattern.
+    may_call = "<" in text or ("(" in text and "=" in text)
+    if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
         return None
-    pos = 0
-    while match := _HEAD.search(text, pos):
+    match = _HEAD.search(text)
+    examples = _Examples(text)
+    while match is not None:
         pos = match.end()
-        closers = _closers(text, match, tools)
-        if not closers or not text[pos:].strip(" \t\r\n>") or _is_example(text, match.start()):
-            continue
-        ends = [at + len(c) for c in closers if (at := text.find(c, pos)) >= 0]
-        if not ends:
-            return OpenHead(pos, closers)
-        pos = min(ends)
+        closers = _box_closers(text, match, tools)
+        if not closers and not _NOTHING.match(text, pos):
+            closers = _closers(text, match, tools)
+        if closers and not examples.holds(match.start()):
+            closer = _any_of(closers).search(text, pos)
+            if closer is None:
+                return OpenHead(pos, closers)
+            pos = closer.end()
+        match = _HEAD.search(text, pos)
     return None
+
+
+@lru_cache(maxsize=512)
+def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
+    """The pattern of any of some literals."""
+    return re.compile("|".join(map(re.escape, closers)))
+
+
+def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
+    """The literal that would end what only shows its content; () where a head begins nothing such.
+
+    head: a match of `_HEAD` in the text. A fence at the very beginning of a text is no sign.
+    """
+    if head["mark"]:
+        return (_ENDS[head["mark"]],)
+    if head["image"]:
+        return ("](",)
+    if head["block"]:
+        return (f"\\end{{{head['block']}}}",)
+    if head["fence"]:
+        line = text[max(0, head.start() - _LONGEST_INDENT) : head.start()].rstrip(" ")
+        spoken = text[: min(head.start(), _LONGEST_NAME)].strip()
+        return ("\n~~~",) if spoken and line.endswith("\n") else ()
+    name = head["element"]
+    if not name or name.lower() not in _BOXES | _RESULTS or name in tools:
+        return ()
+    shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
+    return (f"</{name}>",) if shows else ()
 
 
 def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
@@ -85,24 +131,48 @@ def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str
     if head["function"]:
         return _FUNCTION_CLOSERS if head["function"] in tools else ()
     name = head["element"]
-    if name:
-        known = name in tools and _begins_call(text, start, end)
-        return (f"</{name}>",) if known and not _EMPTY.match(text, end) else ()
-    before = _BEFORE_BRACKET.search(text[max(0, start - _LONGEST_NAME) : start])
-    if before is None or before[0].removeprefix("functions.") not in tools:
+    if head[0] != "(":
+        if name not in tools or not _begins_call(text, start, end):
+            return ()
+        return () if _EMPTY.match(text, end, end + _LONGEST_CALL) else (f"</{name}>",)
+    before = text[max(0, start - _LONGEST_NAME) : start]
+    name = before[len(before.rstrip(_NAME_CHARACTERS)) :]
+    if name.removeprefix("functions.") not in tools:
         return ()
-    return () if _ARGUMENTS.match(text, start) else _CALL_CLOSERS
+    return () if _ARGUMENTS.match(text, start, start + _LONGEST_CALL) else _CALL_CLOSERS
 
 
 def _begins_call(text: str, start: int, end: int) -> bool:
     """Return whether the tag of a tool's name at text[start:end] is more than a word of prose."""
     if _ATTRIBUTE.match(text, end) or _INSIDE.match(text, end):
         return True
-    line = text.rfind("\n", 0, start) + 1
-    return not text[line:start].strip()
+    before = text[max(0, start - _LONGEST_INDENT) : start].rstrip(" \t\r")
+    return before.endswith("\n") or (not before and start <= _LONGEST_INDENT)
 
 
-def _is_example(text: str, at: int) -> bool:
-    """Return whether a place in a text is inside inline code or a fence, as far as it tells."""
-    line = text.rfind("\n", 0, at) + 1
-    return text.count("`", line, at) % 2 == 1 or len(_FENCE.findall(text, 0, at)) % 2 == 1
+class _Examples:
+    """The inline code and the fences of one text, asked for places in their order.
+
+    State: everything before `_at` was looked through; `_fence` and `_ticks` say what is open there.
+    """
+
+    __slots__ = ("_at", "_fence", "_text", "_ticks")
+
+    def __init__(self, text: str) -> None:
+        """Begin at the first character of a text."""
+        self._text = text
+        self._at = 0
+        self._fence = False
+        self._ticks = False
+
+    def holds(self, place: int) -> bool:
+        """Return whether a place is inside inline code or a fence, as far as the text tells."""
+        for mark in _QUOTE_MARK.finditer(self._text, self._at, place):
+            if mark[0] == "`":
+                self._ticks = not self._ticks
+                continue
+            self._ticks = False
+            if mark["fence"]:
+                self._fence = not self._fence
+        self._at = place
+        return self._fence or self._ticks

@@ -13,9 +13,9 @@ from .folding import Folded, folded
 _OURS = frozenset(("system", "developer", "assistant", "model", "ai"))
 """roles whose text the application or the model itself wrote"""
 
-_NO_TEXT = ("image", "input_image", "audio", "input_audio", "video", "media")
+NO_TEXT = ("image", "input_image", "audio", "input_audio", "video", "media")
 _RESULTS = ("function_call_output", "tool_result", "custom_tool_call_output")
-_MOST_NESTED = 8  # levels of parts inside parts
+MOST_NESTED = 8  # levels of parts inside parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _joined(content: Any) -> str:
 
 def _collect(content: Any, texts: list[str], depth: int) -> None:
     """Add the texts of a content to `texts`; images and the like have none."""
-    if content is None or depth > _MOST_NESTED:
+    if content is None or depth > MOST_NESTED:
         return
     if isinstance(content, str):
         texts.append(content)
@@ -100,7 +100,7 @@ def _collect(content: Any, texts: list[str], depth: int) -> None:
             _collect(part, texts, depth + 1)
     elif isinstance(content, Mapping):
         kind = content.get("type")
-        if isinstance(kind, str) and kind.startswith(_NO_TEXT):
+        if isinstance(kind, str) and kind.startswith(NO_TEXT):
             return
         parts = [content[k] for k in ("title", "text", "content", "output") if k in content]
         if parts:

@@ -104,7 +104,7 @@ class GivenUp:
         return True
 
 
-_INSIDE = "the call stands inside a value of another call, which does not end before it"
+_INSIDE = "the call stands inside another call, or in what only shows it, which does not end before"
 
 
 def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:

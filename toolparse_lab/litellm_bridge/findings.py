@@ -46,7 +46,7 @@ def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:
     itself or with the tokens that the model wrote.
     """
     try:
-        return parse(response, middleware.protocol, turn.tools, request=turn.messages).blame
+        return parse(response, middleware.protocol, turn.tools, request=turn.asked).blame
     except ToolparseError:  # a shape that holds no answer says nothing of a fault
         return ""
 

@@ -35,7 +35,7 @@ from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
-from .neutral import without_delimiters
+from .neutral import documents_without, without_delimiters
 from .reading import AnswerReading
 from .stream import AnswerStream
 from .turn import Prepared, Turn
@@ -114,8 +114,12 @@ class ToolCallMiddleware:
         )
         offer = prepared.offer
         conversation = params.get("messages", ())
+        documents = params.get("documents")
         if offer.active and self.neutral_text:
-            conversation = without_delimiters(conversation, self._delimiters(prepared))
+            delimiters = self._delimiters(prepared)
+            conversation = without_delimiters(conversation, delimiters)
+            if documents:
+                params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
 
         # Told with every request, although its tools may have been read long ago.
@@ -146,6 +150,7 @@ class ToolCallMiddleware:
             prepared,
             many=_may_be_many(offer, schema, parallel),
             formatted=formatted,
+            _documents=documents,
         )
 
     def _ask_for_form(
@@ -367,7 +372,7 @@ class ToolCallMiddleware:
         if turn.read_whole and (text.strip() or not has_calls):
             result = reading.parse_whole(turn, text, finish_reason)
         else:
-            result = reading.readers(turn).whole.parse(text, turn.messages)
+            result = reading.readers(turn).whole.parse(text, turn.asked)
 
         if self.on_error is not None:
             reading.tell_failures(result, turn)

@@ -1,10 +1,11 @@
-"""User texts of a conversation without the delimiters of the format."""
+"""Texts of users and documents without the delimiters of the format."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ..engine.request_texts import MOST_NESTED, NO_TEXT
 from ..protocols.neutral import neutral
 
 
@@ -40,10 +41,31 @@ def _without(message: Any, delimiters: tuple[str, ...]) -> Any:
     return message if clean == content else {**message, "content": clean}
 
 
+def documents_without(documents: Any, delimiters: tuple[str, ...]) -> Any:
+    """The documents of a request with their texts neutralised, whatever their shape.
+
+    documents: texts, or mappings with texts at any place in them. The caller's objects are not
+    changed.
+    """
+    return _clean(documents, delimiters, 0) if delimiters else documents
+
+
 def _part(part: Any, delimiters: tuple[str, ...]) -> Any:
-    """A part of a content; only texts are changed."""
-    if isinstance(part, str):
-        return neutral(part, delimiters)
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return {**part, "text": neutral(part["text"], delimiters)}
-    return part
+    """A part of a content, documents included; images and the like stay as they are."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if isinstance(kind, str) and kind.startswith(NO_TEXT):
+        return part
+    return _clean(part, delimiters, 0)
+
+
+def _clean(value: Any, delimiters: tuple[str, ...], depth: int) -> Any:
+    """A value with all texts in it neutralised; what is nested too deep is no text of a prompt."""
+    if isinstance(value, str):
+        return neutral(value, delimiters)
+    if depth > MOST_NESTED:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _clean(member, delimiters, depth + 1) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_clean(item, delimiters, depth + 1) for item in value)
+    return value

@@ -68,7 +68,7 @@ class AnswerReading:
                 cut=cut,
                 many=turn.many,
             )
-        return judged(result, turn.messages)
+        return judged(result, turn.asked)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
         """Tell `on_error` what could not be read, and which further calls are left out.

@@ -40,6 +40,14 @@ class Turn:
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
     many: bool = False
     formatted: bool = False
+    _documents: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def asked(self) -> Any:
+        """The request as `parse` takes it: the conversation, and the documents beside it."""
+        if not self._documents:
+            return self.messages
+        return {"messages": self.messages, "documents": self._documents}
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ..rjson.positions import apply_edits
@@ -21,6 +22,7 @@ _MAX_TEXT = 16_384
 _MAX_PLACES = 96
 _PARTS = 3
 _SHORTEST_NAME = 3
+_ATTRIBUTES = re.compile(r"\s{0,16}[\w:.\-]{1,64}\s{0,16}=\s{0,16}[\"'][^<>\n]{0,512}>")
 
 RULE = "rxml.near-tag"
 
@@ -39,6 +41,8 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
     edits: dict[tuple[int, int, str], Edit] = {}
     for tag in tags:
         for start, end in _near_places(text, tag):
+            if text[end - 1] != ">" and _ATTRIBUTES.match(text, end):
+                continue  # what would end at the mark that is put in goes on with attributes
             for repaired in _repaired(text[start:end], tag):
                 edit = Edit(Span(start, end), repaired, RULE)
                 edits.setdefault((start, end, repaired), edit)

@@ -102,6 +102,7 @@ def parse(
         # None is the common answer to anything odd; the tolerant reader then starts anew.
         members = read_well_formed(xml_inner, view, text_node_name, options.manner)
         if members is not None:
+            _refuse_bare_text(members, view, text_node_name, xml_inner)
             return _plain(_coerced(members, schema, view).value)
 
     return _plain(_read(xml_inner, schema, view, options).value)
@@ -284,8 +285,10 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
 def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
     """The outcome of a reader, brought to the schema. value: the members it gave.
 
-    reader: one that has read its text. view: the schema, compiled.
+    reader: one that has read its text. view: the schema, compiled. Raises RXMLParseError for text
+    without any element, where the schema wants elements.
     """
+    _refuse_bare_text(value, view, reader.text_key, reader.text)
     steps: list[Step] = []
     coerced_items = value
     if reader.repeated:
@@ -299,6 +302,19 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
     coerced = _coerced(coerced_items, schema, view)
     places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
     return Reading(coerced.value, value, (*steps, *coerced.steps), tuple(reader.edits), places)
+
+
+def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:
+    """Raise RXMLParseError where the members are nothing but text, and the schema admits no text.
+
+    value: the members, with the text under `text_key`. text: the XML they were read from.
+    """
+    if not isinstance(value, dict) or list(value) != [text_key] or text_key in view.properties:
+        return
+    by_members = view.types is None and view.enum is None and not view.any_of
+    if by_members or (view.types is not None and set(view.types) <= {"object", "array"}):
+        message = "there is text, but no element"
+        raise error_of(Refusal("decode.xml", message, len(text) - len(text.lstrip())), text)
 
 
 def _coerce_each(value: Value, path: str, member: View) -> list[Step]:

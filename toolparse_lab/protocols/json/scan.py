@@ -40,21 +40,36 @@ _BETWEEN_TOKENS = re.compile(
 )
 
 
-# A call of which no more than the name is there.
-_NAME_ONLY = re.compile(
-    r"""\s*+\[?\s*+\{\s*+"(?:name|tool|tool_name|function)"\s*+:\s*+"[\w.:-]*+"\s*+\Z"""
+# The beginning of a call up to its first value: brackets, keys, and what names the call.
+_NO_VALUE = re.compile(
+    r"""\s*+(?:(?:[{\[,:]
+    |"(?:name|tool|tool_name|function|type)"\s*+:\s*+"[\w.:-]*+"
+    |"(?:[^"\\\x00-\x1f]|\\.)*+"(?=\s*+:))\s*+)*+\Z""",
+    re.VERBOSE,
 )
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([{\[])|([}\]])')
 
 
 def ends_in_value(text: str) -> bool:
     """Return whether JSON that breaks off behind `text` may break off inside a value.
 
-    The name of a call is none.
+    The arguments are a value themselves, open until their own bracket and the call's are there. The
+    name of a call is none, and what is whole is over.
 
-    >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b" '), ends_in_value('{"a": "b"}')
-    (True, True, False)
+    >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b"'), ends_in_value('{"a": {"b": 1}')
+    (True, True, True)
+    >>> ends_in_value('{"a": "b"}'), ends_in_value('{"name": "f", "arguments": {')
+    (False, False)
     """
-    return _BETWEEN_TOKENS.match(text) is None and _NAME_ONLY.match(text) is None
+    if _NO_VALUE.match(text):
+        return False
+    if not _BETWEEN_TOKENS.match(text):
+        return True
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        kind = token.lastindex
+        depth += 0 if kind is None else 1 if kind == 1 else -1
+    return depth > 0
 
 
 class _Delimiters:

@@ -1,4 +1,4 @@
-"""Arguments that stand as attributes in the opener of a call's element."""
+"""Arguments that stand as attributes, of a call's element or of a parameter's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from ...rjson.damage import Refusal
+from ...rxml.element import Element, walk
 from ...rxml.marks import ATTRIBUTE
 from ...rxml.reader import attribute_text
 from ...schema.view import View
@@ -57,6 +58,80 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
         problems=(*call.problems, *problems),
         places=places,
     )
+
+
+def with_own_attributes(call: Decoded, view: View, root: Element | None, body: str) -> Decoded:
+    """Return a call with what the attributes of its parameters' elements say.
+
+    One that names a member of that parameter's object is that member, with a step. One that names
+    nothing is left out, with a problem. Raises Refusal for all others: what names a parameter that
+    the call does not have, or another value of a member, may be an argument or may not.
+
+    view: the schema of the parameters. root: the tree of the body, whose elements they are.
+    """
+    arguments = call.arguments
+    if root is None or not isinstance(arguments, dict):
+        return call
+    members: dict[str, dict[str, Value]] = {}
+    problems: list[Problem] = []
+    for element in walk(root):
+        start, end = element.attributes
+        for match in ATTRIBUTE.finditer(body[start:end].rstrip("/>")):
+            name, place = match["name"], Span(*match.span()).shift(start)
+            if _takes(element, root, arguments, name):
+                members.setdefault(element.name, {})[name] = _value(match)
+            elif _may_be_argument(element, view, arguments, match):
+                message = f"the attribute {name!r} of <{element.name}> may be an argument"
+                raise Refusal("decode.attribute", message, place.start)
+            else:
+                message = f"the attribute {name!r} of <{element.name}> was left out"
+                problem = Problem("decode", "decode.attribute", "warning", message, "", place)
+                problems.append(problem)
+    if not members and not problems:
+        return call
+    if members:
+        arguments = dict(arguments)
+        for name, named in members.items():
+            inside = arguments[name]
+            arguments[name] = {**named, **(inside if isinstance(inside, dict) else {})}
+    steps = tuple(
+        Step("read", "read.attributes", "/" + escape_token(name), None, None, named)
+        for name, named in members.items()
+    )
+    return replace(
+        call,
+        arguments=arguments,
+        steps=(*call.steps, *steps),
+        problems=(*call.problems, *problems),
+    )
+
+
+def _takes(element: Element, root: Element, arguments: dict[str, Value], name: str) -> bool:
+    """Return whether an attribute is a member of the object that its element holds.
+
+    The element is a parameter, stands once, and is an object or empty; nothing in it has the name.
+    """
+    schema = element.view
+    if element.parent is not root or root.counts.get(element.name) != 1 or schema is None:
+        return False
+    inside = arguments.get(element.name)
+    if name not in schema.properties or not (inside == "" or isinstance(inside, dict)):
+        return False
+    return not isinstance(inside, dict) or name not in inside
+
+
+def _may_be_argument(
+    element: Element, view: View, arguments: dict[str, Value], match: re.Match[str]
+) -> bool:
+    """Return whether an attribute that cannot be taken names a value that would be lost without it.
+
+    view: the schema of the tool's parameters. match: of ATTRIBUTE.
+    """
+    name = match["name"]
+    if element.view is not None and name in element.view.properties:
+        inside = arguments.get(element.name)
+        return not (isinstance(inside, dict) and inside.get(name) == _value(match))
+    return name in view.properties and name not in arguments
 
 
 def _value(match: re.Match[str]) -> str:

@@ -35,7 +35,7 @@ from ..base import (
 from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
 from ..scan import Scanner
-from .attributes import with_attributes
+from .attributes import with_attributes, with_own_attributes
 from .grammar import element_grammar
 from .headless import NamedEnd, checked, has_property, headless
 from .judge import ElementJudge
@@ -316,13 +316,15 @@ class ElementCall(Codec):
             unwrapped = below.read_wrapped()
             if unwrapped is not None and any(key in view.properties for key in unwrapped):
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
-                return _read_by(below, reading, unwrapped, (step,), view)
+                call = _read_by(below, reading, unwrapped, (step,), view)
+                return with_own_attributes(call, view, below.tree, body)
 
         reader = ElementReader(body, view, repair=repair, closed=closed)
         value = reader.read()
         if list(value) == [TEXT_KEY]:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
-        return _read_by(reader, reading, value, (), view)
+        call = _read_by(reader, reading, value, (), view)
+        return with_own_attributes(call, view, reader.tree, body)
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
         """Return the call of a body that is one JSON object, the parameters; else None.

@@ -18,6 +18,7 @@ from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protoco
 from ..json.mix import HERMES
 from ..results import YamlResult
 from ..scan import Scanner
+from ..xml.attributes import with_attributes
 from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
@@ -255,6 +256,8 @@ class YamlCall(Codec):
         if flat is not None and not holds_unknown(flat[0], view):
             values, flat_places = flat
             call = _decoded(opening, values, lambda: flat_places)
+            if opening.attributes:
+                call = with_attributes(call, view, opening)
         else:
             call = self._unusual(body, view, reading)
         # Without an opener it may as well be text that looks like a call.
@@ -273,7 +276,9 @@ class YamlCall(Codec):
             return call
         tool = reading.tools.get(reading.opening.name)
         judge = MappingJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, manner: self._mapping(text, view, manner))
+        call = judge.settle(lambda text, manner: self._mapping(text, view, manner))
+        opening = reading.opening
+        return with_attributes(call, view, opening) if opening.attributes else call
 
     def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call as PyYAML reads it, repaired once if need be; raises Refusal.
