@@ -26,6 +26,7 @@ _MOST_EDITS = 3
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SIGNS = "{}[],:"
 _ESCAPED = "nrtbf"
+_LONE = _ESCAPED + "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,14 @@ def escape_readings(text: str, edits: Sequence[Edit]) -> list[EscapeReading]:
     literal_at = first.span.start
     lexeme = _string_at(apply_edits(text, edits), literal_at)
     is_whole = _is_paired(lexeme)
-    if is_whole:
-        # Of two that are as good, the literal one counts, save beside a line break that lost its
-        # backslash to a neighbour in a text of several lines.
-        candidates = [edit for edit in candidates if _frees_break(text, edit)]
-        if "\\n" not in lexeme.replace("\\\\", ""):
-            return []
+    if is_whole and len(edits) == 1:
+        # One edit is less than two. Of two that are as good, the literal one counts, save beside a
+        # line break that lost its backslash to a neighbour in a text of several lines.
+        has_breaks = "\\n" in lexeme.replace("\\\\", "")
+        candidates = [
+            edit for edit in candidates
+            if (has_breaks and _frees_break(text, edit)) or _takes_escape(edit)
+        ]  # fmt: skip
 
     readings: list[EscapeReading] = []
     for edit in candidates:
@@ -79,7 +82,7 @@ def is_certain(text: str, readings: Sequence[EscapeReading], rule: str) -> bool:
     if len(readings) != 1:
         return False
     edit = readings[0].edit
-    if _frees_break(text, edit):
+    if _frees_break(text, edit) or _takes_escape(edit):
         return False
     before, behind = text[edit.span.start - 1 : edit.span.start], text[edit.span.end + 1 :][:1]
     return rule != "rjson.escaped-apostrophe" or not (before.isalnum() and behind.isalnum())
@@ -92,6 +95,9 @@ def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
             yield Edit(Span(at, at + 1), "", "rjson.extra-sign")
         elif text[at - 2 : at] == "\\\\":
             yield Edit(Span(at - 1, at + 1), '"\\', "rjson.swapped-signs")
+            yield Edit(Span(at - 1, at - 1), '"', "rjson.missing-quote")
+        elif text[at - 2 : at - 1] == "\\" and text[at - 1] in _LONE:
+            yield Edit(Span(at - 1, at + 1), f'"{text[at - 1]}', "rjson.swapped-signs")
         return
 
     sign, behind = text[at + 1 : at + 2], text[at + 2 : at + 3]
@@ -109,6 +115,11 @@ def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
 def _frees_break(text: str, edit: Edit) -> bool:
     """Tell if an edit makes a line break, or its like, of a backslash and a letter."""
     return edit.text[-1:] == "\\" and text[edit.span.end : edit.span.end + 1] in _ESCAPED
+
+
+def _takes_escape(edit: Edit) -> bool:
+    """Tell if an edit makes a letter of an escape, so that the escape may be right as well."""
+    return len(edit.text) == 2 and edit.text[0] == '"' and edit.text[1] in _LONE
 
 
 def _string_at(text: str, at: int) -> str:
