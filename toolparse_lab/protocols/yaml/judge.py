@@ -76,11 +76,12 @@ class MappingJudge:
             return None
 
         strict = replace(self._reading, repair=False)
-        edit = nearest_reading(self._body, self._keys(), lambda text: self._fitting(reader, text))
+        # What is put right here is no tag.
+        edit = nearest_reading(
+            self._body, self._keys(), lambda text: self._fitting(reader, text), "yaml.near-key"
+        )
         if edit is None:
             return None
-        # What is put right here is no tag.
-        edit = replace(edit, rule="yaml.near-key")
         call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
 
