@@ -266,7 +266,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     formats = [*JSON_FORMATS, *TAG_FORMATS]
     parser.add_argument("--formats", nargs="+", default=formats, metavar="NAME")
-    parser.add_argument("--every", type=int, default=20, help="one text of so many (20)")
+    parser.add_argument("--every", type=int, default=40, help="one text of so many (40)")
     parser.add_argument("--misses", action="store_true", help="show what was not read right")
     options = parser.parse_args()
 

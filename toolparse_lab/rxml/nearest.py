@@ -52,21 +52,27 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
 
 
 def nearest_reading(
-    text: str, tags: Sequence[str], reader: Callable[[str], Value | None], rule: str = RULE
+    text: str,
+    tags: Sequence[str],
+    reader: Callable[[str], Value | None],
+    rule: str = RULE,
+    others: Sequence[Edit] = (),
 ) -> Edit | None:
     """The edit of the only reading that is one character of one tag away; None where there is none.
 
     reader: gives the value of a text that reads strictly and fits its schema, None for any other.
     That is the arguments, or [name, arguments] of each call. rule: of the edits.
+    others: edits that count as well.
     Raises Refusal where edits lead to different values: nobody can tell which was meant. It holds
     up to five of them; a reading of arguments alone has no name yet.
     """
     readings: dict[str, Edit] = {}
     values: dict[str, Value] = {}
-    for edit in near_edits(text, tags):
+    near = [replace(edit, rule=rule) for edit in near_edits(text, tags)]
+    for edit in (*near, *others):
         value = reader(apply_edits(text, [edit]))
         if value is not None:
-            readings.setdefault(write_canonical(value), replace(edit, rule=rule))
+            readings.setdefault(write_canonical(value), edit)
             values.setdefault(write_canonical(value), value)
 
     if len(readings) > 1:
