@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from damage_calls import HELD_OUT, TOOLS, TUNED
 
 import toolparse_lab as tp
-from damage_calls import HELD_OUT, TOOLS, TUNED
 
 JSON_FORMATS = ("hermes", "gemma", "kimi_k2", "harmony_channel", "openai_json", "bracketed")
 TAG_FORMATS = ("morph_xml", "qwen3_coder_xml", "yaml_xml")

@@ -144,7 +144,8 @@ HELD_OUT: list[tuple[str, dict[str, Any]]] = [
     ("edit_lines", {"file": "app/main.go", "edits": [{"line": 88, "new":
         'fmt.Printf("%s: %d\\n", name, len(items))'}]}),
     ("send_mail", {"to": ["lin@harbour.example", "o'hara@pier.example"], "cc": [],
-        "subject": "Re: tide tables, spring", "body": "Hello,\n\nboth tables are attached.\n\nYours"}),
+        "subject": "Re: tide tables, spring", "body":
+        "Hello,\n\nboth tables are attached.\n\nYours"}),
     ("send_mail", {"to": ["ops@x.example"], "subject": "明日の潮 🌊", "body": "満潮は 6:40、"
         "干潮は 12:55 です。", "urgent": True}),
     ("route", {"stops": [{"lat": 60.39, "lon": 5.32, "label": "Bergen"}, {"lat": 58.97,

@@ -84,7 +84,8 @@ def is_certain(text: str, readings: Sequence[EscapeReading], rule: str) -> bool:
     edit = readings[0].edit
     if _frees_break(text, edit) or _takes_escape(edit):
         return False
-    before, behind = text[edit.span.start - 1 : edit.span.start], text[edit.span.end + 1 :][:1]
+    start, end = edit.span.start, edit.span.end
+    before, behind = text[start - 1 : start], text[end : end + 1]
     return rule != "rjson.escaped-apostrophe" or not (before.isalnum() and behind.isalnum())
 
 

@@ -88,7 +88,7 @@ def is_half_quoted(value: Value, body: str) -> bool:
             stack.extend(node)
         elif isinstance(node, str) and node[-1:] == '"' and "\n" not in node:
             is_pair = node.count('"') % 2 == 0 and node[1:2] != '"'
-            if is_pair or node[:1] == '"' or node[-2:-1].isdigit() and node[:1] not in QUOTES:
+            if is_pair or node[:1] == '"' or (node[-2:-1].isdigit() and node[:1] not in QUOTES):
                 continue
             if re.search(rf"[:\-] +{re.escape(node)}\s*(?:\n|\Z)", body):
                 return True
