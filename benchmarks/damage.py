@@ -25,9 +25,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from damage_calls import HELD_OUT, TOOLS, TUNED
-
 import toolparse_lab as tp
+from benchmarks.damage_calls import HELD_OUT, TOOLS, TUNED
 
 JSON_FORMATS = ("hermes", "gemma", "kimi_k2", "harmony_channel", "openai_json", "bracketed")
 TAG_FORMATS = ("morph_xml", "qwen3_coder_xml", "yaml_xml")
@@ -159,7 +158,8 @@ def _json_peer(json_repair: Any) -> Peer:
             return name, value
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             return None
-        return value["name"], value.get("arguments")
+        arguments = value.get("arguments")
+        return (value["name"], arguments) if isinstance(arguments, dict) else None
 
     return read
 
