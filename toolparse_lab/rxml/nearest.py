@@ -78,8 +78,8 @@ def nearest_reading(
     if len(readings) > 1:
         at = min(edit.span.start for edit in readings.values())
         refusal = Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
-        shown = list(readings.items())[:_MOST_SHOWN]
-        refusal.readings = tuple(_candidate(values[key], edit) for key, edit in shown)
+        few = list(readings.items())[:_MOST_SHOWN]
+        refusal.readings = tuple(_candidate(values[key], edit) for key, edit in few)
         raise refusal
     return next(iter(readings.values()), None)
 
