@@ -1,4 +1,4 @@
-"""What a damaged escaped quote in a string of JSON was: the readings beside the literal one."""
+"""Readings of a damaged escaped quote in a string of JSON, beside the literal one."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def explain_sources(call: ToolCall) -> str:
 
 
 def explain_readings(call: ToolCall) -> list[str]:
-    """What a refused call may be, the nearest first: its name, arguments, and the edits to it."""
+    """List what a refused call may be, the nearest first: name, arguments, and the edits."""
     lines: list[str] = []
     for reading in call.readings:
         arguments = printable(reading.arguments_json[:_LONGEST_READING])
