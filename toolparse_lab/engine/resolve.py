@@ -18,7 +18,7 @@ came from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
@@ -37,6 +37,7 @@ from ..types import (
     ToolCall,
 )
 from ..types.call import make_call
+from ..types.readings import Reading as Candidate
 from ..values import Value, write_canonical
 from .provenance import find_spans, find_step_spans, trace_origins
 
@@ -162,7 +163,7 @@ class Resolver:
             arguments_json="",
             problems=tuple(problems),
             segment=segment,
-            readings=tuple(reading.shift(body.start) for reading in refusal.readings),
+            readings=tuple(_named(r.shift(body.start), name) for r in refusal.readings),
         )
 
     def _unreadable(
@@ -345,6 +346,11 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
         kind = "implicit"
     code, message = _CLOSER_NOTES[kind]
     return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _named(reading: Candidate, name: str) -> Candidate:
+    """Return a reading with a call's name, where it has none of its own."""
+    return reading if reading.name else replace(reading, name=name)
 
 
 def _shift(span: Span | None, by: int) -> Span | None:

@@ -42,8 +42,9 @@ def create_tool_middleware(
     its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
     that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
     tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
-    model that there is no such tool. neutral_text: delimiters of the format in what users say, and in documents, are
-    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
+    model that there is no such tool. neutral_text: delimiters of the format in what users say, and
+    in documents, are neutralised in the prompt (see `protocols.neutral`); on unless `compat` is
+    "seed".
 
     choice_schema: how the schema of a forced choice says which arguments belong to which tool:
     "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that decode

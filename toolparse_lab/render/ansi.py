@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..errors import BadOptions
 from ..types import ParseResult, Problem, ToolCall, Verdict
-from ..types.why import explain_sources
+from ..types.why import explain_readings, explain_sources
 from .changes import Change, changes_of, place, protocol_words, sentence_of
 from .marks import Mark, Run, clip, marks_of, runs_of
 from .show import one_line, shorten, visible
@@ -185,6 +185,8 @@ def _call(call: ToolCall, result: ParseResult, pen: _Pen) -> Iterator[str]:
     yield from _arguments(call, pen)
     if not call.readable:
         yield "  the body could not be read, so there are no arguments"
+    for line in explain_readings(call):
+        yield f"  it may be {line}"
     copied = explain_sources(call)
     if copied:
         yield f"  {copied}"

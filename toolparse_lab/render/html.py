@@ -16,7 +16,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from ..types import ParseResult, Problem, Step, ToolCall
-from ..types.why import explain_sources
+from ..types.why import explain_readings, explain_sources
 from .cells import (
     badge,
     call_title,
@@ -257,6 +257,7 @@ def _argument_notes(call: ToolCall, *, has_none: bool, cut: bool) -> list[Markup
     elif has_none:
         notes.append(note("No arguments."))
 
+    notes += [note(f"It may be {line}") for line in explain_readings(call)]
     copied = explain_sources(call)
     if copied:
         notes.append(note(shorten(copied, 2_000)))

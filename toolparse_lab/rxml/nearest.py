@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from ..rjson.positions import apply_edits
 from ..rjson.refusal import Refusal
-from ..types import Edit, Span
+from ..types import Edit, Reading, Span
 from ..values import Value, write_canonical
 
 # How it works. The tags that a text may hold are known from the tools. One wrong character (left
@@ -18,13 +19,15 @@ from ..values import Value, write_canonical
 # Cost: a bounded number of places is tried, in texts of bounded length; where there are more, there
 # is no reading.
 
+RULE = "rxml.near-tag"
+
 _MAX_TEXT = 16_384
 _MAX_PLACES = 96
 _PARTS = 3
+_MOST_SHOWN = 5
+_COST = 2  # of one sign put right, as in JSON
 _SHORTEST_NAME = 3
 _ATTRIBUTES = re.compile(r"\s{0,16}[\w:.\-]{1,64}\s{0,16}=\s{0,16}[\"'][^<>\n]{0,512}>")
-
-RULE = "rxml.near-tag"
 
 
 def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
@@ -53,23 +56,42 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
 
 
 def nearest_reading(
-    text: str, tags: Sequence[str], reader: Callable[[str], Value | None]
+    text: str,
+    tags: Sequence[str],
+    reader: Callable[[str], Value | None],
+    rule: str = RULE,
+    others: Sequence[Edit] = (),
 ) -> Edit | None:
     """The edit of the only reading that is one character of one tag away; None where there is none.
 
     reader: gives the value of a text that reads strictly and fits its schema, None for any other.
-    Raises Refusal where edits lead to different values: nobody can tell which was meant.
+    That is the arguments, or [name, arguments] of each call. rule: of the edits.
+    others: edits that count as well.
+    Raises Refusal where edits lead to different values: nobody can tell which was meant. It holds
+    up to five of them; a reading of arguments alone has no name yet.
     """
     readings: dict[str, Edit] = {}
-    for edit in near_edits(text, tags):
+    values: dict[str, Value] = {}
+    near = [replace(edit, rule=rule) for edit in near_edits(text, tags)]
+    for edit in (*near, *others):
         value = reader(apply_edits(text, [edit]))
         if value is not None:
             readings.setdefault(write_canonical(value), edit)
+            values.setdefault(write_canonical(value), value)
 
     if len(readings) > 1:
         at = min(edit.span.start for edit in readings.values())
-        raise Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
+        refusal = Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
+        few = list(readings.items())[:_MOST_SHOWN]
+        refusal.readings = tuple(_candidate(values[key], edit) for key, edit in few)
+        raise refusal
     return next(iter(readings.values()), None)
+
+
+def _candidate(value: Value, edit: Edit) -> Reading:
+    """Return a reading as a person sees it; of a body of several calls the first one."""
+    name, arguments = ("", value) if isinstance(value, dict) else value[0]
+    return Reading(name, write_canonical(arguments), (edit,), _COST, "fits the parameters")
 
 
 def _repaired(text: str, tag: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from .call import ToolCall
 from .spans import Problem, Segment
 
+_LONGEST_READING = 300  # characters of its arguments that are shown
 _MOST_COPIED = 6  # values whose place in the request is told
 
 # Status -> the first cause of a call that is not ok, behind "it".
@@ -86,6 +87,7 @@ def explain_call(call: ToolCall) -> str:
     causes = _reasons(call) + _changes(call) + _complaints(call)
     if causes:
         sentence += ": " + "; ".join(causes)
+    sentence += "".join(f". It may be {line}" for line in explain_readings(call))
     copied = explain_sources(call)
     return f"{sentence}. {copied}" if copied else f"{sentence}."
 
@@ -103,6 +105,19 @@ def explain_sources(call: ToolCall) -> str:
     more = len(phrases) - _MOST_COPIED
     rest = f"; and {more} more" if more > 0 else ""
     return f"{'; '.join(phrases[:_MOST_COPIED])}{rest}."
+
+
+def explain_readings(call: ToolCall) -> list[str]:
+    """List what a refused call may be, the nearest first: name, arguments, and the edits."""
+    lines: list[str] = []
+    for reading in call.readings:
+        arguments = printable(reading.arguments_json[:_LONGEST_READING])
+        more = " …" if len(reading.arguments_json) > _LONGEST_READING else ""
+        edits = ", ".join(f"{e.rule} at {e.span.start}" for e in reading.edits) or "no edit"
+        why = f"; {printable(reading.why)}" if reading.why else ""
+        name = printable(reading.name) or "without a name"
+        lines.append(f"{name} {arguments}{more} (cost {reading.cost}: {edits}{why})")
+    return lines
 
 
 def _reasons(call: ToolCall) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...rjson.escapes import escape_readings, is_certain
 from ...rjson.nearest import nearest_readings
 from ...rjson.refusal import Refusal
 from ...schema.coerce import coerce
@@ -31,6 +32,7 @@ _MOST_SHOWN = 5
 # that only coercion makes fit.
 _SWALLOWED = 4
 _COERCED = 2
+_ESCAPE_COST = 2
 _PAIRS = (("{", "}"), ("[", "]"))
 # Edits of the fast repair that can mean one thing only.
 _PLAIN = frozenset(
@@ -86,10 +88,15 @@ def settle(
         refusal = repaired
     else:
         try:
+            escaped = _escaped_quote(body, reading, repaired[1], decode)
+            if escaped:
+                return escaped
             calls = decode(*repaired)
             if _is_plain(repaired[1]) and _fits_plainly(calls, reading):
                 return calls
             first = _proposal(calls, repaired[1], _price(repaired[1]), reading)
+        except _Ambiguous:
+            raise
         except Refusal as reason:
             refusal = reason
 
@@ -105,6 +112,38 @@ def settle(
 
     proposals = _proposals(body, reading, decode, first)
     return _choose(proposals, first, refusal)
+
+
+class _Ambiguous(Refusal):
+    """A refusal that no other reading can lift."""
+
+
+def _escaped_quote(
+    body: str, reading: Reading, edits: Sequence[Edit], decode: Decode
+) -> tuple[Decoded, ...]:
+    """Return the calls of a body whose damage is an escaped quote; () where it is none.
+
+    Raises Refusal where it may be one, and the repair's literal reading may be right as well.
+    """
+    if not reading.repair or not reading.closed:
+        return ()
+    readings = escape_readings(body, edits)
+    proposals: list[_Proposal] = []
+    for near in readings:
+        try:
+            calls = decode(near.values, [near.edit])
+        except Refusal:
+            continue
+        proposals.append(_proposal(calls, [near.edit], _ESCAPE_COST, reading))
+    candidates = [proposal for proposal in proposals if proposal.fits is not False]
+    if not candidates:
+        return ()
+    if len(candidates) == 1 and is_certain(body, readings, edits[0].rule):
+        return candidates[0].calls
+    message = "a damaged escape can be read in more than one way"
+    refusal = _Ambiguous("decode.ambiguous", message, edits[0].span.start)
+    refusal.readings = tuple(_shown(candidates))
+    raise refusal
 
 
 def _holds_delimiter(body: str, reading: Reading) -> bool:

@@ -112,10 +112,12 @@ class TagJudge:
             return None
         try:
             edit = nearest_reading(self._body, self._tags(), self._fitting)
-        except Refusal:
+        except Refusal as reason:
             if not calls:
                 raise
-            return tuple(_refused(call) for call in calls)
+            # They are of the first call, as each of them is shown.
+            first = replace(_refused(calls[0]), readings=reason.readings)
+            return (first, *(_refused(call) for call in calls[1:]))
 
         strict = read_functions(self._form, apply_edits(self._body, [edit])) if edit else None
         if edit is None or strict is None:

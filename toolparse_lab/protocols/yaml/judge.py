@@ -13,6 +13,7 @@ from ...schema.view import View
 from ...values import Value
 from ..base import Decoded, Places, Reading
 from ..xml.judge import fits_schema
+from .signs import is_half_quoted, sign_edits
 
 # How it works. As for elements, with the beginnings of lines in place of tags: a line break, the
 # indentation, a key of the schema and its colon. One wrong character in one of these is put right
@@ -54,18 +55,24 @@ class MappingJudge:
         nearest = self._nearest(reader) if self._reading.repair else None
         if nearest is not None:
             return nearest
-        if call is not None and not holds_unknown(call.arguments, self._view):
+        if call is not None and not self._is_damaged(call):
             return call
         raise refusal
 
     def _is_doubtful(self, call: Decoded) -> bool:
         """Return if a key may be a damaged one, or a required one is missing."""
-        if holds_unknown(call.arguments, self._view):
+        if self._is_damaged(call):
             return True
         arguments = call.arguments
         return not isinstance(arguments, dict) or any(
             name not in arguments for name in self._view.required
         )
+
+    def _is_damaged(self, call: Decoded) -> bool:
+        """Return if a key may be a damaged one, or a text lacks one of its quotes."""
+        if holds_unknown(call.arguments, self._view):
+            return True
+        return is_half_quoted(call.arguments, self._body)
 
     def _nearest(self, reader: _Read) -> Decoded | None:
         """Return the one reading that is a character away; raises Refusal where there are several.
@@ -76,11 +83,16 @@ class MappingJudge:
             return None
 
         strict = replace(self._reading, repair=False)
-        edit = nearest_reading(self._body, self._keys(), lambda text: self._fitting(reader, text))
+        # What is put right here is no tag.
+        edit = nearest_reading(
+            self._body,
+            self._keys(),
+            lambda text: self._fitting(reader, text),
+            "yaml.near-key",
+            sign_edits(self._body),
+        )
         if edit is None:
             return None
-        # What is put right here is no tag.
-        edit = replace(edit, rule="yaml.near-key")
         call = reader(apply_edits(self._body, [edit]), strict)
         inner = call.places
 
@@ -98,6 +110,9 @@ class MappingJudge:
             return None
         if not isinstance(value, dict) or any(key not in self._view.properties for key in value):
             return None
+        # A value that begins with a colon has that of its key, or holds half a pair of quotes.
+        if _begins_with_colon(value) or is_half_quoted(value, text):
+            return None
         return value if fits_schema(value, self._schema) else None
 
     def _keys(self) -> list[str]:
@@ -107,6 +122,12 @@ class MappingJudge:
         deeper = names_below(self._view) - set(self._view.properties)
         inner = [f"{indent}{name}:" for name in sorted(deeper) for indent in _INDENTS[1:]]
         return [*root, *inner]
+
+
+def _begins_with_colon(arguments: dict[str, Value]) -> bool:
+    """Return if a text among the arguments begins with a colon and a word."""
+    texts = (value for value in arguments.values() if isinstance(value, str))
+    return any(text[:1] == ":" and text[1:2].isalnum() for text in texts)
 
 
 def holds_unknown(value: Value, view: View) -> bool:
