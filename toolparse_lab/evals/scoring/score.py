@@ -240,8 +240,8 @@ class _Scoring:
             if call.ok:
                 self.ok_calls.append(call)
             elif call.status == "unknown_tool":
-                known = self._by_provider_name(call)
-                (self.unknown if known is None else self.ok_calls).append(known or call)
+                same_call = self._by_provider_name(call)
+                (self.ok_calls if same_call else self.unknown).append(same_call or call)
             elif call.status == "echoed":
                 continue  # the model quotes somebody: no attempt of its own
             elif not self._is_mention(call):
