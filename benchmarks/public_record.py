@@ -27,7 +27,7 @@ from toolparse_lab.evals.cases.bfcl import load_bfcl
 from toolparse_lab.evals.cases.bfcl_gold import wanted_call
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
-from toolparse_lab.exchange.types import Completion
+from toolparse_lab.exchange.types import Completion, EndpointKind
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import ParseResult
 
@@ -88,7 +88,7 @@ def _text_of(result: Any) -> tuple[str, bool]:
 
 def is_right(case: Case, text: str, result: ParseResult, native: bool) -> bool:
     """Return True where what was read is what the case wants."""
-    kind = "native_tools" if native else "chat_text"
+    kind: EndpointKind = "native_tools" if native else "chat_text"
     completion = Completion(key="", raw=text, endpoint_kind=kind, fidelity="synthetic")
     score = score_completion(case, completion, result)
     return score is not None and bool(score.success)
