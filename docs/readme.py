@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import toolparse_lab as tp
-from toolparse_lab.cli.demo import demo_plan, failure_text
+from toolparse_lab.cli.demo import all_cases_text, demo_plan, failure_text
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- demo output -->\n```text\n", "\n```\n"
@@ -20,7 +21,8 @@ def demo_block() -> str:
     with tempfile.TemporaryDirectory() as folder, tp.Lab(Path(folder) / "runs.db") as lab:
         run = lab.replaying(tp.example_recording()).run(demo_plan(lab), progress=False)
         table = run.report().text(WIDTH).split("\n\nwhat went wrong")[0].split("\n", 1)[1]
-        block = f"{table}\n\n{failure_text(run, color=False)}"
+        all_cases = "\n".join(textwrap.wrap(all_cases_text(), WIDTH))
+        block = f"{table}\n\n{all_cases}\n\n{failure_text(run, color=False)}"
     return "\n".join(line.rstrip() for line in block.splitlines())
 
 

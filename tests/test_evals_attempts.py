@@ -75,8 +75,9 @@ def test_no_labelled_attempt_is_an_abstention_under_any_protocol(protocol: str) 
 def test_no_known_format_is_an_abstention_under_any_protocol(protocol: str) -> None:
     for row in FORMATS:
         tools = tool_specs(row["tools"])
-        for target in ([], row["calls"]):
-            wanted = [{"name": c["name"], "arguments": c["arguments"]} for c in target]
+        calls = [{"name": c["name"], "arguments": c["arguments"]} for c in row["calls"]]
+        targets: list[list[Any]] = [[], calls]
+        for wanted in targets:
             result = tp.parse(row["raw"], protocol, tools)
             score = score_text(Case("c", "?", tools, wanted), result, finish_reason="stop")
             assert not score.outcome.startswith("abstained"), (row["id"], str(score))

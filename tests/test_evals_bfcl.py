@@ -119,6 +119,10 @@ def test_the_whole_wheel(wheel: Path) -> None:
     assert isinstance(cases["multiple_1"].input, list)
     assert "has no parameter draught" in cases["multiple_1"].metadata["doubt"]
     assert cases["simple_java_0"].metadata["language"] == "java"
+    # Its types are told in its own words; where a variable's name is right, it is legal.
+    java = cases["simple_java_0"].tools[0].schema["properties"]
+    assert java["m"] == {"type": "object", "description": "(Java type HashMap)"}
+    assert java["c"] == {"type": "string", "description": "(Java type char)"}
     assert cases["live_irrelevance_1"].target == []
 
 

@@ -404,3 +404,48 @@ def test_naive_parser_reads_what_json_loads_reads() -> None:
         assert naive_calls(broken) == []
     for broken in ("", "[]", '{"tool_calls":[1]}'):
         assert naive_calls(broken, native=True) == []
+
+
+# names that a provider does not allow
+
+DOTTED = tool_specs(
+    [
+        {
+            "name": "maps.find",
+            "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        },
+        {"name": "a.b", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a-b", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a_b.c", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a.b_c", "parameters": {"type": "object", "properties": {}}},
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "native", "outcome"),
+    [
+        ("maps.find", True, "correct"),
+        ("maps_find", True, "correct"),
+        ("maps_find", False, "wrong_call"),  # nothing kept the model from writing the dot
+        ("maps-find", True, "wrong_call"),
+        ("a_b_c", True, "wrong_call"),  # one of two tools, nobody knows which
+    ],
+)
+def test_a_dotted_name_matches_what_the_provider_allows(
+    name: str, native: bool, outcome: str
+) -> None:
+    function = {"name": name, "arguments": '{"n": "3"}'}
+    raw = json.dumps({"content": None, "tool_calls": [{"id": "c", "function": function}]})
+    case = Case("c", "?", DOTTED, [{"name": "maps.find", "arguments": {"n": 3}}])
+    completion = Completion(
+        key="",
+        raw=raw,
+        finish_reason="stop",
+        endpoint_kind="native_tools" if native else "chat_text",
+    )
+    score = score_completion(case, completion, parse(raw, "openai_json", DOTTED))
+    assert score is not None
+    assert score.outcome == outcome, score
+    if outcome == "correct":
+        assert score.rescues == (("coerce.integer-from-string", 1, 0),)

@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias
 
 from ...errors import BadCase, BadOptions, MissingExtra, UnreadableInput
 from ...values import read_strict
-from .bfcl_gold import Strings, doubts, schema_of, wanted_call
+from .bfcl_gold import Strings, doubts, schema_of, wanted_call, with_language
 from .case import Case, read_case
 from .collection import Cases, Skipped
 
@@ -40,6 +40,8 @@ Kind: TypeAlias = Literal["calls", "irrelevance", "relevance"]
 
 PACKAGE = "bfcl-eval"
 _ADDRESS = re.compile(r"bfcl(?::(.*))?", re.DOTALL)
+# The languages other than Python that functions are written in, and how they are called.
+_LANGUAGES = {"java": "Java", "javascript": "JavaScript"}
 _FILE = re.compile(r"BFCL_v(\d+)_(\w+)\.json")
 # The leaderboard counts any number of calls as right; a target has to name how many.
 _MOST_CALLS = 8
@@ -425,7 +427,7 @@ class _Entry:
 
         Raises BadCase for an entry of another shape.
         """
-        tools = [self._tool(function) for function in self._functions()]
+        tools = [self._tool(function, truth) for function in self._functions()]
         schemas = {tool["name"]: tool["parameters"] for tool in tools}
         target = _target(kind, truth, list(schemas), strings)
 
@@ -455,11 +457,11 @@ class _Entry:
             )
         return functions
 
-    def _tool(self, function: Mapping[str, Any]) -> dict[str, Any]:
+    def _tool(self, function: Mapping[str, Any], truth: list[Any]) -> dict[str, Any]:
         """Return a function as a tool definition.
 
         function: an entry's own, with type words such as ``dict`` and ``HashMap``; without
-            parameters it takes none.
+            parameters it takes none. truth: the right calls of the entry.
 
         Raises BadCase for a type word nobody knows.
         """
@@ -470,6 +472,9 @@ class _Entry:
             raise self.bad(
                 f"unknown type in the function {function.get('name')!r}", got=e.args[0]
             ) from None
+        language = _LANGUAGES.get(self._language())
+        if language is not None:
+            schema = with_language(schema, parameters, language, truth)
 
         return {
             "name": function.get("name"),
@@ -510,7 +515,7 @@ class _Entry:
 
         The category's name ends with it; Python is the language of all others.
         """
-        for word in ("java", "javascript"):
+        for word in _LANGUAGES:
             if self.category.endswith(f"_{word}"):
                 return word
         return "python"

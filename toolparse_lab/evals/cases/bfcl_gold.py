@@ -63,6 +63,50 @@ def _schema_member(key: str, value: Any) -> Any:
     return value
 
 
+def with_language(schema: Any, parameters: Any, language: str, truth: list[Any]) -> Any:
+    """Return a function's schema with what Java or JavaScript make of it.
+
+    Each parameter's own type word is told in its description, since `HashMap` and `long` are no
+    JSON types. Where a right value is the name of a variable, a text is a legal value beside the
+    type.
+
+    schema: as `schema_of` made it of `parameters`. truth: the right calls of the entry.
+
+    >>> with_language({"properties": {"m": {"type": "object"}}},
+    ...     {"properties": {"m": {"type": "HashMap"}}}, "Java", [{"f": {"m": ["docs"]}}])
+    {'properties': {'m': {'type': ['object', 'string'], 'description': '(Java type HashMap)'}}}
+    """
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
+        return schema
+
+    typed = {}
+    for key, inner in properties.items():
+        if not isinstance(inner, Mapping):
+            typed[key] = inner
+            continue
+        word = parameters["properties"][key].get("type")
+        described = dict(inner)
+        if isinstance(described.get("type"), str) and _names_variable(key, truth):
+            types = dict.fromkeys((described["type"], "string"))
+            described["type"] = list(types) if len(types) > 1 else described["type"]
+        if isinstance(word, str):
+            words = f"({language} type {word})"
+            described["description"] = f"{described.get('description', '')} {words}".strip()
+        typed[key] = described
+    return {**schema, "properties": typed}
+
+
+def _names_variable(key: str, truth: list[Any]) -> bool:
+    """Return True where a right value of an argument is a text that says something."""
+    for call in truth:
+        for arguments in call.values():
+            values = arguments.get(key)
+            if isinstance(values, list) and any(isinstance(v, str) and v for v in values):
+                return True
+    return False
+
+
 def wanted_call(
     name: str, arguments: Mapping[str, Any], strings: Strings = "exact"
 ) -> dict[str, Any]:

@@ -108,9 +108,10 @@ _SHOWING = (
 # Parentheses with an argument that has a value: of a keyword, or by itself; or with none at all.
 _CALLED = r"""\((?:\s{0,80}[A-Za-z_]\w{0,60}\s{0,9}=(?!=)|\s{0,80}["'\d\[{+-]|\s{0,9}\))"""
 _TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
+# A parameter with its type, its default, or both. Possessive, so that no text is tried twice.
+_PARAMETER = rf"\*{{0,2}}\w++\??(?:\s*+:\s*+{_TYPES}\b[^,()]*+)?(?:\s*+=[^,()]*+)?\s*+"
 _SIGNATURE = re.compile(
-    rf"\((?:\s*\*{{0,2}}\w+\??(?:\s*:\s*{_TYPES}\b[^,()]*)?(?:\s*=\s*[^,()]*)?,?)*\s*\)(?:\s*->.*)?",
-    re.IGNORECASE,
+    rf"\(\s*+(?:{_PARAMETER}(?:,\s*+{_PARAMETER})*+(?:,\s*+)?)?\)(?:\s*+->.*)?", re.IGNORECASE
 )
 _TYPED = re.compile(rf":\s*{_TYPES}\b", re.IGNORECASE)
 _BARE = re.compile(r"\(\s*\w+(?:\s*,\s*\w+)*\s*\)")
@@ -202,7 +203,8 @@ def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
     """
     return re.compile(
         # A tag in a sentence, with nothing that belongs to it, is a mention.
-        rf"<(?:\w{{1,20}}:)?(?:{tool})(?:\s[^<>\n]{{0,300}}/?|/)?>(?!\s*[^\W\d_]+\s+[^\W\d_]+[^<]*\Z)"
+        rf"<(?:\w{{1,20}}:)?(?:{tool})(?:\s[^<>\n]{{0,300}}/?|/)?>"
+        r"(?!\s*[^\W\d_]+\s+[^\W\d_]+[^<]*\Z)"
         r"(?!\s(?:\w+\s+)?\w+[ .,])"
         rf"|</(?:\w{{1,20}}:)?(?:{tool})>"
         rf"|<(?!{_SHOWING}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
@@ -480,7 +482,7 @@ def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
     >>> _masked("a b c", [(4, 5), (2, 3)])
     'a · ·'
     """
-    parts = []
+    parts: list[str] = []
     end = 0
     for start, stop in merged([*quoted]):
         parts += (text[end:start], "·" * (stop - start))

@@ -42,6 +42,9 @@ _FLAT_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]*)>([^<]*)</\1>")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _ABSENT: Any = object()
 _MOST_SHOWN = 80
+# What the OpenAI API takes as the name of a function, and others with it.
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
 
 
 def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: Value = None) -> str:
@@ -334,6 +337,15 @@ def _origin(call: ToolCall, path: str) -> Origin | None:
         return None
 
 
+def provider_name(name: str) -> str:
+    """Return a tool's name as providers with the strictest rules take it.
+
+    >>> provider_name("maps.find_place"), provider_name("get-time")
+    ('maps_find_place', 'get-time')
+    """
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
+
+
 def _is_name_said(raw: str, call: ToolCall) -> bool:
     """Return True where the characters at the name's own place mean the name, or a reading rule
     made it of others."""
@@ -346,6 +358,8 @@ def _is_name_said(raw: str, call: ToolCall) -> bool:
     text = span.of(raw)
     if call.name == text:
         return True  # which most names are
+    if provider_name(call.name) == text:
+        return True
     if Place(text).means(call.name):
         return True
     return Place(_edited(raw, span, call.edits)).means(call.name)

@@ -146,13 +146,13 @@ def _yaml_scalar(text: str, before: str) -> str:
     block = _BLOCK.search(before)
     if block is None:
         return text
-    how = block["how"]
-    digits = [c for c in how if c.isdigit()]
+    signs = block["how"]
+    digits = [c for c in signs if c.isdigit()]
     if not digits:
-        return f"{block['head']}{how}\n{text}"
+        return f"{block['head']}{signs}\n{text}"
     # Said in steps from the line around it, which begins further left here.
     indent = int(digits[0]) + len(block["lead"])
-    chomping = how.replace(digits[0], "")
+    chomping = signs.replace(digits[0], "")
     return f"{block['head']}{chomping}{indent}\n{text}" if indent < 10 else ""
 
 

@@ -64,8 +64,8 @@ def is_recovery(code: str) -> bool:
     >>> is_recovery("call.missing-closer"), is_recovery("validate.required")
     (True, False)
     """
-    known = CODES.get(code)
-    return known is not None and known.lossless is not None
+    entry = CODES.get(code)
+    return entry is not None and entry.lossless is not None
 
 
 class _JudgedCall:
@@ -88,7 +88,7 @@ class _JudgedCall:
         self.call = call
         self.matchers = matchers
         every = [differences_between((call.name, value), want, tools, matchers) for want in wants]
-        named = [found for found in every if all(one.code != "name" for one in found)]
+        named = [each for each in every if all(one.code != "name" for one in each)]
         self.differences = min(named, key=len, default=None)
 
     def verdicts(self) -> Iterator[tuple[str, bool]]:

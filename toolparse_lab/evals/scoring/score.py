@@ -14,7 +14,7 @@ what each outcome means.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...exchange.types import Completion
@@ -22,13 +22,13 @@ from ...protocols.base import Signs
 from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
 from ...types import ParseResult, Span, ToolCall
-from ...values import Value, read_strict, same
+from ...values import Value, read_strict, same, write_canonical
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
 from .attempt import Attempt, example_spans, find_attempt, find_own_result, parameter_names
-from .fabrication import find_fabrication
+from .fabrication import find_fabrication, provider_name
 from .match import Match, agree, match_calls
 from .outcomes import SUCCESSES
 from .rescues import Rescues, is_recovery, judge_rescues
@@ -240,7 +240,8 @@ class _Scoring:
             if call.ok:
                 self.ok_calls.append(call)
             elif call.status == "unknown_tool":
-                self.unknown.append(call)
+                same_call = self._by_provider_name(call)
+                (self.ok_calls if same_call else self.unknown).append(same_call or call)
             elif call.status == "echoed":
                 continue  # the model quotes somebody: no attempt of its own
             elif not self._is_mention(call):
@@ -251,6 +252,25 @@ class _Scoring:
         # The calls that were held to the target, and True if they met it.
         self._matched: tuple[list[Call], bool] | None = None
         self._match: Match | None = None  # the same with its reasons
+
+    def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
+        """Return a provider's own call as one of the tool it means, None where it means none.
+
+        Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
+        `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
+        """
+        tools = [t for t in self.tools if provider_name(t.name) == call.name] if self.native else []
+        if len(tools) != 1:
+            return None  # of two tools, nobody knows which one was meant
+        value = read_strict(call.source_json or "{}")
+        coerced = coerce(value, tools[0].schema_json, self.result.options.coerce)
+        return replace(
+            call,
+            name=tools[0].name,
+            status="ok",
+            arguments_json=write_canonical(coerced.value),
+            steps=(*call.steps, *coerced.steps),
+        )
 
     def score(self) -> Score:
         """Return the score of the first stage that has one.

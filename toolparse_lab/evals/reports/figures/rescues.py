@@ -98,14 +98,14 @@ def _came_of(rule: str, cases: pd.DataFrame, judged: Judged | None) -> dict[str,
 
     rescued = int((graded & ~before & after).sum())
     false = int((graded & ~before & ~after & valid & (wrong > 0)).sum())
-    known = RULES.get(rule) or CODES.get(rule)
+    entry = RULES.get(rule) or CODES.get(rule)
     return {
-        "lossless": known.lossless if known is not None else None,
+        "lossless": entry.lossless if entry is not None else None,
         "rescued": rescued,
         "false_rescues": false,
         "false_rescue_rate": false / (rescued + false) if rescued + false else stats.NAN,
         "harmed": int((graded & before & ~after).sum()),
         "values_right": int(right.sum()),
         "values_wrong": int(wrong.sum()),
-        "meaning": known.sentence if known is not None else "",
+        "meaning": entry.sentence if entry is not None else "",
     }
