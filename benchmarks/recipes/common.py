@@ -135,18 +135,20 @@ OPENAI_TOOLS = [
 
 def block(heading: str, cell: str) -> dict[str, Any]:
     """The names that the recipe under a heading defines, for one cell."""
+    names: dict[str, Any] = {}
+    exec(compile(text_of(heading, cell), f"{PAGE.name}: {heading}", "exec"), names)
+    return names
+
+
+def text_of(heading: str, cell: str) -> str:
+    """The recipe under a heading, for one cell."""
     text = PAGE.read_text("utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```python[^\n]*\n(.*?)```", section, re.S)
+    blocks = re.findall(r"```(?:python|yaml)[^\n]*\n(.*?)```", section, re.S)
     code = blocks[-1 if "--litellm" in sys.argv else 0]
     for place, variable in ((GATEWAY, "RECIPE_GATEWAY"), (UPSTREAM, "RECIPE_UPSTREAM")):
         code = code.replace(place, os.environ[variable])
-    names: dict[str, Any] = {}
-    exec(
-        compile(code.replace(MODEL, cell.replace(" ", "+")), f"{PAGE.name}: {heading}", "exec"),
-        names,
-    )  # noqa: S102
-    return names
+    return code.replace(MODEL, cell.replace(" ", "+"))
 
 
 class Limit(Exception):

@@ -7,7 +7,10 @@ from typing import Any
 
 import common
 from inspect_ai.model import (
-    ChatMessageUser, GenerateConfig, ResponseSchema, execute_tools,
+    ChatMessageUser,
+    GenerateConfig,
+    ResponseSchema,
+    execute_tools,
 )  # fmt: skip
 from inspect_ai.tool import Tool, ToolError, tool
 from inspect_ai.util import json_schema
