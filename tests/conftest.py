@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# On a machine with other work, one example may take a second for no fault of its own.
+settings.register_profile("toolparse", deadline=None)
+settings.load_profile("toolparse")
 
 APART = ("slow", "browser", "local_model")
 """Markers of tests that `--quick` leaves out."""

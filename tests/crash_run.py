@@ -1,7 +1,8 @@
 """A run to be killed, for tests only: `python crash_run.py URL` forks one for each line "SECONDS
 SIGNAL STORE" on its input.
 
-It gets the signal when it has lived so long; "killed", "interrupted" or "done" is said. Importing what a run
+Its process id is said at once, since others may end it, too. It gets the signal when it has lived
+so long; "killed", "interrupted" or "done" is said. Importing what a run
 needs takes seconds, so it happens once, before the first of them.
 """
 
@@ -13,11 +14,13 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 
 import toolparse_lab as tp
 from toolparse_lab.experiment.plan import Plan
 
 CASES = 12
+CALLS = CASES * 2 * 2 * 2  # models, protocols, trials
 
 
 def answer_to(n: int) -> str:
@@ -69,6 +72,9 @@ def main() -> None:
     url = sys.argv[1]
     from toolparse_lab.runner.litellm_door import litellm_module
 
+    with suppress(ImportError):
+        import psycopg  # noqa: F401  # the driver of a server
+
     litellm_module()
     tp.Lab(":memory:").close()
     for line in sys.stdin:
@@ -83,6 +89,8 @@ def main() -> None:
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
         end = time.monotonic() + float(seconds)
         ended, status = 0, 0
         while not ended and time.monotonic() < end:

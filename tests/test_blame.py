@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import json
+from html import escape
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,11 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.capture import capture
+from toolparse_lab.render.ansi import render_ansi
+from toolparse_lab.render.html import render_result
+from toolparse_lab.render.show import visible
 from toolparse_lab.types import ParseResult
+from toolparse_lab.widgets.payload import payload_of
 
 TOOLS = [
     {
@@ -300,3 +305,31 @@ def test_ingest_keeps_text_fidelity_and_blame(tmp_path: Any) -> None:
 
     other = parse_frame(again, "pythonic").set_index("case_id")
     assert str(other.loc["good", "blame"]).startswith("Model wrote none")
+
+
+def test_every_view_says_whose_fault_it_is_and_shows_names_as_text() -> None:
+    hostile = "<script>alert(1)</script>\x1b[31m\u202e"
+    body = chat_logprobs(HERMES % "Oslo")
+    body["choices"][0]["message"]["tool_calls"] = [
+        {"type": "function", "function": {"name": hostile, "arguments": "{}"}}
+    ]
+    result = tp.parse(body, "hermes", TOOLS)
+    assert result.blame.startswith("Server changed it: ")
+    shown = visible(result.blame)
+    terminal = render_ansi(result, color=False)
+    assert terminal.splitlines()[1] == shown
+    page = render_result(result)
+    assert escape(shown) in page
+    assert "<script" not in page
+    assert payload_of(result)["blame"] == shown
+    for text in (terminal, page, str(payload_of(result))):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_without_a_response_nobody_is_blamed() -> None:
+    result = tp.parse(HERMES % "Oslo", "hermes", TOOLS)
+    assert result.blame == ""
+    assert render_ansi(result, color=False).splitlines()[1] == ""
+    assert "toolparse-blame" not in render_result(result)
+    assert payload_of(result)["blame"] == ""

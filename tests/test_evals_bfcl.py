@@ -23,6 +23,7 @@ from toolparse_lab.evals.cases.bfcl_gold import schema_of, wanted_call
 from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
 from toolparse_lab.evals.scoring.score import score_text
+from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.values import write_canonical
 
 
@@ -339,3 +340,45 @@ def test_every_right_answer_is_scored_so_from_its_text() -> None:
         wrong += [(case_id, score.detail)] if score.outcome != "correct" else []
     assert wrong == []
     assert right >= 2000
+
+
+# what the leaderboard's own checker says
+
+VERDICTS = Path(__file__).parent / "cases_evals" / "bfcl_verdicts.jsonl"
+
+
+def verdicts() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(row, the entry it belongs to); the first row of an entry holds its functions and gold."""
+    entries: dict[int, dict[str, Any]] = {}
+    for line in VERDICTS.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        yield row, entries.setdefault(row["entry"], row)
+
+
+def test_the_matcher_agrees_with_the_leaderboard_on_a_sample_of_verdicts() -> None:
+    """`benchmarks/bfcl_verdicts.py` wrote the sample: our own functions and calls, its verdicts."""
+    n, differences = 0, []
+    for row, entry_row in verdicts():
+        functions = [
+            {**f, "parameters": schema_of(f["parameters"])} for f in entry_row["functions"]
+        ]
+        target = [wanted_call(name, a, "bfcl") for g in entry_row["gold"] for name, a in g.items()]
+        calls = [(name, arguments) for call in row["calls"] for name, arguments in call.items()]
+        match = match_calls(calls, target, tool_specs(functions))
+        n += 1
+        if match.ok is not row["valid"]:
+            differences.append((row, match.detail))
+    assert n >= 1000
+    assert len(differences) <= 0.005 * n, differences[:3]
+    # Where the two differ, it is over 3.0 for an integer, which is 3 here.
+    for row, detail in differences:
+        assert not row["valid"], detail
+        assert any(isinstance(v, float) and v.is_integer() for v in values_of(row["calls"])), row
+
+
+def values_of(value: Any) -> Iterator[Any]:
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from values_of(inner)
+    else:
+        yield value

@@ -61,6 +61,13 @@ def hermes(arguments: str) -> str:
     return f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'
 
 
+def native(arguments: str) -> str:
+    """A provider's own message, whose arguments are JSON inside a string."""
+    function = {"name": "f", "arguments": arguments}
+    call = {"id": "c", "type": "function", "function": function}
+    return json.dumps({"content": None, "tool_calls": [call]})
+
+
 SWAPS: list[tuple[str, str, str, str]] = [
     # protocol, raw, the arguments as somebody changed them, the path that the text does not say
     (
@@ -81,6 +88,21 @@ SWAPS: list[tuple[str, str, str, str]] = [
     ("hermes", hermes('{"a": 1.50}'), '{"a":1.05}', "/a"),
     ("hermes", hermes(r'{"a": "C:\\new"}'), '{"a":"C:new"}', "/a"),
     ("hermes", hermes('{"a~1b": 1}'), '{"a/b":1}', "/a~1b"),
+    (
+        "openai_json",
+        native('{"from": {"id": 1}, "to": {"id": 2}}'),
+        '{"from":{"id":2},"to":{"id":1}}',
+        "/from/id",
+    ),
+    ("openai_json", native('{"a": "x\\ny", "b": "z"}'), '{"a":"z","b":"x\\ny"}', "/a"),
+    ("openai_json", native(r'{"a": "C:\\new"}'), r'{"a":"C:new"}', "/a"),
+    # Escapes are read as often as they were written: a path is no line feed.
+    ("hermes", hermes(r'{"a": "C:\\new"}'), r'{"a":"C:\new"}', "/a"),
+    ("openai_json", native(r'{"a": "C:\\\\new"}'), r'{"a":"C:\new"}', "/a"),
+    ("yaml_xml", '<f>\na: "x\\ty"\nb: z\n</f>', '{"a":"x y","b":"z"}', "/a"),
+    ("yaml_xml", "<f>\na: |\n  x\n    y\n</f>", '{"a":"x\\ny\\n"}', "/a"),
+    ("yaml_xml", "<f>\na: >-\n  x\n  y\n</f>", '{"a":"xy"}', "/a"),
+    ("pythonic", "[f(a='it\\'s', b='\\x41')]", '{"a":"its","b":"A"}', "/a"),
     (
         "morph_xml",
         "<f><from><id>1</id></from><to><id>2</id></to></f>",
@@ -154,6 +176,12 @@ def json_texts(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @st.composite
+def native_texts(draw: st.DrawFn) -> tuple[str, str]:
+    """(protocol, text) of a provider's message, its arguments JSON in some layout."""
+    return "openai_json", native(json.dumps(draw(ARGUMENTS), **draw(st.sampled_from(LAYOUTS))))
+
+
+@st.composite
 def markup_texts(draw: st.DrawFn) -> tuple[str, str]:
     """(protocol, text) of one call in flat or nested elements."""
     space = draw(st.sampled_from(["", "\n", "\n  "]))
@@ -185,7 +213,7 @@ def rearranged(draw: st.DrawFn, arguments: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_the_short_cut_says_what_origins_and_steps_say(data: st.DataObject) -> None:
-    protocol, raw = data.draw(json_texts() | markup_texts())
+    protocol, raw = data.draw(json_texts() | native_texts() | markup_texts())
     result = parse(raw, protocol, data.draw(st.sampled_from([TOOLS, TYPED])))
     for call in result.calls:
         text = write_canonical(data.draw(rearranged(call.arguments)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -226,14 +227,26 @@ def test_failures_codes_and_coercions_are_ranked_with_examples() -> None:
 
 def test_false_rescue_and_harm() -> None:
     rule = ("coerce.array-from-csv",)
+    right, wrong = ((rule[0], 1, 0),), ((rule[0], 0, 1),)
+
+    def judged(outcome: str, rescues: Any, repaired: bool = False) -> Score:
+        return replace(scored(outcome, repaired=repaired), rescues=rescues)
+
     trials = [
-        make("m", "p", 0, 0, scored("correct"), rules=rule),
-        make("m", "p", 1, 0, scored("wrong_call"), rules=rule),
-        make("m", "p", 2, 0, scored("wrong_call"), rules=rule, valid=False),
-        make("m", "p", 3, 0, scored("wrong_call", repaired=True), rules=rule),
-        make("m", "p", 4, 0, scored("correct", repaired=True), rules=rule),
+        make("m", "p", 0, 0, judged("correct", right), rules=rule),
+        make("m", "p", 1, 0, judged("wrong_call", wrong), rules=rule),
+        make("m", "p", 2, 0, judged("wrong_call", wrong), rules=rule, valid=False),
+        make("m", "p", 3, 0, judged("wrong_call", wrong, True), rules=rule),
+        make("m", "p", 4, 0, judged("correct", right, True), rules=rule),
+        # Something else is wrong in the call: that is no false rescue.
+        make("m", "p", 5, 0, judged("wrong_call", right), rules=rule),
     ]
-    row = Report(trials_frame(trials)).coercions.iloc[0]
+    frame = trials_frame(trials)
+    row = Report(frame).rescues.iloc[0]
+    assert (row["stage"], row["values_right"], row["values_wrong"]) == ("coercion", 3, 3)
+    # A frame of an older version can only go by the whole answers.
+    assert Report(frame.drop(columns="rescues_json")).rescues.iloc[0]["false_rescues"] == 2
+    row = Report(frame).coercions.iloc[0]
     assert (row["rescued"], row["false_rescues"], row["false_rescue_rate"], row["harmed"]) == (
         1,
         1,
@@ -550,7 +563,7 @@ def test_markdown_is_escaped_and_whole(tmp_path: Path) -> None:
         "## Success",
         "## What happened",
         "## What went wrong",
-        "## Coercions",
+        "## Rescues",
         "## Method",
     ):
         assert heading in text

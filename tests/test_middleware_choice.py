@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadToolChoice, NoTools, ProviderTool, ToolNotFound
+from toolparse_lab.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
 
 from .test_middleware_transform import HERMES, TOOLS
 
@@ -270,3 +271,114 @@ def test_a_forced_answer_as_the_seed_has_it(text: str, name: str, arguments: str
     answer = middleware.wrap_generate(transform("required", compat="seed"), text)
     assert [c["function"] for c in answer.tool_calls] == [{"name": name, "arguments": arguments}]
     assert answer.message["content"] is None
+
+
+ANY_OF = ("any_of", "any_of_many")
+PAIR = f"[{CALL}, {{'name': 'get_loc', 'arguments': {{}}}}]"
+
+
+@pytest.mark.parametrize("form", ANY_OF)
+def test_a_schema_that_engines_follow(form: Any) -> None:
+    turn = transform("required", choice_schema=form)
+    schema = turn.params["response_format"]["json_schema"]["schema"]
+    assert "if" not in json.dumps(schema)
+    assert schema["type"] == "object"
+    assert [branch["properties"]["name"] for branch in schema["anyOf"]] == [
+        {"const": "get_weather"},
+        {"const": "get_loc"},
+    ]
+    good = {"name": "get_weather", "arguments": {"city": "A"}}
+    checker = Draft202012Validator(schema)
+    assert checker.is_valid(good)
+    assert not checker.is_valid({**good, "name": "get_loc2"})
+    assert not checker.is_valid({**good, "arguments": {"days": "x"}})
+    named = transform({"type": "tool", "name": "get_loc"}, choice_schema=form).params
+    inner = named["response_format"]["json_schema"]["schema"]
+    assert inner["properties"]["name"] == {"const": "get_loc"}
+
+
+REFERRING = {
+    "name": "nest",
+    "parameters": {
+        "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
+        "type": "object",
+        "properties": {"root": {"$ref": "#/$defs/Node"}, "$ref": {"const": {"$ref": "#"}}},
+        "required": ["root"],
+        "additionalProperties": False,
+    },
+}
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "tool", "name": "nest"}])
+def test_references_of_a_tool_lead_to_its_own_schema(choice: Any) -> None:
+    other = {**REFERRING, "name": "other", "parameters": {"$defs": {"Node": {"type": "null"}},
+             "type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}}}}  # fmt: skip
+    turn = transform(choice, [REFERRING, other], choice_schema="any_of")
+    schema = turn.params["response_format"]["json_schema"]["schema"]
+    checker = Draft202012Validator(schema)
+    deep = {"root": {"next": {"next": {}}}, "$ref": {"$ref": "#"}}
+    assert checker.is_valid({"name": "nest", "arguments": deep})
+    assert not checker.is_valid({"name": "nest", "arguments": {"root": {"next": 1}}})
+    assert not checker.is_valid({"name": "nest", "arguments": {"root": None}})
+    assert checker.is_valid({"name": "other", "arguments": {"root": None}}) == (
+        choice == "required"
+    )
+
+
+@pytest.mark.parametrize("parameters", [True, {}, {"properties": {"a": True}}])
+def test_arguments_are_an_object_whatever_the_schema_says(parameters: Any) -> None:
+    turn = transform("required", [{"name": "f", "parameters": parameters}], choice_schema="any_of")
+    checker = Draft202012Validator(turn.params["response_format"]["json_schema"]["schema"])
+    assert checker.is_valid({"name": "f", "arguments": {"a": 1}})
+    assert not checker.is_valid({"name": "f", "arguments": "a"})
+
+
+@pytest.mark.parametrize("by", ["response_format", "prompt"])
+def test_parallel_calls_are_asked_for_as_a_list(by: Any) -> None:
+    middleware = tp.create_tool_middleware(
+        "hermes", choice_schema="any_of_many", tool_choice_by=by
+    )
+
+    def root(choice: Any, **more: Any) -> str:
+        turn = middleware.transform_params(
+            {"messages": [], "tools": TOOLS, "tool_choice": choice, **more}
+        )
+        if by == "prompt":
+            text = turn.params["messages"][0]["content"]
+            return json.loads(text[text.rindex("\n") + 1 :])["type"]  # type: ignore[no-any-return]
+        return turn.params["response_format"]["json_schema"]["schema"]["type"]  # type: ignore[no-any-return]
+
+    assert root("required", parallel_tool_calls=True) == "array"
+    assert root("required") == root("required", parallel_tool_calls=False) == "object"
+    assert root({"type": "tool", "name": "get_loc"}, parallel_tool_calls=True) == "object"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PAIR, f"```json\n{PAIR}\n```", f"<think>hm</think>{PAIR}",
+        f'<tool_call>{CALL}</tool_call>\n<tool_call>{{"name":"get_loc","arguments":{{}}}}</tool_call>',
+    ],
+)  # fmt: skip
+def test_several_calls_answer_a_required_choice(text: str) -> None:
+    middleware = tp.create_tool_middleware("hermes", choice_schema="any_of_many")
+    asked: dict[str, Any] = {"messages": [], "tools": TOOLS, "tool_choice": "required"}
+    turn = middleware.transform_params(asked)
+    answer = middleware.wrap_generate(turn, text)
+    assert [c["function"]["name"] for c in answer.tool_calls] == ["get_weather", "get_loc"]
+    assert answer.tool_calls[0]["function"]["arguments"] == '{"city":"A","days":2}'
+    stream = middleware.wrap_stream(turn)
+    assert stream.feed(text) == ()
+    deltas, _ = stream.close("stop")
+    assert [d["tool_calls"][0]["index"] for d in deltas if "tool_calls" in d] == [0, 1]
+    # All of them, or none: one that is wrong makes a forced answer wrong.
+    bad = text.replace("get_loc", "nope")
+    assert middleware.wrap_generate(turn, bad).tool_calls == ()
+    for more in ({"parallel_tool_calls": False}, {"tool_choice": {"type": "tool", "name": "get_loc"}}):
+        alone = middleware.transform_params({**asked, **more})
+        assert middleware.wrap_generate(alone, text).tool_calls == ()
+
+
+def test_a_form_of_schema_that_nobody_knows() -> None:
+    with pytest.raises(BadOptions, match="if_then_else or any_of"):
+        tp.create_tool_middleware("hermes", choice_schema="all_of")  # type: ignore[arg-type]

@@ -57,6 +57,7 @@ def told(process: "subprocess.Popen[str]", store: Path, seconds: float) -> str:
     assert process.stdout is not None
     process.stdin.write(f"{seconds} SIGKILL {store}\n")
     process.stdin.flush()
+    process.stdout.readline()  # its process id
     return process.stdout.readline().strip()
 
 

@@ -468,6 +468,24 @@ def test_an_error_about_a_value_of_the_environment_does_not_say_it(
         assert [error for error in chain(e.value) if "planted" in shown(error)] == []
 
 
+class Headers:
+    """An object that shows nothing and holds everything, as those of clients do."""
+
+    def __init__(self) -> None:
+        self.items = {"X-Any": "planted-0123456789"}
+
+    def __repr__(self) -> str:
+        return "Headers()"
+
+
+class HttpError(Exception):
+    """An error that holds its request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.request = Headers()
+
+
 def test_a_log_record_is_clean_in_every_part() -> None:
     guard_logs(["planted-0123456789"])
     out = io.StringIO()
@@ -486,6 +504,12 @@ def test_a_log_record_is_clean_in_every_part() -> None:
         logger.error("key %s", "planted-0123456789")
         logger.error("%s %s", "planted-0123456789")  # too few arguments
         logger.error("extra", extra={"extra": {"headers": {"X-Any": "planted-0123456789"}}})
+        logger.error("sent %s with %d", Headers(), 7)
+        logger.error("extra", extra={"extra": Headers()})
+        try:
+            raise HttpError("status 500")
+        except HttpError as e:
+            logger.exception("failed with %s", e)
         try:
             raise ValueError("planted-0123456789")
         except ValueError:
@@ -495,6 +519,7 @@ def test_a_log_record_is_clean_in_every_part() -> None:
     assert "planted" not in out.getvalue()
     assert "planted" not in shown([vars(record) for record in records])
     assert "ValueError" in out.getvalue()
+    assert "sent Headers() with 7" in out.getvalue()
 
 
 def test_an_address_of_the_environment_gives_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.shared_run import check_moments, some_moments
+from tests.postgres_server import postgres_url
+from tests.shared_run import check_moments, emptied, some_moments
 from toolparse_lab.errors import StoreLost
 from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
-from toolparse_lab.experiment.stored_run import status_now
 from toolparse_lab.runner.pool import Summary, run_requests
 from toolparse_lab.runner.termination import terminated_as_interrupted
 from toolparse_lab.store import claims
@@ -96,7 +96,7 @@ def test_a_process_that_has_ended_has_no_claims(tmp_path: Path) -> None:
             os._exit(0)
     os.waitpid(child, 0)
     with Store(path) as store:
-        assert status_now(store.run("lost")) == "interrupted"
+        assert store.run("lost").status == "interrupted"
         assert list(store.claim(keys, "other", store.enter("other")).won) == keys
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_deleted_under_a_run_is_saved(tmp_path: Path, replaced: b
         assert len(store.done_keys(r.key for r in asked)) == count
         assert store.items(run) == plan_items(asked)
         assert all(len(h) == 1 for h in store.histories(r.key for r in asked).values())
-        assert status_now(store.run(run)) == "interrupted"
+        assert store.run(run).status == "interrupted"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGTERM")
@@ -172,10 +172,22 @@ def test_a_sigterm_interrupts_and_a_handler_of_ones_own_stays() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGKILL and no fork")
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGKILL and no fork")
+@forking
 def test_a_run_goes_on_where_another_process_is_ended(tmp_path: Path) -> None:
-    stores = [str(tmp_path / f"{n}.db") for n in range(2)]
-    ends = check_moments(stores, some_moments(2))
-    assert sum(ends.values()) == 2
+    stores = [str(tmp_path / f"{n}.db") for n in range(4)]
+    ends = check_moments(stores, some_moments(4))
+    assert sum(ends.values()) == 4
     assert set(ends) != {"done"}
+
+
+@pytest.mark.slow
+@forking
+def test_a_run_on_a_server_goes_on_where_another_process_is_ended() -> None:
+    with postgres_url() as url:
+        if url is None:
+            pytest.skip("no PostgreSQL: apt-get install postgresql")
+        assert sum(check_moments(emptied(url), some_moments(2, seed=5)).values()) == 2

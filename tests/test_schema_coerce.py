@@ -4,6 +4,7 @@ and pure."""
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from typing import Any
 
@@ -38,6 +39,23 @@ def test_coercing_twice_makes_no_step(case: dict[str, Any], policy: Any) -> None
     assert again.steps == ()
     raw = tp.coerce(case["value"], case["schema"], policy, raw_text=True)
     assert tp.coerce(raw.value, case["schema"], policy, raw_text=True).steps == ()
+
+
+@pytest.mark.parametrize("policy", ["safe", "middleware"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_coercing_twice_makes_no_step_whatever_types_are_legal(policy: Any, count: int) -> None:
+    types = ["array", "string", "integer", "number", "boolean", "null", "object"]
+    values: list[Any] = [
+        "a", "a, b", "[1]", "5", "1e3", "true", "null", "{}", "", 5, 5.5, True, None, [], ["a"],
+        [[1]], {}, {"a": 1}, {"item": "x"}, {"0": "a"},
+    ]  # fmt: skip
+    for names in itertools.permutations(types, count):
+        for schema in ({"type": [*names]}, {"type": [*names], "items": {"type": "string"}}):
+            for value in values:
+                once = tp.coerce(value, schema, policy)
+                again = tp.coerce(once.value, schema, policy)
+                assert again.steps == (), (schema, value)
+                assert again.value == once.value
 
 
 @pytest.mark.parametrize("policy", ["safe", "middleware"])

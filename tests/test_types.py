@@ -85,7 +85,7 @@ def test_statuses(result: tp.ParseResult) -> None:
         "decode.truncated-value",
     ]
     assert result.calls[2].arguments == {}
-    assert str(result.calls[0]) == 'f({"a":1,"tags":["x"]}) [ok]'
+    assert str(result.calls[0]) == 'f({"a":1,"tags":["x"]}) [repaired (lossless)]'
 
 
 def test_arguments_are_fresh(result: tp.ParseResult) -> None:

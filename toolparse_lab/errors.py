@@ -32,6 +32,7 @@
     │   │   └── StoreLost        its file was deleted or replaced while it was open
     │   ├── ProviderError        a provider failed; carries its class and a redacted message
     │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
+    │   ├── CorrectionFailed     a model's correction of a call cannot be read
     │   ├── MissingRecording     replay was asked for a completion that was never recorded
     │   └── WorkerLost           a process that read recorded answers ended too early
     ├── GateFailed               a threshold is missed, or an arm became worse; exit code 1
@@ -295,6 +296,13 @@ class MissingRecording(IncompleteError):
     ) -> None:
         self.keys = keys
         super().__init__(message, hint=hint)
+
+
+class CorrectionFailed(IncompleteError):
+    """Raised for a correction of a call that holds no arguments; with what it cost all the same."""
+
+    tokens: int = 0
+    cost: float = 0.0
 
 
 class WorkerLost(IncompleteError):

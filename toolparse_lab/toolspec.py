@@ -198,7 +198,27 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
         if key in body:
             return ToolSpec(name, str(description), _schema_text(name, body[key]))
 
+    summary = next((body[key] for key in _SUMMARIES if isinstance(body.get(key), Mapping)), None)
+    if summary is not None:
+        return ToolSpec(name, str(description), _schema_text(name, _hinted_parameters(summary)))
     return ToolSpec(name, str(description))
+
+
+# A capability that hints at its fields, instead of a schema.
+_SUMMARIES = ("input_summary", "inputSummary", "InputSummary")
+
+
+def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
+    """The fields that a capability hints at, as a list of parameters."""
+    parameters: list[Any] = []
+    for required, names in (
+        (True, ("required", "required_fields", "RequiredFields")),
+        (False, ("optional", "optional_fields", "OptionalFields")),
+    ):
+        for hint in next((summary[n] for n in names if isinstance(summary.get(n), list)), ()):
+            is_hint = isinstance(hint, Mapping)
+            parameters.append({**hint, "required": required} if is_hint else hint)
+    return parameters
 
 
 def _schema_text(name: str, schema: Any) -> str:

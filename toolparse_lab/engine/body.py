@@ -30,9 +30,11 @@ from ..protocols.scan import Close, LiteralBody, Scanner
 from ..protocols.tags import THINK_TAGS, reasoning_scanner
 from ..rjson.damage import Refusal
 from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span
+from ..types.spans import make_segment
 from ..values import Value
 from .feed import Feed
 from .log import Log
+from .open_heads import open_head
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
@@ -119,7 +121,7 @@ class BodyReader:
         feed, log = self._feed, self._log
         start = feed.base
         end = start + opening.end
-        log.end_text(start)
+        self._text.end(start)
         if opening.kind == "call":
             if not log.silent:  # spares a call
                 log.call_start(start, end)
@@ -249,7 +251,8 @@ class BodyReader:
         if not isinstance(decoded, Refusal) and all(d.readable for d in decoded):
             return  # the body is whole, so nothing in it is open
         envelope = (body.opening.owner or self._setting.protocol).envelope
-        if envelope.in_value(body.opening, text, self._setting.tools):
+        tools = self._setting.tools
+        if envelope.in_value(body.opening, text, tools) or open_head(text, tools):
             closer = envelope.closer_of(body.opening)
             closers = envelope.closers if closer is None else (closer,)
             self._text.remember().begin(body.start + len(text), closers)
@@ -444,7 +447,7 @@ class BodyReader:
             self._finish_message(body, unit, after, decoded)
             return
         end = body.start + len(unit.text)
-        segment = Segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
+        segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
         calls = self._setting.resolver.calls(
             decoded, unit, segment, len(log.segments), len(log.calls)
         )

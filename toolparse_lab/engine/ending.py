@@ -22,37 +22,32 @@ from .unclosed import as_draft
 _THINK_ENDS = {closer: opener for opener, closer in THINK_TAGS.items()}
 # Not between backticks, where it is spoken about.
 _THINK_END = re.compile(rf"(?<!`)(?:{'|'.join(map(re.escape, _THINK_ENDS))})(?!`)")
-_SHORTEST = 3  # characters; a text shorter than that holds no closer
 _IN_REASONING = "the call stands in reasoning that the answer closes behind it"
 
 
 def finish(setting: Setting, log: Log, raw: str) -> None:
     """Look through a finished text: calls before a lone think tag, and closers without opener."""
     if log.calls and setting.reads_reasoning:
-        end = _reasoning_end(raw, log.segments)
+        end = _reasoning_end(raw, log.texts)
         if end:
             _withdraw(log, end)
     if setting.closers is None:
         return
-    for segment in log.segments:
-        # White space between two calls is most of the text there is.
-        if segment.kind == "text" and segment.span.end - segment.span.start >= _SHORTEST:
-            problem = _stray_closer(setting, setting.closers, raw, segment.span)
-            if problem:
-                log.problems.append(problem)
+    for segment in log.texts:
+        problem = _stray_closer(setting, setting.closers, raw, segment.span)
+        if problem:
+            log.problems.append(problem)
 
 
-def _reasoning_end(raw: str, segments: list[Segment]) -> int:
+def _reasoning_end(raw: str, texts: list[Segment]) -> int:
     """The offset of the first closing think tag in text that no tag opens; 0 where there is none.
 
-    raw: the whole text. segments: its parts.
+    raw: the whole text. texts: its segments that may hold words.
     """
-    for segment in segments:
-        if segment.kind != "text" or segment.escaped:
-            continue
+    for segment in texts:
         start, end = segment.span.start, segment.span.end
         # Part of each closing think tag, so that nearly every text is done with one look.
-        if end - start < _SHORTEST or raw.find("/think", start, end) < 0:
+        if segment.escaped or raw.find("/think", start, end) < 0:
             continue
         text = raw[start:end]
         for match in _THINK_END.finditer(text):

@@ -29,7 +29,10 @@ from ..types import (
     TextDelta,
     ToolCall,
 )
+from ..types.spans import make_segment
 from .echoes import Echoes
+
+SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
 
 class Log:
@@ -38,13 +41,23 @@ class Log:
     echoes: judges every call that is logged; None where no request is known.
     """
 
-    __slots__ = ("calls", "echoes", "events", "problems", "segments", "silent", "text_start")
+    __slots__ = (
+        "calls",
+        "echoes",
+        "events",
+        "problems",
+        "segments",
+        "silent",
+        "text_start",
+        "texts",
+    )
 
     def __init__(self, silent: bool) -> None:
         """Begin empty; `silent` where nobody asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
         self.segments: list[Segment] = []
+        self.texts: list[Segment] = []  # those of them that may hold words
         self.calls: list[ToolCall] = []
         self.problems: list[Problem] = []
         self.events: list[Event] = []
@@ -93,9 +106,13 @@ class Log:
 
         To be called where something else begins, and at the end of the text.
         """
-        if at > self.text_start:
-            self.segments.append(Segment("text", Span(self.text_start, at)))
+        start = self.text_start
+        if at > start:
+            segment = make_segment("text", Span(start, at))
+            self.segments.append(segment)
             self.text_start = at
+            if at - start >= SHORTEST:
+                self.texts.append(segment)
 
     def markup(self, start: int, end: int) -> None:
         """Add characters that are neither text nor call; nothing for an empty range."""
@@ -145,7 +162,10 @@ class Log:
 
     def message_text(self, span: Span) -> None:
         """Add a text inside a JSON string of a message."""
-        self.add(Segment("text", span, escaped=True))
+        segment = Segment("text", span, escaped=True)
+        self.add(segment)
+        if len(span) >= SHORTEST:
+            self.texts.append(segment)
         if not self.silent:
             self.events.append(TextDelta(span, escaped=True))
 

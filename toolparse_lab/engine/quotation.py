@@ -37,11 +37,15 @@ _EXAMPLE = re.compile(
     r"|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
     r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
-    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|voorbeeld"
-    r"|\u043f\u0440\u0438\u043c\u0435\u0440)\b"
+    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
+    r"|przyk\u0142ad\w*|\u00f6rne(?:\u011fin|k)|v\u00ed d\u1ee5|contoh"
+    r"|(?:\u043d\u0430)?\u043f\u0440\u0438(?:\u043c\u0435\u0440|\u043a\u043b\u0430\u0434))\b"
     r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
     r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
-    r"|\u4f8b",
+    # Chinese and Japanese, Korean, Arabic, Hindi, Hebrew, Thai: words without borders.
+    r"|\u4f8b|\uc608\ub97c \ub4e4|\uc608\uc2dc|\u0645\u062b\u0627\u0644|\u0645\u062b\u0644\u0627"
+    r"|\u0909\u0926\u093e\u0939\u0930\u0923|\u05d3\u05d5\u05d2\u05de\u05d4"
+    r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
     re.IGNORECASE,
 )
 

@@ -36,6 +36,7 @@ from ..types import (
     Step,
     ToolCall,
 )
+from ..types.call import make_call
 from ..values import Value, write_canonical
 from .provenance import find_spans, find_step_spans, trace_origins
 
@@ -226,7 +227,9 @@ class Resolver:
         if tool is not None and not fits(
             d.arguments, tool.schema_json, self.options.coerce, may_hold_null
         ):
-            coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
+            coerced, value, arguments_json = self._coerce(
+                d, tool, body, source_json, problems, may_hold_null
+            )
             steps += coerced
             if self.options.validate:
                 problems.extend(self._validate(d, tool, body, coerced, value))
@@ -234,7 +237,7 @@ class Resolver:
         name_span = d.name_span
         if name_span is not None:
             name_span = Span(name_span.start + start, name_span.end + start)
-        return ToolCall(
+        return make_call(
             index,
             segment_index,
             d.name,
@@ -263,9 +266,17 @@ class Resolver:
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
     def _coerce(
-        self, d: Decoded, tool: ToolSpec, body: Body, source_json: str, problems: list[Problem]
+        self,
+        d: Decoded,
+        tool: ToolSpec,
+        body: Body,
+        source_json: str,
+        problems: list[Problem],
+        may_hold_null: bool,
     ) -> tuple[tuple[Step, ...], Value, str]:
         """Fit arguments to the schema: the steps, with spans in raw, the new value, and its text.
+
+        may_hold_null: they are raw text, and the bare word null may be among it.
 
         No step, and the arguments as they were, where the policy changes nothing. A result that
         JSON cannot carry is dropped, and a problem added that says so.
@@ -273,8 +284,9 @@ class Resolver:
         policy = self.options.coerce
         if policy == "none":
             return (), d.arguments, source_json
-        raw_text = d.untyped
-        result = coerce(d.arguments, tool.schema_json, policy, one_item=raw_text, raw_text=raw_text)
+        result = coerce(
+            d.arguments, tool.schema_json, policy, one_item=d.untyped, raw_text=may_hold_null
+        )
         problems.extend(result.problems)
         if not result.steps:
             return (), d.arguments, source_json

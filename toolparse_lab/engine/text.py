@@ -32,6 +32,7 @@ from ..protocols.tags import THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
 from .feed import Feed
 from .log import Log
+from .open_heads import open_head
 from .quotation import (
     LINE_HEAD,
     MARKS,
@@ -112,6 +113,19 @@ class TextScanner:
         if self.given_up is None:
             self.given_up = GivenUp(self._feed.text_of)
         return self.given_up
+
+    def end(self, at: int) -> None:
+        """End the text at an offset in raw, where something else begins.
+
+        If the beginning of a call stands in it that nothing ended, what follows is inside a value.
+        """
+        log, tools = self._log, self._setting.tools
+        start = log.text_start
+        if at > start and tools:
+            head = open_head(self._feed.text_of(Span(start, at)), tools)
+            if head is not None:
+                self.remember().begin(start + head.end, head.closers)
+        log.end_text(at)
 
     # the loop over tokens
 
@@ -251,6 +265,9 @@ class TextScanner:
         quoting = self._quoting
         if quoting.fence or quoting.ticks or self._example_end or tail[at] == "`":
             return False
+        here, start = self._feed.base + at, self._log.text_start
+        if here - start < 2:  # at most a line break since the last call
+            return here == start or quoting.line_at == here
         return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
 
     def _unless_quoted(
@@ -446,7 +463,7 @@ class TextScanner:
             stop = end if outcome.end > 1 else sys.maxsize
             self.remember().suspect(start, stop, ends_in_value)
             return True
-        log.end_text(start)
+        self.end(start)
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
         if self.given_up is not None and self.given_up.quotes(start, end):

@@ -140,6 +140,7 @@ def _prompt(case: Case, arm: Arm) -> _Prompt:
         tool_choice_by=level["tool_choice_by"],
         result_format=None if level["result_format"] == "own" else level["result_format"],
         neutral_text=False,  # a case is asked as it was written
+        choice_schema="any_of",
     )
 
     messages = case.messages

@@ -174,38 +174,22 @@ def _stored_cases(plan: Mapping[str, Any]) -> Cases:
 def stored_summary(record: RunRecord) -> Summary:
     """Return the summary of a run as it was written when it ended.
 
-    One that was cut off has a summary of what is recorded now.
+    One that was cut off has a summary of what is recorded now. What later runs have answered of it
+    counts as known.
     """
     # Fields of another version are left out.
     names = {field.name for field in dataclasses.fields(Summary)}
     values = {name: value for name, value in (record.summary or {}).items() if name in names}
     if not values:
-        values = {
-            "planned": record.items,
-            "cached": record.done,
-            "failed": record.failed,
-            "stopped": "interrupted",
-        }
+        values = {"planned": record.items, "cached": record.done, "failed": record.failed}
+        if record.status == "interrupted":
+            values["stopped"] = "interrupted"
     values["failures"] = Counter(values.get("failures") or {})
-    return Summary(**{**values, "run_id": record.run_id})
-
-
-def status_now(record: RunRecord) -> str:
-    """Return a run's status: interrupted where nobody works on it although it has not ended, and
-    complete too where later runs have answered the rest of it.
-
-    A run of conversations keeps the status with which it ended, since its next questions are not
-    known before its answers are read.
-    """
-    status = record.status
-    if status == "running" and not record.alive:
-        status = "interrupted"
-    if status not in ("incomplete", "interrupted"):
-        return status
-    turns = [int(arm.get("max_turns") or 1) for arm in record.plan.get("arms") or ()]
-    conversing = max(turns, default=1) > 1
-    answered = record.items > 0 and record.done == record.items
-    return "complete" if answered and not conversing else status
+    summary = Summary(**{**values, "run_id": record.run_id})
+    if record.status == "complete" and summary.missing > 0:
+        summary.cached += summary.missing
+        summary.stopped = None
+    return summary
 
 
 def run_row(record: RunRecord) -> dict[str, Any]:
@@ -217,8 +201,8 @@ def run_row(record: RunRecord) -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "created": record.created,
-        "status": status_now(record),
-        "stop_reason": summary.get("stopped"),
+        "status": record.status,
+        "stop_reason": stored_summary(record).stopped,
         "n_cases": _size(plan, "cases"),
         "n_models": _size(plan, "models"),
         "n_arms": _size(plan, "arms"),

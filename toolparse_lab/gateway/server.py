@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ..errors import BadOptions
 from ..exchange.redaction import redact_url
-from ..litellm_bridge.calls import ChoiceBy
-from ..middleware import ToolCallMiddleware, create_tool_middleware
+from ..litellm_bridge.options import middleware_for
+from ..middleware import ToolCallMiddleware
 from ..runner.litellm_door import close_clients, recording_litellm
 from ..runner.litellm_faults import (
     allow_tools_without_mcp,
@@ -210,7 +210,7 @@ def serve(
     if api_key and not upstream_key:
         # The caller's own key says who may ask here; it is nobody else's business.
         upstream_key = "none-needed"
-    middleware = middleware or create_tool_middleware(protocol)
+    middleware = middleware or middleware_for(protocol, {})
     _set_up_litellm()
     chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, recorder)
     gate = ChatGate(host, port, Rules(host, api_key or ""), chat)
@@ -248,13 +248,13 @@ def serve_local_with_tools(
     api_key: str | None = None,
     threads: int | None = None,
     protocol: Any = "hermes",
-    tool_choice_by: ChoiceBy = "response_format",
+    tool_choice_by: Literal["response_format", "prompt"] = "response_format",
 ) -> LocalServer:
     """`serve_local`, where a request with tools is answered by a protocol.
 
     Raises what `serve_local` raises, and UnknownProtocol.
     """
-    middleware = create_tool_middleware(protocol, tool_choice_by=tool_choice_by)
+    middleware = middleware_for(protocol, {"tool_choice_by": tool_choice_by})
     _set_up_litellm()
 
     def gate(host: str, port: int, rules: Rules) -> Gate:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..middleware import AnswerStream, ToolCallMiddleware, Turn
+from ..middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from .answer_ids import AnswerIds
+from .findings import blame_of, findings_of
 
 # How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
 # text back while it may become a call. Most chunks are plain text with nothing held back, and go on
@@ -52,13 +54,23 @@ class ChunkReader:
     `close(cut=True)` gives what was held back.
     """
 
-    def __init__(self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn) -> None:
+    def __init__(
+        self,
+        shapes: Any,
+        middleware: ToolCallMiddleware,
+        turn: Turn,
+        ids: AnswerIds | None = None,
+    ) -> None:
+        self._ids = ids
         self._shapes = shapes
         self._middleware = middleware
         self._turn = turn
         self._choices: dict[int, _Choice] = {}
         self._last: Any = None
         self._closed = False
+        # All chunks, and whether one of them says what the server read, for `blame_of`.
+        self._received: list[Any] = []
+        self._tells = False
 
     def feed(self, chunk: Any) -> Sequence[Any]:
         """Take in a chunk, and return the chunks to send on in its place: none, it alone, or
@@ -69,6 +81,7 @@ class ChunkReader:
         if not choices:  # the usage, or before the first text what a provider says of the prompt
             return (*self.close(), chunk) if self._ended else (chunk,)
         self._last = chunk
+        self._received.append(chunk)
         if len(choices) == 1:
             return self._read(chunk, choices[0])
         # Chunks with several choices are sent on as several chunks, so that each may become more or
@@ -100,15 +113,28 @@ class ChunkReader:
             deltas, answer = state.stream.close(end, called=bool(state.indices))
             chunks += self._chunks(self._last, state, deltas)
             if finish is not None:
-                endings.append(self._ending(state, finish, answer.finish_reason))
+                endings.append(self._ending(state, finish, answer))
         return chunks + endings
 
-    def _ending(self, state: _Choice, finish: Any, reason: str | None) -> Any:
-        """The chunk that ends a choice, without its text: the provider's own where it will do."""
+    def _ending(self, state: _Choice, finish: Any, answer: Answer) -> Any:
+        """The chunk that ends a choice, without its text and with what its parse found: the
+        provider's own where it will do."""
         last = finish.choices[0]
-        if finish is state.finish and reason == last.finish_reason and not last.delta.content:
+        blame = ""
+        if self._tells and len(self._choices) == 1:
+            blame = blame_of(self._received, self._middleware, self._turn)
+        findings = findings_of(answer, self._turn, blame)
+        delta: dict[str, Any] = {"content": None}
+        if findings is not None:
+            fields = getattr(last.delta, "provider_specific_fields", None) or {}
+            delta["provider_specific_fields"] = {**fields, **findings}
+        elif (
+            finish is state.finish
+            and answer.finish_reason == last.finish_reason
+            and not last.delta.content
+        ):
             return finish
-        return self._chunk(finish, state.index, {"content": None}, reason)
+        return self._chunk(finish, state.index, delta, answer.finish_reason)
 
     @property
     def _ended(self) -> bool:
@@ -118,9 +144,12 @@ class ChunkReader:
         """The chunks in place of one that has a single choice."""
         state = self._choices.get(choice.index)
         if state is None:
-            stream = self._middleware.wrap_stream(self._turn)
+            call_ids = self._ids and self._ids.of(choice.index)
+            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
+        if choice.logprobs is not None or choice.delta.tool_calls:
+            self._tells = True
         if choice.finish_reason is not None:
             return self._read_finish(chunk, state, choice)
         if not text:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import BadOptions
-from .calls import middleware_for
+from .options import middleware_for
 
 PROVIDER = "toolparse"
 # Abilities that a model has by the bridge, whatever the model below it has.
@@ -54,7 +54,7 @@ def _model_below(name: str) -> str:
             got=name,
             expected="toolparse/<protocol>/<provider>/<model>",
         )
-    middleware_for(words[1].partition(";")[0], "response_format")
+    middleware_for(words[1], {})
     return words[2]
 
 

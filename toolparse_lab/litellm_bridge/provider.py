@@ -10,11 +10,18 @@ from ..errors import UsageError
 from ..middleware import ToolCallMiddleware
 from ..runner.answer import close_stream
 from ..runner.litellm_door import litellm_module
-from ..runner.litellm_faults import allow_tools_without_mcp, chunk_form
+from ..runner.litellm_faults import (
+    allow_tools_without_mcp,
+    chunk_form,
+    let_params_pass,
+    name_outer_stream,
+)
 from ..runner.local.provider import is_local
 from ..runner.local.provider import register as register_local
-from .calls import acompletion_with, completion_with, middleware_for
+from .calls import acompletion_with, completion_with
 from .model_info import PROVIDER, register_models
+from .model_params import MODEL_PARAMS
+from .options import middleware_for, take_options
 from .stream import close_connection
 
 # What litellm keeps apart from a provider's parameters, and the inner provider needs.
@@ -28,9 +35,10 @@ def register(models: Iterable[str] = ()) -> None:
     again does nothing.
 
     From then on `completion`, `acompletion`, their streams and Router take such a model string;
-    key, base address, headers, timeout and the other parameters go to the inner call, and
-    `tool_choice_by="prompt"` is read here. Failures are the inner provider's; an unknown protocol
-    is a litellm.BadRequestError that lists the known ones.
+    key, base address, headers, timeout and the other parameters go to the inner call. Options are
+    read here (see `options`): keywords of the request, or words behind the protocol, as in
+    `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner
+    provider's; an unknown protocol is a litellm.BadRequestError that lists the known ones.
 
     models: model strings of which litellm is to know that they call tools, and what they cost: the
     prices of the models below them. Frameworks such as dspy and CrewAI ask litellm, and send no
@@ -42,6 +50,7 @@ def register(models: Iterable[str] = ()) -> None:
         litellm.custom_provider_map = [*litellm.custom_provider_map, provider]
         litellm.utils.custom_llm_setup()
     allow_tools_without_mcp()
+    let_params_pass(PROVIDER, MODEL_PARAMS)
     register_models(litellm, models)
 
 
@@ -50,6 +59,7 @@ def provider_handler() -> Any:
     """The provider's object, for those who fill litellm's list of providers themselves, as the
     LiteLLM proxy does from its config."""
     allow_tools_without_mcp()
+    let_params_pass(PROVIDER, MODEL_PARAMS)
     return _provider_class(litellm_module())()
 
 
@@ -63,7 +73,7 @@ def provider_handler() -> Any:
 def _inner_params(kw: Mapping[str, Any], model: str, *, stream: bool) -> dict[str, Any]:
     """The arguments of the inner call to `model`, from those of a provider's method."""
     params = {name: value for name, value in kw["optional_params"].items() if value is not None}
-    params.pop("tool_choice_by", None)  # read already, and no provider's
+    take_options(params)  # read already, and no provider's
     for name, value in (kw["litellm_params"] or {}).items():
         passed = name in _PASSED or name.startswith(_PASSED_PREFIXES)
         if passed and value is not None and name not in params:
@@ -87,10 +97,9 @@ def _provider_class(litellm: Any) -> Any:
         kw: Mapping[str, Any], *, stream: bool
     ) -> tuple[ToolCallMiddleware, dict[str, Any]]:
         """The middleware and the arguments of the inner call. Raises BadRequestError."""
-        protocol, _, model = kw["model"].partition("/")
-        choice_by = kw["optional_params"].get("tool_choice_by")
+        spec, _, model = kw["model"].partition("/")
         try:
-            by = middleware_for(protocol, "response_format" if choice_by is None else choice_by)
+            by = middleware_for(spec, take_options(dict(kw["optional_params"])))
         except UsageError as e:
             raise bad_request(e, kw["model"]) from e
         if is_local(model):
@@ -138,7 +147,7 @@ def _provider_class(litellm: Any) -> Any:
                 stream = completion_with(by, **params)
             except UsageError as e:
                 raise bad_request(e, kw["model"]) from e
-            return _passed_on(stream, kw["model"], form)
+            return _passed_on(stream, form)
 
         def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
             # Not itself a generator: a wrong model string is refused at once, as in `streaming`.
@@ -153,7 +162,6 @@ def _provider_class(litellm: Any) -> Any:
                 try:
                     async for chunk in stream:
                         if not ends.take(chunk):
-                            chunk.model = kw["model"]
                             yield form(chunk)
                     for chunk in ends.chunks:
                         yield form(chunk)
@@ -166,14 +174,13 @@ def _provider_class(litellm: Any) -> Any:
     return ToolCalling
 
 
-def _passed_on(stream: Any, model: str, form: Callable[[Any], Any]) -> Iterator[Any]:
-    """The chunks of the inner stream, of the outer model's name, with the end last; `form` makes
-    of each what litellm takes."""
+def _passed_on(stream: Any, form: Callable[[Any], Any]) -> Iterator[Any]:
+    """The chunks of the inner stream, with the end last; `form` makes of each what litellm
+    takes."""
     ends = _Ends()
     try:
         for chunk in stream:
             if not ends.take(chunk):
-                chunk.model = model
                 yield form(chunk)
         yield from map(form, ends.chunks)
     finally:
@@ -183,15 +190,30 @@ def _passed_on(stream: Any, model: str, form: Callable[[Any], Any]) -> Iterator[
 
 class _Ends:
     """Holds back the end of a stream: litellm reads nothing of a provider's stream after its first
-    finish reason, the usage neither."""
+    finish reason, the usage neither, and nothing that comes with it."""
 
     def __init__(self) -> None:
         self.chunks: list[Any] = []
+        self._began = False
 
     def take(self, chunk: Any) -> bool:
         """True for a chunk with a finish reason, which is held back, the first of several."""
+        if not self._began:
+            self._began = True
+            name_outer_stream(chunk.model)
         if not chunk.choices or chunk.choices[0].finish_reason is None:
             return False
         if not self.chunks:
-            self.chunks.append(chunk)
+            self.chunks += _split_end(chunk)
         return True
+
+
+def _split_end(chunk: Any) -> list[Any]:
+    """A chunk that ends a choice, with what its parse found in a chunk of its own before it."""
+    choice = chunk.choices[0]
+    if getattr(choice.delta, "provider_specific_fields", None) is None:
+        return [chunk]
+    found = choice.model_copy(update={"finish_reason": None})
+    delta = choice.delta.model_copy(update={"provider_specific_fields": None})
+    end = choice.model_copy(update={"delta": delta})
+    return [chunk.model_copy(update={"choices": [part]}) for part in (found, end)]

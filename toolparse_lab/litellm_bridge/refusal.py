@@ -27,7 +27,7 @@ def refusal(e: Exception, turn: Turn) -> Exception | None:
     rejected.__dict__.update(e.__dict__)
     rejected.message = (
         "The provider refused the request, which asks for the tool call by response_format: "
-        f"{getattr(e, 'message', e)}"
+        f"{getattr(e, 'message', e)}\n  what to do: {_HINT}"
     )
     rejected.args = (rejected.message,)
     rejected.got, rejected.expected, rejected.hint, rejected.kind = None, None, _HINT, "bad_request"
@@ -37,7 +37,7 @@ def refusal(e: Exception, turn: Turn) -> Exception | None:
 
 def _is_refusal(name: str, message: str, turn: Turn) -> bool:
     """True where an exception of that class refuses the response_format of a forced tool choice."""
-    if not turn.forced or "response_format" not in turn.params:
+    if not turn.read_whole or "response_format" not in turn.params:
         return False
     # Their subclasses say what else was wrong: the context's length, the content.
     if name not in _REFUSALS:
@@ -47,7 +47,10 @@ def _is_refusal(name: str, message: str, turn: Turn) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _class_for(kind: Any) -> Any:
-    """Both at once, so that code written for litellm's exceptions still catches it."""
+    """Both at once, so that code written for litellm's exceptions still catches it. Its message
+    holds the hint, because a gateway passes on nothing else."""
     return type(
-        ResponseFormatRejected.__name__, (ResponseFormatRejected, kind), {"__module__": __name__}
+        ResponseFormatRejected.__name__,
+        (ResponseFormatRejected, kind),
+        {"__module__": __name__, "__str__": lambda self: self.message},
     )

@@ -7,22 +7,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
+from ..middleware.call_ids import CallIds
+from .answer_ids import AnswerIds
+from .findings import blame_of, findings_of
 
 
-def with_tool_calls(litellm: Any, response: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def with_tool_calls(
+    litellm: Any,
+    response: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    ids: AnswerIds | None = None,
+) -> Any:
     """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same
     objects), each of its choices read on its own; `response` itself where no choice changes.
-    litellm's object is left as it came, because its logging and its cache still hold it."""
+    litellm's object is left as it came, because its logging and its cache still hold it. ids: of the calls,
+    where they are shared."""
     changed = False
     choices = []
     for old in response.choices:
-        new = _choice(litellm, old, middleware, turn)
+        new = _choice(litellm, old, middleware, turn, ids and ids.of(old.index))
         changed |= new is not old
         choices.append(new)
     return _copied(response, choices=choices) if changed else response
 
 
-def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def _choice(
+    litellm: Any,
+    choice: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    call_ids: CallIds | None,
+) -> Any:
     """A choice with the calls of its text; itself where nothing changes."""
     message = choice.message
     # litellm deletes the attribute where there is no reasoning.
@@ -34,6 +50,7 @@ def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Tur
         reasoning=thought,
         finish_reason=choice.finish_reason,
         tool_calls=[call.model_dump() for call in own_calls] if own_calls else (),
+        call_ids=call_ids,
     )
 
     new = answer.message
@@ -45,6 +62,13 @@ def _choice(litellm: Any, choice: Any, middleware: ToolCallMiddleware, turn: Tur
     calls = _calls(litellm, new.get("tool_calls", ()), own_calls)
     if calls is not None:
         changes["tool_calls"] = calls
+    blame = ""
+    if own_calls or getattr(choice, "logprobs", None) is not None:
+        blame = blame_of(choice, middleware, turn)
+    findings = findings_of(answer, turn, blame)
+    if findings is not None:
+        fields = getattr(message, "provider_specific_fields", None) or {}
+        changes["provider_specific_fields"] = {**fields, **findings}
     if not changes and answer.finish_reason == choice.finish_reason:
         return choice
     return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)

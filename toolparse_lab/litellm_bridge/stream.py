@@ -11,14 +11,22 @@ from typing import Any
 
 from ..middleware import ToolCallMiddleware, Turn
 from ..runner.answer import close_stream
+from .answer_ids import AnswerIds
 from .chunks import ChunkReader
 from .refusal import refusal
 
 
-def stream_of(litellm: Any, inner: Any, middleware: ToolCallMiddleware, turn: Turn) -> Any:
+def stream_of(
+    litellm: Any,
+    inner: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    ids: AnswerIds | None = None,
+) -> Any:
     """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a
-    CustomStreamWrapper."""
-    return _stream_class(litellm)(inner, ChunkReader(litellm.types.utils, middleware, turn), turn)
+    CustomStreamWrapper. ids: of the calls, where they are shared."""
+    reader = ChunkReader(litellm.types.utils, middleware, turn, ids)
+    return _stream_class(litellm)(inner, reader, turn)
 
 
 def close_connection(stream: Any) -> None:

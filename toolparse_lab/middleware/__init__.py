@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer
-from .choice import create_dynamic_if_then_else_schema
+from .choice_schema import create_dynamic_if_then_else_schema
 from .core import ToolCallMiddleware, create_tool_middleware
 from .native import fix_tool_call_with_schema
 from .stream import AnswerStream

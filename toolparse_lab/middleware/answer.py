@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from ..types import ParseResult, Problem, ToolCall
+from ..types import ParseResult, Problem
+from .attempts import Attempts, tool_call, unreadable_call
 from .call_ids import CallIds
 from .native import was_run
 
-UnknownTools: TypeAlias = Literal["text", "call"]
 _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call turns into another
 
 # Reasons of providers with which an answer is whole. Any other may have cut it off.
@@ -65,8 +65,9 @@ def answer_of(
     finish_reason: str | None,
     ids: CallIds,
     *,
-    unknown_tools: UnknownTools = "text",
+    attempts: Attempts = Attempts(),
     one_call: bool = False,
+    tool_name: str | None = None,
     reasoning: str | None = None,
     native: Iterable[Mapping[str, Any]] = (),
 ) -> Answer:
@@ -75,18 +76,22 @@ def answer_of(
     result: the parse of the answer's text.
     finish_reason: what the provider said, None where it said nothing.
     ids: gives each call its id, the same one that its deltas had.
-    unknown_tools: calls of tools that were not offered are 'text', or a 'call' like others.
+    attempts: what becomes of calls that failed.
     one_call: of the calls in the text only the first is made, and the others are neither text nor
-    tool calls. reasoning: what the provider gave as reasoning by itself, said before that of the
+    tool calls. tool_name: of the tool that had to be called. reasoning: what the provider gave as reasoning by itself, said before that of the
     text. native: tool calls that the provider read itself, which come after those of the text.
     """
-    usable = usable_calls(result.calls, unknown_tools)
+    raw = result.raw
+    usable = attempts.usable(result.calls)
     # Those that `one_call` leaves out are usable as well, so their text is no content either.
-    calls = [tool_call(c, ids) for c in (usable[:1] if one_call else usable)]
+    made = usable[:1] if one_call else usable
+    calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in made]
     if native:
         calls += [dict(c) for c in native]
 
     content, thought = _content_and_reasoning(result, {c.segment_index for c in usable})
+    if attempts.hands_on_broken and not calls and _is_no_call(result):
+        calls, content = [unreadable_call(tool_name, content)], ""
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
     if reasoning or thought:
         message["reasoning_content"] = both_thoughts(reasoning, thought)
@@ -94,8 +99,8 @@ def answer_of(
     if calls:
         message["tool_calls"] = calls
 
-    # A call of the text is always for the caller to run; the provider may have run its own.
-    to_run = bool(usable) or (bool(calls) and any(not was_run(c) for c in calls))
+    # The provider may have run its own.
+    to_run = any(not was_run(c) for c in calls)
     return Answer(
         message, finish_reason_of(finish_reason, to_run), result, tuple(result.all_problems())
     )
@@ -153,26 +158,9 @@ def was_cut(reason: str | None) -> bool:
     return bool(reason) and str(reason).lower() not in _WHOLE_ENDS
 
 
-def usable_calls(calls: Iterable[ToolCall], unknown_tools: UnknownTools) -> list[ToolCall]:
-    """The calls that become tool calls of the message.
-
-    calls: of one answer or of one body, in order, each with its status.
-    unknown_tools: 'call' lets calls of tools that were not offered pass as well.
-    """
-    unknown = "unknown_tool" if unknown_tools == "call" else "ok"
-    return [c for c in calls if c.status == "ok" or c.status == unknown]
-
-
-def tool_call(call: ToolCall, ids: CallIds) -> dict[str, Any]:
-    """A call in OpenAI shape.
-
-    ids: gives the call its id. The arguments are the canonical JSON text of the parse.
-    """
-    return {
-        "id": ids.of(call),
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments_json},
-    }
+def _is_no_call(result: ParseResult) -> bool:
+    """True for a forced answer that is no call at all."""
+    return any(problem.code == "choice.no-call" for problem in result.problems)
 
 
 def _content_and_reasoning(result: ParseResult, called: set[int]) -> tuple[str, str]:

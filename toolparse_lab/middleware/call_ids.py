@@ -46,6 +46,7 @@ class CallIds:
             if not wire or wire in self._by_index.values():
                 wire = new_call_id()
 
-            self._by_index[call.index] = wire
+            # An answer may be read twice at the same time; both readings get the first one's id.
+            self._by_index.setdefault(call.index, wire)
 
         return self._by_index[call.index]

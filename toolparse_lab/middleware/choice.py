@@ -1,5 +1,4 @@
-"""Tool choice: the tools and the choice of a request, and the JSON Schema that makes a model answer
-with nothing but one call."""
+"""Tool choice: the tools and the choice of a request."""
 
 from __future__ import annotations
 
@@ -9,11 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
 from ..toolspec import ToolSpec, tool_specs
-from ..values import read_plain, write_canonical
 
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
 
 _OURS = (None, "function", "custom")  # types of tools that the caller runs
+_SCHEMAS = ("input_schema", "inputSchema", "parameters", "schema")
 _KINDS: Mapping[str, Kind] = {
     "auto": "auto",
     "required": "required",
@@ -21,7 +20,7 @@ _KINDS: Mapping[str, Kind] = {
     "none": "none",
 }
 _EXPECTED = '"auto", "required", "none" or {"type": "function", "function": {"name": …}}'
-_PROVIDER_TOOLS = (
+PROVIDER_TOOLS = (
     "Provider-defined tools are not supported by this middleware. Please use custom tools."
 )
 _NO_NONE = (
@@ -72,12 +71,26 @@ def read_tools(tools: Any) -> Offered:
     ours: list[Any] = []
     provider: list[Mapping[str, Any]] = []
     for tool in tools:
-        if isinstance(tool, Mapping) and tool.get("type") not in _OURS:
+        if isinstance(tool, Mapping) and not _is_ours(tool):
             provider.append(tool)
         else:
             ours.append(tool)
 
     return Offered(tool_specs(ours), tuple(provider))
+
+
+def _is_ours(tool: Mapping[str, Any]) -> bool:
+    """True for a tool that is called with JSON arguments, and run by the caller.
+
+    OpenAI's custom tools take free text and only its own models call them; Anthropic writes
+    `custom` for an ordinary tool with a schema.
+
+    >>> _is_ours({"type": "custom", "input_schema": {}}), _is_ours({"type": "custom", "custom": {}})
+    (True, False)
+    """
+    if tool.get("type") == "custom":
+        return any(key in tool for key in _SCHEMAS)
+    return tool.get("type") in _OURS
 
 
 def with_schemas(
@@ -155,8 +168,8 @@ def _check_tool(name: str | None, offered: Offered) -> None:
     Raises ProviderTool for one that only the provider can run, and ToolNotFound for a stranger.
     """
     # A provider's own tools go by their type, and some by an id.
-    if any(name in (t.get("id"), t.get("name"), t.get("type")) for t in offered.provider):
-        raise ProviderTool(_PROVIDER_TOOLS)
+    if any(name in (t.get("id"), t.get("type"), _tool_name(t)) for t in offered.provider):
+        raise ProviderTool(PROVIDER_TOOLS)
     if all(t.name != name for t in offered.tools):
         raise ToolNotFound(f"Tool with name '{name}' not found in params.tools.")
 
@@ -193,9 +206,9 @@ def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
 def _tool_name(choice: Mapping[str, Any]) -> str | None:
     """The tool that a choice names, in the shape of OpenAI or of an AI SDK.
 
-    choice: a mapping, with the name in itself or in its member `function`.
+    choice: a mapping, with the name in itself or in its member `function` or `custom`.
     """
-    inner = choice.get("function")
+    inner = choice.get("function", choice.get("custom"))
     body = inner if isinstance(inner, Mapping) else choice
     for key in ("name", "toolName", "tool_name"):
         name = body.get(key)
@@ -238,105 +251,3 @@ def read_offer(
     # With 'none' the model is told of no tool, and its text is not parsed.
     active = bool(offered.tools) and choice.kind != "none"
     return Offer(offered.tools, read_by, offered.provider, choice, active, active and choice.forced)
-
-
-def create_dynamic_if_then_else_schema(tools: Any) -> dict[str, Any]:
-    """A JSON Schema for one call of any of the tools: `{name, arguments}`, the arguments' schema by
-    the name.
-
-    tools: in any shape that `read_tools` takes.
-
-    Raises NoTools for none, and ProviderTool for a tool that only the provider can run.
-    """
-    offered = read_tools(tools)
-    if offered.provider:
-        raise ProviderTool(_PROVIDER_TOOLS)
-    if not offered.tools:
-        raise NoTools("there is no tool to write a schema for")
-
-    return _any_of(offered.tools)
-
-
-def _any_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The schema of one call of any of the tools: a chain of conditions on the name.
-
-    tools: at least one. A provider that does not know `if` still sees the names in `enum`.
-    """
-    # Built from the last tool on: each condition holds the rest of the chain as its else.
-    chain: dict[str, Any] = {}
-    for tool in reversed(tools):
-        condition = {"properties": {"name": {"const": tool.name}}, "required": ["name"]}
-        otherwise = {"else": chain} if chain else {}
-        chain = {"if": condition, "then": _call_of(tool), **otherwise}
-
-    return {
-        "type": "object",
-        "properties": {
-            "name": {
-                "type": "string",
-                "description": "Name of the tool to call",
-                "enum": [t.name for t in tools],
-            },
-            "arguments": {
-                "type": "object",
-                "description": "Argument object to be passed to the tool",
-            },
-        },
-        "required": ["name", "arguments"],
-        **chain,
-    }
-
-
-def _call_of(tool: ToolSpec) -> dict[str, Any]:
-    """The schema of a call of one tool.
-
-    The schema says nothing of `type`, so that it can be a branch of a larger one.
-    """
-    return {
-        "properties": {"name": {"const": tool.name}, "arguments": read_plain(tool.schema_json)},
-        "required": ["name", "arguments"],
-    }
-
-
-def forced_schema(choice: Choice, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The JSON Schema of an answer where a call is forced.
-
-    choice: 'required', or the name of one of the tools.
-    tools: those that the model is told of.
-    """
-    if choice.kind == "required":
-        return _any_of(tools)
-    return {"type": "object", **_call_of(next(t for t in tools if t.name == choice.name))}
-
-
-def response_format(choice: Choice, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The `response_format` that asks an OpenAI-compatible provider for the forced call.
-
-    choice: 'required', or the name of one of the tools.
-    tools: those that the model is told of.
-
-    The format is named after the tool, where the choice names one.
-    """
-    named = next((t for t in tools if t.name == choice.name), None)
-    schema: dict[str, Any] = {"name": named.name if named else "tool_call"}
-    if named and named.description:
-        schema["description"] = named.description
-
-    return {
-        "type": "json_schema",
-        "json_schema": {**schema, "schema": forced_schema(choice, tools)},
-    }
-
-
-def forced_prompt(choice: Choice, tools: Sequence[ToolSpec]) -> str:
-    """The same as a request in words, for providers that know no `response_format`.
-
-    choice: 'required', or the name of one of the tools.
-    tools: those that the model is told of.
-    """
-    return (
-        "Answer with exactly one tool call, and nothing else: a single JSON object, without any "
-        "tags, code fence or "
-        "explanation, that satisfies this JSON "
-        f"Schema:\n{write_canonical(forced_schema(choice, tools))}"
-    )

@@ -23,9 +23,12 @@ from ..protocols.base import Protocol
 from ..protocols.neutral import delimiters_of
 from ..protocols.results import ToolResult
 from ..types import ParseOptions, ParseResult
-from .answer import Answer, UnknownTools, answer_of, both_thoughts, passed_through
+from .answer import Answer, answer_of, both_thoughts, passed_through
+from .answer_format import add_format
+from .attempts import Attempts, BrokenCalls, UnknownTools
 from .call_ids import CallIds
-from .choice import Offer, forced_prompt, read_offer, response_format
+from .choice import Offer, read_offer
+from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema, Wanted, forced_prompt, response_format
 from .compat import Ways, ways_of
 from .content import ONLY_TEXT, read_content
 from .debug import debug_level, log_answer, log_out, log_raw
@@ -50,6 +53,10 @@ _ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = (
     "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
 )
+_CUSTOM_TOOL = (
+    "tool-call-middleware: a custom tool is left out; it takes free text, and a call has JSON "
+    "arguments"
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,8 @@ class ToolCallMiddleware:
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
     neutral_text: bool = True
+    choice_schema: ChoiceSchema | None = None
+    broken_calls: BrokenCalls = "text"
     _prepared: dict[bytes, Prepared] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -74,24 +83,33 @@ class ToolCallMiddleware:
 
     def __post_init__(self) -> None:
         """Gather what reading answers needs; the class is frozen, hence the detour."""
-        reading = AnswerReading(self.protocol, self.ways, self.on_error, self.unknown_tools)
+        attempts = Attempts(self.unknown_tools, self.broken_calls)
+        reading = AnswerReading(self.protocol, self.ways, self.on_error, attempts)
         object.__setattr__(self, "_reading", reading)
 
     def transform_params(
-        self, params: Mapping[str, Any], *, original_tool_schemas: Mapping[str, Any] | None = None
+        self,
+        params: Mapping[str, Any],
+        *,
+        original_tool_schemas: Mapping[str, Any] | None = None,
+        choice_schema: ChoiceSchema = "if_then_else",
     ) -> Turn:
         """The request to send instead of `params`, the keyword arguments of an OpenAI-compatible
         completion.
 
         The tools go into the system prompt, and calls and results of the history become text; all
         other arguments are kept. original_tool_schemas: name -> schema to read arguments by, where
-        `tools` shows the model another.
+        `tools` shows the model another. choice_schema: for a middleware that was made without one.
 
-        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice.
+        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
+        response_format that cannot stand beside tools.
         """
         _refuse_functions(params)
+        parallel = params.get("parallel_tool_calls")
+        form = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
+        wanted = Wanted.of(form, parallel)
         prepared = self._prepare(
-            params.get("tools"), params.get("tool_choice"), original_tool_schemas
+            params.get("tools"), params.get("tool_choice"), original_tool_schemas, wanted
         )
         offer = prepared.offer
         conversation = params.get("messages", ())
@@ -101,19 +119,17 @@ class ToolCallMiddleware:
 
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
-            prepared.writer.tell(_PROVIDER_TOOL, tool=dict(tool))
+            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+            prepared.writer.tell(note, tool=dict(tool))
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
-        one_call = False
+        one_call = formatted = False
         if offer.active:
-            if offer.forced and self.tool_choice_by == "response_format":
-                request["response_format"] = response_format(offer.choice, offer.for_model)
-
-            one_call = not offer.forced and params.get("parallel_tool_calls") is False
-            prompt = self._prompt_of(prepared)
-            if one_call:
-                prompt = f"{prompt}\n\n{_ONE_CALL}"
-
+            one_call = not offer.forced and parallel is False
+            asked, formatted = self._ask_for_form(request, offer, wanted)
+            prompt = "\n\n".join(
+                filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", asked))
+            )
             messages = _place(prompt, messages, self.placement)
 
         request["messages"] = messages
@@ -128,7 +144,32 @@ class ToolCallMiddleware:
             one_call,
             tuple(params.get("messages") or ()),
             prepared,
+            many=offer.forced
+            and choice.kind == "required"
+            and form == "any_of_many"
+            and parallel is not False,
+            formatted=formatted,
         )
+
+    def _ask_for_form(
+        self, request: dict[str, Any], offer: Offer, wanted: Wanted
+    ) -> tuple[str, bool]:
+        """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
+
+        request: what is sent; its response_format is changed. Returns what the prompt says of it,
+        and whether the answer is a call or what the caller's own format says.
+        """
+        by_prompt = self.tool_choice_by == "prompt"
+        if offer.forced:
+            # An answer that must be a call has no other form.
+            if by_prompt:
+                request.pop("response_format", None)
+            else:
+                request["response_format"] = response_format(offer.choice, offer.for_model, wanted)
+            return "", False
+        if self.compat or request.get("response_format") is None:
+            return "", False
+        return add_format(request, offer.for_model, by_prompt=by_prompt)
 
     def wrap_generate(
         self,
@@ -139,6 +180,7 @@ class ToolCallMiddleware:
         finish_reason: str | None = "stop",
         tool_calls: Iterable[Mapping[str, Any]] = (),
         debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> Answer:
         """Read a whole answer.
 
@@ -148,7 +190,8 @@ class ToolCallMiddleware:
         images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
         provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
         arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
-        text), and nothing is logged at level 'parse'. Raises UnreadableInput for a content that is
+        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading of
+        the same answer has them, too. Raises UnreadableInput for a content that is
         none of these.
         """
         if not turn.active:
@@ -166,9 +209,10 @@ class ToolCallMiddleware:
         answer = answer_of(
             result,
             finish_reason,
-            CallIds(),
-            unknown_tools=self.unknown_tools,
+            CallIds() if call_ids is None else call_ids,
+            attempts=self._reading.attempts,
             one_call=turn.one_call,
+            tool_name=turn.tool_name,
             reasoning=both_thoughts(reasoning, parts.reasoning) if parts.reasoning else reasoning,
             native=native,
         )
@@ -185,13 +229,18 @@ class ToolCallMiddleware:
         return answer
 
     def wrap_stream(
-        self, turn: Turn, *, debug_summary: MutableMapping[str, str] | None = None
+        self,
+        turn: Turn,
+        *,
+        debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> AnswerStream:
-        """A reader of an answer that comes in pieces; debug_summary: as for `wrap_generate`.
+        """A reader of an answer that comes in pieces; debug_summary, call_ids: as for
+        `wrap_generate`.
 
         turn: what `transform_params` returned for the request.
         """
-        return AnswerStream(self._reading, turn, debug_summary)
+        return AnswerStream(self._reading, turn, debug_summary, call_ids)
 
     def completion(self, **params: Any) -> Any:
         """litellm's `completion` with tool calls by this middleware: its arguments, its results,
@@ -213,17 +262,20 @@ class ToolCallMiddleware:
     # cannot write (objects, functions) is read each time. A full table is emptied: sets of tools
     # that never stop changing are not worth an order of use.
 
-    def _prepare(self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None) -> Prepared:
+    def _prepare(
+        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, wanted: Wanted
+    ) -> Prepared:
         """The outcome of a request's tools and choice; equal ones are read once.
 
         tools, tool_choice: as the request has them, in any shape.
         schemas: name -> schema to read arguments by, None for those of the tools.
+        wanted: how a forced choice is asked for.
         """
         try:
-            subject: Any = (tools, tool_choice, schemas)
+            subject: Any = (tools, tool_choice, schemas, *wanted)
             key = marshal.dumps(subject, 2)
         except ValueError:
-            return self._read_offer(tools, tool_choice, schemas)
+            return self._read_offer(tools, tool_choice, schemas, *wanted)
 
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -238,7 +290,11 @@ class ToolCallMiddleware:
         return prepared
 
     def _read_offer(
-        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None
+        self,
+        tools: Any,
+        tool_choice: Any,
+        schemas: Mapping[str, Any] | None,
+        *wanted: Any,
     ) -> Prepared:
         """Read a request's tools and choice, without looking whether they are remembered.
 
@@ -247,7 +303,7 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return Prepared(offer, writer, self.protocol, self.ways)
+        return Prepared(offer, writer, self.protocol, self.ways, Wanted(*wanted))
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
         """The delimiters that no user's text may hold; none for somebody else's protocol."""
@@ -265,22 +321,22 @@ class ToolCallMiddleware:
         if prepared.prompt is not None:
             return prepared.prompt
 
-        prompt = self._write_prompt(prepared.offer)
+        prompt = self._write_prompt(prepared.offer, prepared.wanted)
         # A template of the user's own may say something else each time.
         if self.tool_system_prompt_template is None:
             prepared.prompt = prompt
 
         return prompt
 
-    def _write_prompt(self, offer: Offer) -> str:
+    def _write_prompt(self, offer: Offer, wanted: Wanted) -> str:
         """The prompt of a set of tools, with the forced call in words where the model is asked
         by them.
 
-        offer: the tools as the model is told of them, and the choice.
+        offer: the tools as the model is told of them, and the choice. wanted: how it is asked for.
         """
         prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
         if offer.forced and self.tool_choice_by == "prompt":
-            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model)}"
+            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, wanted)}"
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
@@ -311,8 +367,8 @@ class ToolCallMiddleware:
         forced choice.
         """
         reading = self._reading
-        if turn.forced and (text.strip() or not has_calls):
-            result = reading.parse_forced(turn, text, finish_reason)
+        if turn.read_whole and (text.strip() or not has_calls):
+            result = reading.parse_whole(turn, text, finish_reason)
         else:
             result = reading.readers(turn).whole.parse(text, turn.messages)
 
@@ -391,6 +447,8 @@ def create_tool_middleware(
     result_format: ResultFormat | None = None,
     unknown_tools: UnknownTools = "text",
     neutral_text: bool | None = None,
+    choice_schema: ChoiceSchema | None = None,
+    broken_calls: BrokenCalls = "text",
 ) -> ToolCallMiddleware:
     """A middleware that gives tool calling to a model by one protocol.
 
@@ -405,12 +463,26 @@ def create_tool_middleware(
     that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
     tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
     model that there is no such tool. neutral_text: delimiters of the format in what users say are
-    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed".
+    neutralised in the prompt (see `protocols.neutral`); on unless `compat` is "seed". choice_schema:
+    how the schema of a forced choice says which arguments belong to which tool: "if_then_else" (the
+    old form, taken where nothing is said), "any_of", which engines that decode by a schema follow,
+    or "any_of_many", with which 'required' may be answered by several calls. broken_calls: whether
+    an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
+    one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
+    JSON, for programs that react to calls they cannot read.
 
     Raises UnknownProtocol and BadOptions.
     """
     chosen = _protocol_to_write(protocol)
-    _check_options(placement, tool_choice_by, unknown_tools, result_format, on_error)
+    _check_options(
+        result_format,
+        on_error,
+        placement=placement,
+        tool_choice_by=tool_choice_by,
+        unknown_tools=unknown_tools,
+        choice_schema=choice_schema,
+        broken_calls=broken_calls,
+    )
     return ToolCallMiddleware(
         protocol=chosen,
         ways=ways_of(compat, options, chosen),
@@ -422,6 +494,8 @@ def create_tool_middleware(
         result_format=result_format,
         unknown_tools=unknown_tools,
         neutral_text=compat is None if neutral_text is None else neutral_text,
+        choice_schema=choice_schema,
+        broken_calls=broken_calls,
     )
 
 
@@ -443,20 +517,26 @@ def _protocol_to_write(protocol: Any) -> AnyProtocol:
     return chosen
 
 
-def _check_options(
-    placement: Any, tool_choice_by: Any, unknown_tools: Any, result_format: Any, on_error: Any
-) -> None:
+_ALLOWED: Mapping[str, tuple[str | None, ...]] = {
+    "placement": ("first", "last"),
+    "tool_choice_by": ("response_format", "prompt"),
+    "unknown_tools": ("text", "call"),
+    "broken_calls": ("text", "call"),
+    "choice_schema": (None, *CHOICE_SCHEMAS),
+}
+"""the values of the options that are words"""
+
+
+def _check_options(result_format: Any, on_error: Any, **words: Any) -> None:
     """Raise BadOptions for a value that an option of `create_tool_middleware` cannot have.
 
     Each argument is the option of the same name, unchecked.
     """
-    for name, value, allowed in (
-        ("placement", placement, ("first", "last")),
-        ("tool_choice_by", tool_choice_by, ("response_format", "prompt")),
-        ("unknown_tools", unknown_tools, ("text", "call")),
-    ):
+    for name, value in words.items():
+        allowed = _ALLOWED[name]
         if value not in allowed:
-            raise BadOptions(f"unknown {name}", got=value, expected=" or ".join(allowed))
+            expected = " or ".join(word for word in allowed if word is not None)
+            raise BadOptions(f"unknown {name}", got=value, expected=expected)
 
     if result_format not in (None, "seed") and not callable(result_format):
         raise BadOptions(

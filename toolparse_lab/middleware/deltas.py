@@ -29,7 +29,8 @@ from ..types import (
     ToolCall,
 )
 from ..values import unescape
-from .answer import Answer, UnknownTools, tool_call, usable_calls
+from .answer import Answer
+from .attempts import Attempts, tool_call
 from .call_ids import CallIds
 
 Delta: TypeAlias = dict[str, Any]
@@ -52,7 +53,7 @@ class Deltas:
     """Deltas of one answer; the module says what waits in it.
 
     protocol: ours, or somebody else's, whose openers are not known. text_of: the text of a span.
-    one_call: only the first call goes out.
+    attempts: what becomes of calls that failed. one_call: only the first call goes out.
     """
 
     def __init__(
@@ -61,13 +62,13 @@ class Deltas:
         tools: Iterable[ToolSpec],
         text_of: Callable[[Span], str],
         ids: CallIds,
-        unknown_tools: UnknownTools,
+        attempts: Attempts,
         *,
         one_call: bool = False,
     ) -> None:
         self._text_of = text_of
         self._ids = ids
-        self._unknown_tools = unknown_tools
+        self._attempts = attempts
         self._runs = _Runs()
         heads: tuple[str, ...] = ()
         if isinstance(protocol, Protocol):
@@ -138,7 +139,7 @@ class Deltas:
         deltas: those of this round, which are added to.
         calls: of one body, at least one.
         """
-        usable = usable_calls(calls, self._unknown_tools)
+        usable = self._attempts.usable(calls)
         if not usable:
             _add(deltas, "content", self._runs.add(self._text_of(calls[0].segment.span)))
             return
@@ -146,7 +147,8 @@ class Deltas:
         self._runs.cut()
         for call in usable:
             if self._n_calls < self._most:
-                body = {"index": self._n_calls, **tool_call(call, self._ids)}
+                raw = self._text_of(call.segment.span)
+                body = {"index": self._n_calls, **tool_call(call, self._ids, raw)}
                 deltas.append({"tool_calls": [body]})
                 self._n_calls += 1
 

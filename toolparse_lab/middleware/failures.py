@@ -9,7 +9,7 @@ from typing import Any
 from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError, call_safely, failure_message
 from ..types import ParseResult, Problem, ToolCall
-from .answer import UnknownTools
+from .attempts import Attempts
 
 _CHOICE = "Failed to parse toolChoice JSON from {} model output"
 _FURTHER = "A further call is left out, because the request says parallel_tool_calls=False."
@@ -19,7 +19,7 @@ _UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original te
 def tell_failures(
     result: ParseResult,
     on_error: OnError,
-    unknown_tools: UnknownTools,
+    attempts: Attempts,
     protocol: AnyProtocol,
     *,
     streamed: bool = False,
@@ -33,7 +33,8 @@ def tell_failures(
 
     result: the parse, finished.
     on_error: the user's function; what it raises is ignored.
-    unknown_tools: 'call' makes no failure of a call of a tool that was not offered.
+    attempts: what becomes of calls that failed; a call of a tool that was not offered is no failure
+    where it is handed on.
     protocol: the middleware's own, which words the messages.
     streamed: the answer came in pieces.
     """
@@ -42,7 +43,7 @@ def tell_failures(
         by_segment.setdefault(call.segment_index, []).append(call)
 
     for calls in by_segment.values():
-        failure = _first_failure(calls, unknown_tools)
+        failure = _first_failure(calls, attempts)
         if failure is not None:
             call, problem = failure
             _tell(result, on_error, problem, call, protocol, streamed)
@@ -52,19 +53,17 @@ def tell_failures(
             _tell(result, on_error, problem, None, protocol, streamed)
 
 
-def _first_failure(
-    calls: list[ToolCall], unknown_tools: UnknownTools
-) -> tuple[ToolCall, Problem] | None:
+def _first_failure(calls: list[ToolCall], attempts: Attempts) -> tuple[ToolCall, Problem] | None:
     """The first failure of a segment, whose text is kept or lost as one; None without any.
 
     calls: those of one segment, in order.
-    unknown_tools: as for `tell_failures`.
+    attempts: as for `tell_failures`.
     """
     for call in calls:
         for problem in call.problems:
             if not _is_failure(problem):
                 continue
-            if problem.code == "call.unknown-tool" and unknown_tools != "text":
+            if problem.code == "call.unknown-tool" and attempts.hands_on_unknown:
                 continue  # it becomes a call like others
             return call, problem
     return None

@@ -1,4 +1,4 @@
-"""Answers to a forced tool choice: the whole text is one call as JSON, or no call at all."""
+"""Answers to a forced tool choice: the whole text is calls as JSON, or no call at all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..protocols.base import Opening, Reading
 from ..protocols.json.call import JsonCall
 from ..protocols.json.mix import HERMES
 from ..rjson.damage import Refusal
+from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..values import read_strict, write_canonical
@@ -27,6 +28,7 @@ def parse_forced(
     options: ParseOptions,
     *,
     cut: bool = False,
+    many: bool = False,
 ) -> ParseResult:
     """The one call of an answer: strict JSON, then JSON that can be repaired, then a call in the
     protocol's own form.
@@ -40,26 +42,67 @@ def parse_forced(
     tools: those that were offered.
     allowed: those of which one must be called.
     cut: the answer was cut off, so that only a text that closes itself is a call.
+    many: several calls are right as well, as a list or in any other form; all of them, or none.
     """
     own = parse_text(raw, protocol, tools, options)
     # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
     whole = _Rest(own, Span(0, len(own.raw)))
-    strict = _one_call(whole, allowed, replace(options, repair=False), cut)
+    strict = _json_calls(whole, allowed, replace(options, repair=False), cut, many)
     if isinstance(strict, ParseResult):
         return strict
 
     rest = _without_markup(own)
-    outcome = _one_call(rest, allowed, options, cut)
+    outcome = _json_calls(rest, allowed, options, cut, many)
     if isinstance(outcome, ParseResult):
         return outcome
 
     names = [t.name for t in allowed]
-    if len(own.calls) == 1 and own.calls[0].ok and own.calls[0].name in names:
+    if _is_number(len(own.calls), many) and all(c.ok and c.name in names for c in own.calls):
         return own
 
-    message = f"the answer is not one call of {', '.join(names)}: {outcome}"
+    number = "calls" if many else "one call"
+    message = f"the answer is not {number} of {', '.join(names)}: {outcome}"
     problem = Problem("read", "choice.no-call", "error", message, "", rest.span)
     return rest.result(Segment("text", rest.span), (), (problem,))
+
+
+def parse_formatted(
+    raw: str,
+    protocol: object,
+    tools: Sequence[ToolSpec],
+    options: ParseOptions,
+    *,
+    cut: bool = False,
+) -> ParseResult:
+    """The calls of an answer that is JSON: either calls, exactly as `{name, arguments}`, or JSON of
+    the caller's own form, which is all text. What is no JSON is read by the protocol.
+
+    raw, protocol, tools, options, cut: as for `parse_forced`.
+    """
+    own = parse_text(raw, protocol, tools, options)
+    rest = _without_markup(own)
+    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    for part, part_options in (
+        (_Rest(own, Span(0, len(own.raw))), replace(options, repair=False)),
+        (rest, options),
+    ):
+        outcome = _json_calls(part, tools, part_options, cut, True)
+        if isinstance(outcome, ParseResult) and not any(map(_is_other_shape, outcome.calls)):
+            return outcome
+        if read_if_strict(part.span.of(own.raw), options.max_depth) is not None:
+            return part.result(Segment("text", part.span), ())
+
+    return own
+
+
+def _is_other_shape(call: ToolCall) -> bool:
+    """True for a call whose name or arguments stood elsewhere than a call has them."""
+    return any(step.stage == "read" for step in call.steps)
+
+
+def _is_number(n_calls: int, many: bool) -> bool:
+    """True for a number of calls that a forced answer may have."""
+    return n_calls == 1 or (many and n_calls > 1)
 
 
 @dataclass(frozen=True)
@@ -115,15 +158,15 @@ def _without_markup(own: ParseResult) -> _Rest:
 _ANY_PROTOCOL = HERMES
 
 
-def _one_call(
-    rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions, cut: bool
+def _json_calls(
+    rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions, cut: bool, many: bool
 ) -> ParseResult | str:
     """The result if the rest is one call as JSON, otherwise the reason why it is not.
 
     rest: the part of the answer that should be the call.
     allowed: the tools of which one must be called.
     options: `repair` False reads strict JSON only.
-    cut: nothing that is missing at its end may be added.
+    cut: nothing that is missing at its end may be added. many: it may be several calls.
     """
     text = rest.span.of(rest.own.raw)
     inner = text.strip()
@@ -142,18 +185,19 @@ def _one_call(
     # The repair that drops prose would make a call of an answer that says something else as well.
     if any(e.rule == _PROSE for d in decoded for e in d.edits):
         return "there are other words beside it"
-    if len(decoded) != 1:
+    if not _is_number(len(decoded), many):
         return f"it says {len(decoded)} calls"
 
     segment = Segment("call", rest.span, Span(start, start + len(inner)))
     body = Body(inner, start, rest.span.start, True, "closer", rest.own.protocol)
-    (call,) = Resolver(_ANY_PROTOCOL, tools, options).calls(
-        decoded, body, segment, len(rest.before), 0
+    calls = tuple(
+        Resolver(_ANY_PROTOCOL, tools, options).calls(decoded, body, segment, len(rest.before), 0)
     )
-    if not call.ok:
-        return next((p.message for p in call.problems if p.severity == "error"), call.status)
+    for call in calls:
+        if not call.ok:
+            return next((p.message for p in call.problems if p.severity == "error"), call.status)
 
-    return rest.result(segment, (call,))
+    return rest.result(segment, calls)
 
 
 def parse_like_seed(

@@ -23,6 +23,7 @@ from ..errors import BadMessage, UnknownToolCallId, UnwritableCall
 from ..protocols.results import ToolResult, media_of
 from ..toolspec import ToolSpec
 from ..values import write_canonical
+from .attempts import attempt_of
 
 Message: TypeAlias = dict[str, Any]
 WriteResult: TypeAlias = Callable[[ToolResult], str]
@@ -70,11 +71,17 @@ class Writer:
         `_call_id`, `_name_of` and `_arguments_of`.
         """
         name = _name_of(call) or ""
+        arguments = _arguments_of(call)
+        # A broken call that was handed on: the model sees what it wrote.
+        attempt = attempt_of(arguments)
+        if attempt is not None:
+            return _CallText(attempt)
+
         body = {
             "type": "tool-call",
             "toolCallId": _call_id(call),
             "toolName": name,
-            "input": _arguments_of(call),
+            "input": arguments,
         }
 
         try:
@@ -325,7 +332,7 @@ def _name_of(call: Mapping[str, Any]) -> str | None:
     >>> _name_of({"function": {"name": "f"}}), _name_of({"toolName": "g"}), _name_of({})
     ('f', 'g', None)
     """
-    inner = call.get("function")
+    inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
 
     for key in ("toolName", "tool_name", "name"):
@@ -344,7 +351,7 @@ def _arguments_of(call: Mapping[str, Any]) -> Any:
     >>> _arguments_of({"args": {"a": 1}}), _arguments_of({"function": {"name": "f"}})
     ({'a': 1}, '{}')
     """
-    inner = call.get("function")
+    inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
     arguments = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
     # Some clients send no arguments as an empty text, which is no JSON.

@@ -9,10 +9,11 @@ from ..engine.echoes import judged
 from ..engine.foreign.protocol import ForeignProtocol
 from ..protocols.base import Protocol
 from ..types import ParseResult
-from .answer import UnknownTools, usable_calls, was_cut
+from .answer import was_cut
+from .attempts import Attempts
 from .compat import Ways
 from .failures import tell_failures, tell_left_out
-from .forced import parse_forced, parse_like_seed
+from .forced import parse_forced, parse_formatted, parse_like_seed
 from .turn import Readers, Turn
 
 
@@ -23,7 +24,7 @@ class AnswerReading:
     protocol: Protocol | ForeignProtocol
     ways: Ways
     on_error: OnError | None
-    unknown_tools: UnknownTools
+    attempts: Attempts
 
     def readers(self, turn: Turn) -> Readers:
         """The readers of a turn's answer, from the preparation of its request where that fits.
@@ -46,18 +47,26 @@ class AnswerReading:
 
         return prepared.readers
 
-    def parse_forced(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
-        """The parse of an answer that must be one call.
+    def parse_whole(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
+        """The parse of an answer that must be a call, or JSON of the caller's own form.
 
         turn: one request, with the tools that may be called. text: the whole answer.
         finish_reason: what the provider said; one that was cut off has to close by itself.
         """
         cut, ways = was_cut(finish_reason), self.ways
-        if ways.seed_choice:
+        if turn.formatted:
+            result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
+        elif ways.seed_choice:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(
-                text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut
+                text,
+                self.protocol,
+                turn.tools,
+                turn.allowed,
+                ways.choice,
+                cut=cut,
+                many=turn.many,
             )
         return judged(result, turn.messages)
 
@@ -69,7 +78,7 @@ class AnswerReading:
         if self.on_error is None:
             return
 
-        tell_failures(result, self.on_error, self.unknown_tools, self.protocol, streamed=streamed)
+        tell_failures(result, self.on_error, self.attempts, self.protocol, streamed=streamed)
         if turn.one_call:
-            further = usable_calls(result.calls, self.unknown_tools)[1:]
+            further = self.attempts.usable(result.calls)[1:]
             tell_left_out(further, result.raw, self.on_error)

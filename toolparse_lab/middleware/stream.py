@@ -18,7 +18,8 @@ class AnswerStream:
     """An answer that comes in pieces: feed it texts of any size, then close it.
 
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
-    is taken back. An answer that must be a call says nothing before its end.
+    is taken back. An answer that must be a call, or has a format of the caller's own, says nothing
+    before its end.
     """
 
     def __init__(
@@ -26,24 +27,25 @@ class AnswerStream:
         reading: AnswerReading,
         turn: Turn,
         debug_summary: MutableMapping[str, str] | None = None,
+        call_ids: CallIds | None = None,
     ) -> None:
         self._reading = reading
         self._turn = turn
         self._summary = debug_summary
         self._level = debug_level() if turn.active else "off"
         self._texts: list[str] = []
-        self._ids = CallIds()
+        self._ids = CallIds() if call_ids is None else call_ids
         self._end: tuple[tuple[Delta, ...], Answer] | None = None
         self._parser = None
-        # A forced answer is read as a whole, so it has no parser and its texts are collected.
-        if turn.active and not turn.forced:
+        # Such an answer is read as a whole, so it has no parser and its texts are collected.
+        if turn.active and not turn.read_whole:
             self._parser = reading.readers(turn).pieces.stream(turn.messages)
             self._deltas = Deltas(
                 reading.protocol,
                 turn.tools,
                 self._parser.text_of,
                 self._ids,
-                reading.unknown_tools,
+                reading.attempts,
                 one_call=turn.one_call,
             )
 
@@ -105,7 +107,7 @@ class AnswerStream:
         if called and not text.strip():
             return (), passed_through(text or None, finish_reason)
 
-        result = self._reading.parse_forced(self._turn, text, finish_reason)
+        result = self._reading.parse_whole(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
         return deltas_of(answer), answer
 
@@ -120,8 +122,9 @@ class AnswerStream:
             result,
             finish_reason,
             self._ids,
-            unknown_tools=reading.unknown_tools,
+            attempts=reading.attempts,
             one_call=turn.one_call,
+            tool_name=turn.tool_name,
         )
 
     def _log(self, deltas: Iterable[Delta]) -> None:

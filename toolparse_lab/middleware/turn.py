@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..engine.parse import Reader
 from ..protocols.base import Protocol
 from ..toolspec import ToolSpec
 from .choice import Kind, Offer
+from .choice_schema import Wanted
 from .compat import Ways
 from .history import Writer
 
@@ -22,7 +24,9 @@ class Turn:
     choice and tool_name: what was asked for. active: answers are parsed; False where there are no
     tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
     text holds only the first is made, because the request says `parallel_tool_calls=False`.
-    messages: the conversation as the application gave it, by which echoes are known.
+    messages: the conversation as the application gave it, by which echoes are known. many: a forced
+    answer may be several calls. formatted: the answer is a call as JSON, or what the request's own
+    response_format says.
     """
 
     params: dict[str, Any]
@@ -34,6 +38,8 @@ class Turn:
     one_call: bool = False
     messages: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     _prepared: Prepared | None = field(default=None, repr=False, compare=False)
+    many: bool = False
+    formatted: bool = False
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
@@ -42,6 +48,16 @@ class Turn:
         Without a name in the tool choice these are all of them.
         """
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
+
+    @property
+    def read_whole(self) -> bool:
+        """The answer is JSON from its first character to its last, and read at its end."""
+        return self.forced or self.formatted
+
+    @property
+    def left_out(self) -> tuple[Mapping[str, Any], ...]:
+        """The tools of the request that only the provider could run, and nobody is told of."""
+        return self._prepared.offer.provider if self._prepared is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,7 @@ class Prepared:
     writer: Writer
     protocol: Protocol | ForeignProtocol
     ways: Ways
+    wanted: Wanted = Wanted()
     prompt: str | None = None
     readers: Readers | None = None
     delimiters: tuple[str, ...] | None = None

@@ -501,7 +501,10 @@ class Protocol:
         value = calls[0].arguments
         # As in a parse, where text becomes the values that the schema declares.
         if tool is not None:
-            value = coerce(value, tool.schema_json, "safe", one_item=calls[0].untyped).value
+            is_text = calls[0].untyped
+            value = coerce(
+                value, tool.schema_json, "safe", one_item=is_text, raw_text=is_text
+            ).value
         return same(value, read_strict(arguments_json))
 
     def _open_call(self, text: str, tools: Tools) -> tuple[Opening | None, int]:

@@ -63,7 +63,7 @@ def render_ansi(result: ParseResult, style: AnsiStyle = "background", color: boo
             "unknown highlight style", got=style, expected=", ".join(get_args(AnsiStyle))
         )
     pen = _Pen(style, color)
-    lines = [_header(result, pen), "", _raw(result, pen)]
+    lines = [_header(result, pen), *_blame(result), "", _raw(result, pen)]
 
     if result.calls or result.problems:
         lines.append("")
@@ -135,6 +135,11 @@ def _header(result: ParseResult, pen: _Pen) -> str:
         f"policy {result.options.coerce}",
     ]
     return "  ".join(parts)
+
+
+def _blame(result: ParseResult) -> list[str]:
+    """Return the line that compares the server's own calls with these; none without a response."""
+    return [visible(shorten(result.blame, 1_000))] if result.blame else []
 
 
 def _raw(result: ParseResult, pen: _Pen) -> str:

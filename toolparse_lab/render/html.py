@@ -69,6 +69,7 @@ def render_result(result: ParseResult) -> str:
         verdict=verdict_badge(result.verdict),
         protocol=badge(protocol_words(result), BLUE, title="protocol"),
         facts=" · ".join(_facts(result)),
+        blame=text_of(shorten(result.blame, 1_000)),
         raw=raw,
         raw_notes=[note(sentence) for sentence in raw_notes],
         reasons=[text_of(shorten(line, 1_000)) for line in reasons[:MAX_CALLS]],

@@ -1,10 +1,13 @@
-"""The claims of one run on its questions: what it may ask, while others ask the rest."""
+"""The lease of one run, and its claims on its questions: what it may ask, while others ask the
+rest."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,46 +25,86 @@ if TYPE_CHECKING:
 # answered, have failed, or be free because its process died. A batch is a quarter of what waits,
 # so that a process that comes later finds something to do, and at least what may be sent at once.
 # Cost: about one transaction for twenty questions.
+#
+# A process that was stopped for longer than its lease (a debugger, a laptop that slept) has no
+# claims any more, whatever it remembers. It notices by its own clocks, before it asks the next
+# question, or by what the next renewal returns, and claims anew what waits in its lanes (`epoch`).
 
 _MOST_AT_ONCE = 64
 _PAUSE = 0.25  # seconds between two looks at what others ask
 _RENEWAL = 7.0  # seconds; the lease is four times as long
+_EXPIRY = 25.0  # seconds after which the lease is taken to be over, some less than it lasts
 _TOOLS_LEASE = 3600.0  # seconds for the functions that are called between two rounds
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class Claims:
-    """The claims of one call of `run_requests`.
+    """The lease and the claims of one call of `run_requests`.
 
+    shared: whether questions are claimed; where they are not, the run alone has a lease.
     on_settled: called with how many questions others have answered, and the error kinds (key ->
     kind) of those at which they have failed.
     """
 
     store: Store
     run_id: str | None
+    shared: bool
     on_settled: Callable[[int, Mapping[str, str]], None]
     max_age: float | None = None
     owner: str = field(default_factory=lambda: secrets.token_hex(12))
     since: float = 0.0
     ended: dict[str, str | None] = field(default_factory=dict)
     """claims to be given up with the next write: key -> error kind, None for one not asked"""
+    epoch: int = 0
+    """rises whenever what was claimed before may be others' by now"""
+    renewed: tuple[float, float] = (0.0, 0.0)
     renewal: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
         """Begin to be a worker, whose lease is renewed from now on. Raises StoreError."""
-        self.since = await self._write(self.store.enter, self.owner, self.run_id)
+        if self.shared:
+            loop = asyncio.get_running_loop()
+            self.since = await loop.run_in_executor(
+                self.store.writer, self.store.enter, self.owner, self.run_id
+            )
+        elif self.run_id is None:
+            return
+        else:
+            self.owner = self.run_id
+        self.renewed = _clocks()
         self.renewal = asyncio.create_task(self._renew())
 
+    def stop(self) -> None:
+        """Renew the lease no more."""
+        if self.renewal is not None:
+            self.renewal.cancel()
+
     async def leave(self, more: bool) -> None:
-        """Stop being one; `more` says that further questions of the run follow. Raises
+        """Stop being a worker; `more` says that further questions of the run follow. Raises
         StoreError."""
         if self.renewal is None:
             return
-        self.renewal.cancel()
+        self.stop()
         if more and self.run_id is not None:
-            await self._write(self.store.renew, self.run_id, None, None, _TOOLS_LEASE)
-        await self._write(self.store.leave, self.owner, self._ended())
+            await self._write(self.store.renew, self.run_id, self.run_id, lease=_TOOLS_LEASE)
+        if self.shared:
+            await self._write(self.store.leave, self.owner)
+
+    def end(self, keys: Mapping[str, str | None]) -> None:
+        """Give up the claims on these keys with the next write: with an error kind where a question
+        has failed for good, with None where it is not asked."""
+        if self.shared:
+            self.ended.update(keys)
+
+    def recall(self, lane: Lane) -> None:
+        """Take back what waits in a lane where its claims may be others' by now."""
+        if max(now - then for now, then in zip(_clocks(), self.renewed, strict=True)) > _EXPIRY:
+            self._lapse()
+        if lane.epoch != self.epoch:
+            lane.unclaimed.extendleft(reversed(lane.waiting))
+            lane.waiting.clear()
+            lane.epoch = self.epoch
 
     async def fill(self, lane: Lane) -> None:
         """Claim some of a lane's questions; waits a moment first where all are asked by others."""
@@ -71,7 +114,10 @@ class Claims:
             size = _MOST_AT_ONCE
         keys = [lane.unclaimed.popleft() for _ in range(min(size, len(lane.unclaimed)))]
         try:
-            claimed = await self._write(self._claim, keys, self._ended())
+            claimed: Claimed = await self._write(
+                self.store.claim, keys, self.owner, self.since,
+                run_id=self.run_id, max_age=self.max_age,
+            )  # fmt: skip
         except BaseException:
             lane.unclaimed.extendleft(reversed(keys))
             raise
@@ -83,22 +129,36 @@ class Claims:
         lane.elsewhere = lane.elsewhere + len(others) if others and not claimed.won else len(others)
         self.on_settled(len(claimed.done), claimed.failed)
 
-    def _claim(self, keys: list[str], ended: Mapping[str, str | None]) -> Claimed:
-        return self.store.claim(
-            keys, self.owner, self.since, run_id=self.run_id, max_age=self.max_age, ended=ended
-        )
-
     async def _renew(self) -> None:
         """Renew the lease until cancelled; a store that fails is noticed by those who record."""
         while True:
             await asyncio.sleep(_RENEWAL)
             with contextlib.suppress(ToolparseError):
-                await self._write(self.store.renew, self.owner, self.run_id, self._ended())
+                clocks = _clocks()
+                if not await self._write(self.store.renew, self.owner, self.run_id):
+                    self._lapse()
+                self.renewed = clocks
 
-    def _ended(self) -> dict[str, str | None]:
+    def _lapse(self) -> None:
+        """Take note that what was claimed until now may be others' by now."""
+        self.epoch += 1
+        self.renewed = _clocks()
+
+    async def _write(self, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
+        """The result of a method of the store that also gives up the claims that have ended.
+
+        They are kept where it fails, for the next one.
+        """
         ended, self.ended = self.ended, {}
-        return ended
+        call = functools.partial(function, *arguments, ended=ended, **named)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.store.writer, call)
+        except BaseException:
+            self.ended = {**ended, **self.ended}
+            raise
 
-    async def _write(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.store.writer, function, *arguments)
+
+def _clocks() -> tuple[float, float]:
+    """The time by two clocks, in seconds: one stands still while a machine sleeps, the other one
+    may be set."""
+    return time.monotonic(), time.time()

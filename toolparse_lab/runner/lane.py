@@ -177,6 +177,8 @@ class Lane:
     """keys that other processes may ask, too; they wait only once they are claimed"""
     elsewhere: int = 0
     """how many of the last of these others were asking when last looked at"""
+    epoch: int = 0
+    """the epoch of `Claims` in which those that wait were claimed"""
     again: deque[Question] = field(default_factory=deque)
     aliases: dict[str, Model] = field(default_factory=dict)
     claiming: asyncio.Lock = field(default_factory=asyncio.Lock)

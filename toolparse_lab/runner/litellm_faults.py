@@ -12,6 +12,8 @@ Here, because they reach into litellm:
 - `hold_logging_worker`: the logging task of one event loop is dropped when another loop asks
 - `ignore_warnings`: its types and modules cause warnings that are not the caller's
 - `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
+- `let_params_pass`: a custom provider cannot say which parameters it takes
+- `name_outer_stream`: chunks of a custom provider's stream are named after the model string
 
 At the one import:
 
@@ -200,6 +202,56 @@ def _chunk_as_dict(chunk: Any) -> _GenericChunk:
     )
     generic.id = chunk.id
     return generic
+
+
+# -- parameters of a custom provider (1.106)
+
+
+def let_params_pass(provider: str, names: Iterable[str]) -> None:
+    """Let litellm hand these parameters to one custom provider, which it refuses for all of them;
+    done once.
+
+    litellm has a list of parameters for each provider of its own, and one for all others. What a
+    request may say for itself, as `allowed_openai_params`, is said here for each request to that
+    provider; for any other provider litellm's function is called as it was.
+    """
+    main = importlib.import_module("litellm.main")
+    original = main.__dict__["get_optional_params"]
+    if getattr(original, "lets_pass", None) == provider:
+        return
+
+    @functools.wraps(original)
+    def get_optional_params(*args: Any, **kw: Any) -> Any:
+        if kw.get("custom_llm_provider") == provider:
+            said = [name for name in names if kw.get(name) is not None]
+            if said:
+                kw["allowed_openai_params"] = [*(kw.get("allowed_openai_params") or ()), *said]
+        return original(*args, **kw)
+
+    get_optional_params.__dict__["lets_pass"] = provider
+    main.__dict__["get_optional_params"] = get_optional_params
+
+
+# -- the model of a custom provider's stream (1.106)
+
+_NAMES = ("model", "_cached_model_name")
+
+
+def name_outer_stream(model: Any) -> None:
+    """Called two frames below litellm's stream, in what a custom provider's stream does: let litellm's stream around it give its
+    chunks the model that the provider says, as it does in a whole answer and for its own providers.
+
+    litellm overwrites the model of chunks with its own model string, and hands a provider no way to
+    say another. Its stream is found by who asks for the chunk; where that is something else,
+    nothing is done.
+    """
+    frame = sys._getframe(3)  # our caller, the stream it belongs to, and litellm's method
+    outer = frame.f_locals.get("self")
+    if not hasattr(outer, "completion_stream"):
+        return
+    for name in _NAMES:
+        if hasattr(outer, name):
+            setattr(outer, name, model)
 
 
 # -- warnings (1.106)

@@ -51,15 +51,15 @@ class KeysOut(logging.Filter):
             message = f"{record.msg} {record.args!r}"
             record.msg, record.args = message, ()
         clean = redact(message, _secrets)
-        if clean != message:
+        if clean != message or not _is_plain(record.args):
+            # A request or an error among the arguments holds its headers, whatever its text says.
             record.msg, record.args = clean, ()
         if record.exc_info and not record.exc_text:
             whole = "".join(traceback.format_exception(*record.exc_info)).rstrip()
             # A formatter takes this text instead of writing the exception itself.
             record.exc_text = redact(whole, _secrets)
-            if record.exc_text != whole:
-                # Some handlers write the exception in a way of their own.
-                record.exc_info = None
+            # Some handlers write the exception in a way of their own, with all that it holds.
+            record.exc_info = None
         if record.stack_info:
             record.stack_info = redact(record.stack_info, _secrets)
         for name in vars(record).keys() - _STANDARD:
@@ -68,7 +68,17 @@ class KeysOut(logging.Filter):
                 setattr(record, name, redact(value, _secrets))
             elif isinstance(value, Mapping):
                 setattr(record, name, redact_strings(redact_named(value), _secrets))
+            elif not isinstance(value, (int, float, type(None))):
+                setattr(record, name, redact(repr(value), _secrets))
         return True
+
+
+def _is_plain(args: object) -> bool:
+    """True for arguments that are texts and numbers, and nothing that holds more."""
+    values = args.values() if isinstance(args, Mapping) else args or ()
+    return isinstance(values, Iterable) and all(
+        isinstance(value, (str, int, float, type(None))) for value in values
+    )
 
 
 _guard = KeysOut()

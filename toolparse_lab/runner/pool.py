@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import ToolparseError
+from ..errors import StoreError, ToolparseError
 from ..exchange.questions import Questions, questions_of
 from ..exchange.summary import GivenUp, RunEvent, Summary
 from ..exchange.types import Completion, Model, Request
@@ -109,9 +109,10 @@ async def run_requests(
     )
     summary.cached = len(done)
 
-    # A recording costs nothing, and what is asked afresh is asked by each run for itself.
-    if summary.missing and not fresh and not getattr(complete, "free", False):
-        pool.claims = Claims(store, run_id, pool.note_settled, max_age)
+    if summary.missing:
+        # A recording costs nothing, and what is asked afresh is asked by each run for itself.
+        shared = not fresh and not getattr(complete, "free", False)
+        pool.claims = Claims(store, run_id, shared, pool.note_settled, max_age)
     complete_checked: Complete | None = None
     if summary.missing:
         pool.add(key for key in questions if key not in done)
@@ -160,7 +161,8 @@ class _Pool:
             lane = lane_of.get((alias, id(model)))
             if lane is None:
                 lane = lane_of[alias, id(model)] = self._join(lanes, turns, alias, model)
-            (lane.waiting if self.claims is None else lane.unclaimed).append(key)
+            claimed_first = self.claims is not None and self.claims.shared
+            (lane.unclaimed if claimed_first else lane.waiting).append(key)
         self.turns = list(turns.values())
 
     def _join(
@@ -227,6 +229,9 @@ class _Pool:
             self.summary.stopped = "interrupted" if interrupted else "error"
             await self._end()
             self.reporter.tell("stopped")
+            if isinstance(e, StoreError):
+                # By now all that was under way has tried to write what it has.
+                raise self.store.explained(e) from None
             raise
         await self._end()
         self.reporter.tell("finished" if self.summary.stopped is None else "stopped")
@@ -298,6 +303,9 @@ class _Pool:
     async def _sign_off(self) -> None:
         """Write down how the run ended, and give up its claims. Raises StoreError."""
         status, summary = self._status(), self.summary.to_dict()
+        if self.claims is not None:
+            # At once: where the store fails below, the lease must not live as long as this process.
+            self.claims.stop()
         if self.run_id is not None:
             await asyncio.get_running_loop().run_in_executor(
                 self.store.writer, self.store.finish_run, self.run_id, status, summary
@@ -346,8 +354,11 @@ class _Pool:
     async def _take(self, lane: Lane) -> Question | None:
         """The next question of a lane, claimed where it has to be; None where there is none."""
         while True:
+            if self.claims is None or not self.claims.shared:
+                return lane.take(self.questions)
+            self.claims.recall(lane)
             question = lane.take(self.questions)
-            if question is not None or self.claims is None or lane.over:
+            if question is not None or lane.over:
                 return question
             # One worker claims for all of them; the others find what it has won.
             async with lane.claiming:
@@ -450,7 +461,7 @@ class _Pool:
         self.summary.failed += 1
         self.summary.failures[kind or "other"] += 1
         if self.claims is not None:
-            self.claims.ended[request.key] = kind or "other"
+            self.claims.end({request.key: kind or "other"})
         self.reporter.tell("failed", request, completion)
 
     def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
@@ -462,7 +473,7 @@ class _Pool:
 
         message = completion.error_message or ""
         if self.claims is not None:
-            self.claims.ended.update(dict.fromkeys(lane.waiting))
+            self.claims.end(dict.fromkeys(lane.waiting))
         open_keys = (*lane.waiting, *lane.unclaimed)
         not_asked = Counter(self.questions.route(key)[0] for key in open_keys)
         for alias in lane.aliases:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # a time takes all that wait, writes them in the store's own thread, and sets their futures. A
 # worker goes on only when its future is set: no more answers can be lost than there are calls in
 # flight. Invariant: an answer is in `_waiting`, in the batch of the running task, or its future is
-# done. Cost: a wait of at most 20 ms, and of a tenth of what the answer itself took.
+# done. An answer that the store does not take is saved in another file first, since it is paid.
+# Cost: a wait of at most 20 ms, and of a tenth of what the answer itself took.
 
 _WAIT = 0.1  # of what an answer took
 _LONGEST_WAIT = 0.02  # seconds
@@ -69,8 +70,9 @@ class Recorder:
         A failure of the store is each caller's own, since each of them stops its worker.
         """
         failure = await self._put([completion for completion, _ in batch])
+        failures: list[Exception | None] = []
         refused = 0
-        for completion, on_disk in batch:
+        for completion, _ in batch:
             own_failure = failure
             # One that cannot be written must not take the others with it; two say that it
             # is the store.
@@ -78,7 +80,22 @@ class Recorder:
             if failure is not None and not lost and len(batch) > 1 and refused < 2:
                 own_failure = await self._put([completion])
                 refused += own_failure is not None
+            failures.append(own_failure)
+        await self._save_elsewhere(
+            [
+                completion
+                for (completion, _), e in zip(batch, failures, strict=True)
+                if e is not None and not isinstance(e, StoreLost)
+            ]
+        )
+        for (_, on_disk), own_failure in zip(batch, failures, strict=True):
             _settle(on_disk, own_failure)
+
+    async def _save_elsewhere(self, completions: list[Completion]) -> None:
+        """Save answers that the store has not taken."""
+        if completions:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._store.writer, self._store.save_unwritten, completions)
 
     async def _put(self, completions: list[Completion]) -> Exception | None:
         """Write completions in one transaction; the failure is returned, not raised."""

@@ -75,6 +75,28 @@ def holds_section_mark(text: str) -> bool:
     return text.rstrip().endswith(_CDATA[1])
 
 
+def is_plain_object(value: Value, view: View) -> bool:
+    """Tell if arguments are known parameters, whose texts hold nothing that may be part of a tag.
+
+    Nothing in them is doubtful then. view: the schema of the parameters.
+
+    >>> from toolparse_lab.schema.view import view_of
+    >>> view = view_of({"properties": {"a": {"type": "string"}}})
+    >>> [is_plain_object({"a": text}, view) for text in ("x > y", "x<y", "x] ", "")]
+    [True, False, False, True]
+    """
+    if type(value) is not dict or not value.keys() <= view.properties.keys():
+        return False
+    try:
+        texts = "\n".join(value.values())
+    except TypeError:  # some are no texts
+        return False
+    if "<" in texts:
+        return False
+    # Without such a bracket anywhere none of them can end with one.
+    return (">" not in texts and "]" not in texts) or all(map(_is_plain, value.values()))
+
+
 def is_doubtful(
     value: Value,
     view: View,
@@ -169,7 +191,10 @@ def _is_unbalanced(text: str, path: str) -> bool:
     (True, False)
     """
     name = next((part for part in reversed(path.split("/")) if not part.isdigit()), "")
-    return bool(name) and text.count(f"<{name}>") != text.count(f"</{name}>")
+    # Searched from the end, which is several times as fast where nothing is found.
+    if not name or text.rfind(f"{name}>") < 0:
+        return False
+    return text.count(f"<{name}>") != text.count(f"</{name}>")
 
 
 def _doubles_bracket(text: str, body: str, end: int) -> bool:

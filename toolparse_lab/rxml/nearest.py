@@ -88,6 +88,9 @@ def _repaired(text: str, tag: str) -> Iterator[str]:
 def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
     """Yield each (start, end) of a text that is one character away from a tag."""
     size = len(tag)
+    # One change cannot reach into both ends of a tag, so one of them is as it was.
+    half = max(0, size - 2) // 2
+    head, tail = tag[:half], tag[size - half :]
     for number in range(_PARTS):
         first, last = size * number // _PARTS, size * (number + 1) // _PARTS
         part = tag[first:last]
@@ -95,8 +98,11 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
         while at >= 0:
             # A character more or less before the part moves the beginning by one.
             for start in range(max(0, at - first - 1), at - first + 2):
+                begins = text.startswith(head, start)
                 for end in range(start + size - 1, start + size + 2):
-                    if end > len(text) or not is_one_off(text[start:end], tag):
+                    if end > len(text) or not (begins or text.startswith(tail, end - half)):
+                        continue
+                    if not is_one_off(text[start:end], tag):
                         continue
                     # A part of a whole tag is as it should be.
                     if end - start > size or not _is_part(text, tag, start):
@@ -121,7 +127,8 @@ def is_one_off(text: str, tag: str) -> bool:
     if text == tag:
         return False
     same = 0
-    while same < min(len(text), len(tag)) and text[same] == tag[same]:
+    limit = min(len(text), len(tag))
+    while same < limit and text[same] == tag[same]:
         same += 1
 
     if len(text) == len(tag):

@@ -20,30 +20,33 @@ class OverBudget(Exception):
 
 
 class Budget:
-    """The steps that are left for one value."""
+    """The steps that are left for one value.
 
-    __slots__ = ("_is_measured", "_left", "_value")
+    left: whoever takes one without `spend` refills it where it is below zero.
+    """
+
+    __slots__ = ("_is_measured", "_value", "left")
 
     def __init__(self, value: Value) -> None:
         """Begin with the first portion. value: the one that the steps are spent on."""
         self._value = value
-        self._left = _FIRST_PORTION
+        self.left = _FIRST_PORTION
         self._is_measured = False
 
     def spend(self) -> None:
         """Take one step. Raises OverBudget where none is left."""
-        self._left -= 1
-        if self._left < 0:
-            self._measure()
+        self.left -= 1
+        if self.left < 0:
+            self.refill()
 
-    def _measure(self) -> None:
+    def refill(self) -> None:
         """Add what the size of the value is worth. Raises OverBudget the second time."""
         if self._is_measured:
             raise OverBudget("the schema branches too often")
 
         self._is_measured = True
-        self._left += size_of(self._value) * _STEPS_A_NODE
-        if self._left < 0:
+        self.left += size_of(self._value) * _STEPS_A_NODE
+        if self.left < 0:
             raise OverBudget("the schema branches too often")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import UnknownRule
 from ..types import Policy, Problem, Step
+from ..types.makers import maker_of
 from ..values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
@@ -37,6 +38,9 @@ class Coerced:
     value: Value
     steps: tuple[Step, ...]
     problems: tuple[Problem, ...] = ()
+
+
+_make_coerced = maker_of(Coerced)
 
 
 def coerce(
@@ -95,13 +99,14 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
     if policy == "lossy":
         return _coerced(*coerce_lossy(value, view))
 
-    budget = Budget(value)
+    # Without branches nothing is spent before the walk.
+    budget = None if view.only_leaves else Budget(value)
     # Legal as it is, as is most of what comes; a bare null may be legal as text.
     may_hold_null = raw_text and holds_bare_null(value)
     if policy == "safe" and not may_hold_null and conforms(view, value, budget):
-        return Coerced(value, ())
+        return _make_coerced(value, ())
 
-    walk = Walk(policy, one_item, budget)
+    walk = Walk(policy, one_item, budget or Budget(value))
     walk.raw_text = raw_text
     new = walk.value(value, view, "", 0)
     return _coerced(new, walk.steps)
@@ -112,7 +117,7 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
 
     steps: in the order in which they were taken.
     """
-    return Coerced(value, tuple(steps))
+    return _make_coerced(value, tuple(steps))
 
 
 def coerce_by_schema(value: Any, schema: Any = None) -> Value:

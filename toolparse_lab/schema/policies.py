@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..types import Step
-from ..values import Num, Value, escape_token, number, write_canonical
+from ..values import Num, Value, escape_token, number, pointer_tokens, write_canonical
 from .budget import Budget
 from .conforms import conforms
-from .go_strconv import parse_bool, parse_float, parse_int
+from .go_strconv import format_v, parse_bool, parse_float, parse_int
 from .kinds import is_type
 from .references import unwrap_json_schema
 from .view import View
@@ -25,6 +25,11 @@ from .walk import Walk
 _FLOATS = frozenset(("number", "float64", "float", "double"))
 _INTEGERS = frozenset(("integer", "int", "int64", "int32"))
 _BOOLEANS = frozenset(("boolean", "bool"))
+_GO_KINDS = {
+    "coerce.go-parse-float": "float64",
+    "coerce.go-parse-int": "int64",
+    "coerce.go-parse-bool": "bool",
+}
 _LARGEST_EXACT = 2**53  # from here on, not every integer is a float
 _SOME_NUMBER = re.compile(r"(-?)0*+([0-9]*)(?:[.,]([0-9]+))?")
 _YES = frozenset(("true", "yes", "y", "on", "1", "ja", "oui", "si"))
@@ -70,6 +75,9 @@ def _type_names(schema: Any) -> dict[str, str]:
     >>> _type_names({"properties": {"a": {"type": "string"}, "b": {"type": ["null"]}, "c": True}})
     {'a': 'string'}
     """
+    if isinstance(schema, (list, tuple)):
+        # A capability's own list of parameters, as the orchestrator has it.
+        schema = {"properties": {p["name"]: p for p in schema if _is_parameter(p)}}
     members = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(members, dict):
         return {}
@@ -77,6 +85,15 @@ def _type_names(schema: Any) -> dict[str, str]:
     # A member whose node is malformed has no type, and is left alone like one without a schema.
     kinds = {name: _type_name(node) for name, node in members.items()}
     return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _is_parameter(x: Any) -> bool:
+    """True for a parameter of a capability, which has a name.
+
+    >>> _is_parameter({"name": "lat", "type": "float64"}), _is_parameter({"type": "float64"})
+    (True, False)
+    """
+    return isinstance(x, dict) and isinstance(x.get("name"), str)
 
 
 def _type_name(node: Any) -> str | None:
@@ -87,6 +104,19 @@ def _type_name(node: Any) -> str | None:
     """
     kind = node.get("type") if isinstance(node, dict) else None
     return kind if isinstance(kind, str) else None
+
+
+def go_log_line(step: Step) -> str:
+    """A step of `seed-layer2` as the orchestrator logs it: `key: string(OLD) -> float64(NEW)`.
+
+    >>> steps = coerce_like_go({"n": "1e6"}, {"properties": {"n": {"type": "number"}}})[1]
+    >>> go_log_line(steps[0])
+    'n: string(1e6) -> float64(1e+06)'
+    """
+    kind = _GO_KINDS[step.rule]
+    new = float(step.after) if kind == "float64" else step.after
+    (key,) = pointer_tokens(step.path)
+    return f"{key}: string({step.before}) -> {kind}({format_v(new)})"
 
 
 def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..types import Step
+from ..types.spans import make_step
 from ..values import Value
 
 
@@ -35,5 +36,5 @@ class Record:
         rule: the permanent id of the rule.
         before, after: the value as it came, and as it is now.
         """
-        self.steps.append(Step("coerce", rule, path, None, before, after))
+        self.steps.append(make_step("coerce", rule, path, None, before, after))
         return after

@@ -296,6 +296,14 @@ class View:
             for view in self.alternatives
         )
 
+    @cached_property
+    def only_leaves(self) -> bool:
+        """True for a plain object of which every member that the schema tells of is a plain
+        scalar."""
+        if self.box is not dict or self.patterns or self.additional is not None:
+            return False
+        return self.leaves.keys() == self.properties.keys()
+
     def of_leaves(self, value: Value) -> bool:
         """Tell if a value is an object of declared scalars, each plainly of its own type.
 

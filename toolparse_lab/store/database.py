@@ -21,8 +21,10 @@ from ..exchange.redaction import redact
 # for a writer, which then waits for its turn once, at the start, instead of failing in the middle
 # when it wants to write what it has read. WAL lets readers go on beside one writer. With
 # `synchronous = NORMAL` a commit survives kill -9 at any moment; only a power failure may take the
-# newest commits with it, and never a part of one. PostgreSQL needs none of this.
+# newest commits with it, and never a part of one. PostgreSQL needs none of this; its server may be
+# away for a while, which is waited for where nothing has begun yet.
 
+_PAUSE = 0.2  # seconds between two looks for a server
 _POSTGRES = ("postgres", "postgresql")
 _POSTGRES_HINT = "pip install 'toolparse_lab[postgres]'"
 
@@ -120,6 +122,19 @@ def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+def connected(engine: sa.Engine, patience: float) -> sa.Connection:
+    """A connection; for `patience` seconds it is tried again where the server does not answer, as
+    when it is started anew. Raises sqlalchemy.exc.OperationalError."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return engine.connect()
+        except sa.exc.OperationalError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE)
 
 
 def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:

@@ -137,7 +137,8 @@ def keep_requests(
     connection: sa.Connection, keys: Iterable[str], body: Callable[[str], Mapping[str, Any]]
 ) -> None:
     """Write the requests of `keys` that are not there yet; only of these the body is asked for."""
-    for batch in batches(dict.fromkeys(keys)):
+    # In one order for all: two on a server that add the same ones would wait for each other.
+    for batch in batches(sorted(set(keys))):
         present = set(connection.execute(_KNOWN_REQUESTS, {"keys": batch}).scalars())
         # Making a body renders a prompt, which costs more than the query above.
         rows = [

@@ -22,6 +22,7 @@ class RunRecord:
     run_id: str
     created: str
     status: str
+    """what it is now: running, complete, incomplete or interrupted; see `status_now`"""
     items: int
     done: int
     failed: int
@@ -69,17 +70,35 @@ def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()
     def count(query: Any) -> int:
         return int(connection.execute(query).scalar_one())
 
+    plan = json.loads(row.plan)
+    planned, done = count(items), count(items.where(answered))
+    alive = row.run_id in living
     return RunRecord(
         run_id=row.run_id,
         created=row.created,
-        status=row.status,
-        items=count(items),
-        done=count(items.where(answered)),
+        status=status_now(row.status, alive, 0 < planned == done, plan),
+        items=planned,
+        done=done,
         failed=count(items.where(~answered, tried)),
-        plan=json.loads(row.plan),
+        plan=plan,
         summary=json.loads(row.summary) if row.summary else None,
-        alive=row.run_id in living,
+        alive=alive,
     )
+
+
+def status_now(ended: str, alive: bool, answered: bool, plan: Mapping[str, Any]) -> str:
+    """The status of a run that was last written down as `ended`: interrupted where nobody works on
+    it although it has not ended, and complete too where later runs have answered all of it.
+
+    A run of conversations keeps the status with which it ended, since its next questions are not
+    known before its answers are read.
+    """
+    status = "interrupted" if ended == "running" and not alive else ended
+    if status not in ("incomplete", "interrupted"):
+        return status
+    turns = [int(arm.get("max_turns") or 1) for arm in plan.get("arms") or ()]
+    conversing = max(turns, default=1) > 1
+    return "complete" if answered and not conversing else status
 
 
 class ItemPages:

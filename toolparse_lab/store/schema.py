@@ -17,7 +17,7 @@ from .database import shown_url
 # Table objects below describe the newest version only and would change under it. Tests open a store
 # that version 1 wrote.
 
-VERSION = 3
+VERSION = 4
 _LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
 
@@ -48,7 +48,17 @@ def _add_workers(connection: sa.Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-MIGRATIONS: Mapping[int, Migration] = MappingProxyType({1: _add_tool_results, 2: _add_workers})
+def _tell_workers_apart(connection: sa.Connection) -> None:
+    """Version 3 to 4: workers are known by the start of their process, and their leases by clocks
+    that nobody sets."""
+    real = sa.Float(53).compile(dialect=connection.dialect)
+    for column in ("started VARCHAR(32)", f"uptime {real}", f"since {real}"):
+        connection.exec_driver_sql(f"ALTER TABLE workers ADD COLUMN {column}")
+
+
+MIGRATIONS: Mapping[int, Migration] = MappingProxyType(
+    {1: _add_tool_results, 2: _add_workers, 3: _tell_workers_apart}
+)
 """The step from version n to n + 1."""
 
 tables = sa.MetaData()
@@ -149,7 +159,7 @@ tool_results = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-# Who asks now, with a lease; see `claims`.
+# Who asks now, with a lease; see `workers`.
 workers = sa.Table(
     "workers",
     tables,
@@ -158,6 +168,9 @@ workers = sa.Table(
     sa.Column("host", sa.String(200), nullable=False),
     sa.Column("pid", sa.BigInteger, nullable=False),
     sa.Column("expires", sa.Float(53), nullable=False, comment="seconds since 1970"),
+    sa.Column("started", sa.String(32), comment="the start of the process, as its system counts"),
+    sa.Column("uptime", sa.Float(53), comment="the end of the lease by the machine's own uptime"),
+    sa.Column("since", sa.Float(53), comment="when it began, by the store's clock; see `claims`"),
 )
 
 # Questions that a worker asks now, or that have failed a moment ago.

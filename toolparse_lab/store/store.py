@@ -31,9 +31,9 @@ from ..exchange.types import Completion, PlanItem, Request
 from . import schema
 from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
-from .claims import Claimed, enter, forget_workers, leave, let_go, live_runs, renew, take
-from .database import database_engine, database_url, shown_url, shut, translated
-from .rescue import Anchor
+from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
+from .database import connected, database_engine, database_url, shown_url, shut, translated
+from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
     completion_row,
@@ -45,8 +45,10 @@ from .rows import (
     unpack_json,
 )
 from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
+from .workers import LEASE, live_runs, renew
 
 __all__ = ["RunRecord", "Store"]
+_PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 
 # How the store works. Every public method is one or a few short transactions. Writers take their
 # turn at one lock of this process, and at SQLite's own between processes; a write is on disk when
@@ -69,10 +71,12 @@ class Store:
         self.url = database_url(url)
         self._lock = threading.RLock()
         self._engine = database_engine(self.url, busy_timeout)
+        self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         # SQLite alone: a server keeps its files itself.
         self._anchor: Anchor | None = None
         self._rescue: Store | None = None
+        self._leftovers = Leftovers(file_of(self.url))
         # Also where nobody calls `close`: a store that is collected leaves no thread and no file
         # open.
         self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
@@ -81,6 +85,8 @@ class Store:
                 schema.prepare(connection)
             with translated(self.url):
                 self._anchor = Anchor.of(self.url)
+            if self._anchor is None:
+                self._patience = _PATIENCE
         except BaseException:
             self.close()
             raise
@@ -148,6 +154,7 @@ class Store:
             if source is None:
                 insert_items(connection, item_rows(run_id, items))
             # Until it is finished, the run is being worked on by this process.
+            serialize(connection)
             enter(connection, run_id, run_id)
         return run_id
 
@@ -193,6 +200,7 @@ class Store:
                 schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
             )
             if status != "running":
+                serialize(connection)
                 leave(connection, run_id)
 
     def record(self, completion: Completion, run_id: str | None = None) -> int:
@@ -218,6 +226,15 @@ class Store:
                 keep_results(connection, ids[-1], completion.results)
         return ids
 
+    def save_unwritten(self, completions: Iterable[Completion]) -> None:
+        """Save answers that `record_many` could not write in a recording elsewhere; `explained`
+        names it."""
+        self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
+
+    def explained(self, failure: StoreError) -> StoreError:
+        """A failure of this store that says what has become of the answers it did not take."""
+        return self._leftovers.explain(failure)
+
     def record_results(
         self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
     ) -> None:
@@ -238,9 +255,9 @@ class Store:
     # -- sharing the work with others
 
     def enter(self, owner: str, run_id: str | None = None) -> float:
-        """Say that `owner` (an id of its own) asks questions from now on; the database's time in
-        seconds. It is taken for dead where it does not `renew` for 30 seconds."""
-        with self._writing() as connection:
+        """Say that `owner` (an id of its own) asks questions from now on; the time in seconds by
+        the store's clock. It is taken for dead where it does not `renew` for 30 seconds."""
+        with self._sharing() as connection:
             return enter(connection, owner, run_id)
 
     def renew(
@@ -248,17 +265,19 @@ class Store:
         owner: str,
         run_id: str | None = None,
         ended: Mapping[str, str | None] | None = None,
-        lease: float | None = None,
-    ) -> None:
-        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`."""
-        with self._writing() as connection:
+        lease: float = LEASE,
+    ) -> bool:
+        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`.
+
+        False where it was taken for dead meanwhile: others may have its claims then.
+        """
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
-            owners = [owner] if run_id is None else [owner, run_id]
-            renew(connection, owners, *(() if lease is None else (lease,)))
+            return owner in renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
 
     def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
         """Say that `owner` asks no more: what it has claimed is free."""
-        with self._writing() as connection:
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
             leave(connection, owner)
 
@@ -279,8 +298,10 @@ class Store:
         kind where the question has failed for good.
         """
         conditions = self._done_conditions(run_id, False, max_age)
-        with self._writing() as connection:
+        with self._sharing() as connection:
             let_go(connection, owner, ended or {})
+            # Claims of a worker that is not there would be anybody's.
+            renew(connection, {owner: run_id})
             won, failed = take(connection, keys, owner, since)
             # After the claims: who answers a question keeps its claim until the answer is seen.
             done = keys_where(connection, keys, *conditions)
@@ -450,10 +471,21 @@ class Store:
         completions, run_id: what is to be written, should the file be lost.
         """
         self._check_file(completions, run_id)
-        with self._lock, translated(self.url), self._engine.connect() as connection:
+        with (
+            self._lock,
+            translated(self.url),
+            connected(self._engine, self._patience) as connection,
+        ):
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def _sharing(self) -> Iterator[sa.Connection]:
+        """A transaction that writes claims, one at a time."""
+        with self._writing() as connection:
+            serialize(connection)
+            yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -465,7 +497,7 @@ class Store:
         with (
             self._lock if shared else nullcontext(),
             translated(self.url),
-            self._engine.connect() as connection,
+            connected(self._engine, self._patience) as connection,
         ):
             yield connection
 
@@ -486,14 +518,15 @@ class Store:
                     self._rescue = rescue
                 self._rescue.record_many(completions, run_id)
             except (StoreError, sqlite3.Error, OSError) as e:
+                self.save_unwritten(completions)
                 raise StoreLost(
-                    f"The store {path} was {self._anchor.fate()} while it was open, and it could "
+                    f"The store {path} {self._anchor.fate()} while it was open, and it could "
                     "not be saved.",
                     got=str(e),
-                    hint="its answers are in memory as long as this process lives: free some space",
+                    hint="what is in it can be read as long as this process lives: free some space",
                 ) from None
         raise StoreLost(
-            f"The store {path} was {self._anchor.fate()} while it was open; its answers are in "
+            f"The store {path} {self._anchor.fate()} while it was open; its answers are in "
             f"{self._rescue.url.database}",
             hint="move that file back to the old place, or use it as the store; the run then goes "
             "on where it stopped",

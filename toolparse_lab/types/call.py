@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from .. import hooks
 from ..errors import NoOrigin
 from ..values import read_plain
+from .makers import maker_of
 from .readings import Reading
 from .serial import (
     edit_in,
@@ -282,5 +283,9 @@ class ToolCall:
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """One line, such as `f({"a":1}) [ok]`; the name is `?` where none could be read."""
-        return f"{self.name or '?'}({self.arguments_json}) [{self.status}]"
+        """One line with the verdict, such as `f({"a":1}) [clean]`; the name is `?` where none could
+        be read."""
+        return f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]"
+
+
+make_call = maker_of(ToolCall)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..values import Value, unescape, write_canonical
+from .makers import maker_of
 
 SegmentKind: TypeAlias = Literal["text", "reasoning", "markup", "call", "recovered"]
 Severity: TypeAlias = Literal["error", "warning", "info"]
@@ -129,6 +130,9 @@ class Segment:
         return unescape(text) if self.escaped else text
 
 
+make_segment = maker_of(Segment)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One recorded change on the way from raw text to arguments.
@@ -170,6 +174,9 @@ class Step:
         from ..rules import rule_of  # start-up time: parsing needs no rule's description
 
         return rule_of(self.rule).lossless
+
+
+make_step = maker_of(Step)
 
 
 @dataclass(frozen=True, slots=True)

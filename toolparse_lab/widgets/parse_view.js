@@ -109,6 +109,7 @@ class View {
     if (payload.calls) facts.push(`${payload.executable} executable`);
     facts.push(counted(payload.characters, "character"), `policy ${payload.policy}`);
     head.append(make("span", "tp-facts", facts.join(" · ")));
+    if (payload.blame) head.append(make("span", "tp-blame", payload.blame));
     this.search = make("input", "tp-search", undefined, {
       type: "search",
       placeholder: "Search  /",

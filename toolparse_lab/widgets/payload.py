@@ -108,6 +108,7 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
         "calls": len(result.calls),
         "executable": sum(c.valid for c in result.calls),
         "why": visible(shorten(result.why(), 2_000)),
+        "blame": visible(shorten(result.blame, 1_000)),
         # Several stages may leave out the same.
         "notes": list(dict.fromkeys(notes)),
         "kinds": list(KINDS),

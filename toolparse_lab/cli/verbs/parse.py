@@ -8,7 +8,7 @@ from typing import Any
 
 from ...engine.parse import parse
 from ...errors import BadOptions
-from ...evals.scoring.attempt import Attempt, example_spans, find_attempt
+from ...evals.scoring.attempt import Attempt, example_spans, find_attempt, parameter_names
 from ...render import render_ansi
 from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult
@@ -86,4 +86,4 @@ def _attempt(result: ParseResult) -> Attempt | None:
     thoughts = [segment.span for segment in result.segments if segment.kind == "reasoning"]
     passed_over = [(span.start, span.end) for span in (*thoughts, *example_spans(result))]
     names = [tool.name for tool in result.tools]
-    return find_attempt(result.raw, names, sorted(passed_over))
+    return find_attempt(result.raw, names, sorted(passed_over), parameter_names(result.tools))

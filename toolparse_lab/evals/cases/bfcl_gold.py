@@ -113,6 +113,9 @@ def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
     only_texts = all(isinstance(value, str) for value in values)
     if is_only_value or (strings == "bfcl" and only_texts):
         values.insert(0, "")
+    elif strings == "bfcl" and all(isinstance(value, list) for value in values):
+        # Its check goes through an empty text as through a list, which is an empty one.
+        values.insert(0, [])
 
     return {"$optional": True, "$any": [_value(value, strings) for value in values]}
 

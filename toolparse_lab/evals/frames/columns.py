@@ -132,6 +132,12 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("error_code", _CATEGORY, "The first complaint of severity error."),
         ("codes_json", _TEXT, "Code -> number of complaints of severity error or warning."),
         ("rules_json", _TEXT, "Rule -> number of times it was applied."),
+        (
+            "rescues_json",
+            _TEXT,
+            "Rule -> how many of the values it changed are right, and how many wrong, each judged "
+            "at its own place.",
+        ),
         ("status", _CATEGORY, "ok or error, of the completion."),
         ("model_name", _CATEGORY, "The model string that was sent, where the record has it."),
         ("error", _CATEGORY, "The class of a provider's failure."),

@@ -346,6 +346,7 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
         "score_safe": score.safe,
         "score_naive": score.naive,
         "score_fabricated": score.fabricated,
+        "rescues_json": _json({rule: counts for rule, *counts in score.rescues}),
     }
 
 

@@ -3,36 +3,48 @@
 No parser is involved: a call that a parser failed to read must not pass for the model's silence.
 """
 
-# How it works. Each pattern is searched once, and the first sign in the text wins. The openers of
-# formats need the head of a body behind them, so that prose about a format is no attempt; inline
-# code and quoted examples are blanked out before, with their length kept so that offsets stay true.
+# How it works. A sign is one of two kinds. A format's own: the openers and marks that protocols say
+# themselves, and whatever is shaped like a delimiter and speaks of a call (`<|tool_call|>`,
+# `[TOOL_CALLS]`), with the head of a body behind it, so that prose about a format is no attempt. Or
+# a structure: the name of a tool on offer beside anything that is shaped like a call: JSON, a tag,
+# parentheses, keys of the tool. A structure needs no format to be known, so that a new one is no
+# silence.
+#
+# What only shows something (`examples`) is blanked out before, with its length kept so that offsets
+# stay true; a sign in quotation marks is passed over. Of all signs the first in the text wins.
 #
 # Patterns depend on the tools' names, so they are compiled once for a set of tools and cached.
 #
-# Cost: an answer may be long, so repetitions are bounded wherever a line break does not end them.
+# Cost: an answer may be long, so repetitions are bounded wherever a line break does not end them,
+# and only so many quoted signs are passed over.
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...protocols.base import Signs
 from ...protocols.registry import protocols
+from ...toolspec import ToolSpec
 from ...types import ParseResult, Span
+from .examples import example_end, is_shown, merged, shown_ranges
 
-# Signs of formats without a protocol here; those of protocols are their own `signs`.
-_OTHER_FORMATS = Signs(
+# What is shaped like a delimiter and speaks of a call, in tags, brackets or special tokens. Closers
+# and results speak of calls, too, so that a word of them excludes it.
+_CALL_WORD = (
+    r"(?:tool|function|func|api|plugin)[_▁\s:-]?(?:calls?|uses?|requests?|invocations?)"
+    r"|calls?|invoke|actions?|function(?==|\s+name=|>|[_▁](?:start|begin))|python_(?:tag|start)"
+)
+_NO_CALL_WORD = r"(?<![^\W_])(?:end|results?|responses?|outputs?|observations?)(?![^\W_])"
+_DELIMITER = Signs(
     openers=(
-        r"<\|?/?(?:\w{1,20}:)?(?:tool_?calls?|function_?calls?|tool_use|invoke|action|TOOLCALL)"
-        r"(?:_begin|_start)?\b[^<>\n]{0,200}>",
-        r"<[|｜]tool▁calls?▁begin[|｜]>",
-        r"<start_function_call>",
-        r"<\|(?:python_tag|python_start|action_start|function_start|START_ACTION)\|?>",
-        r"\[TOOL_CALLS?\]",
-        r"\[TOOL_REQUEST\]",
+        rf"<(?!/)(?![^<>\s=]{{0,80}}{_NO_CALL_WORD})(?:[^<>\n]{{0,40}}[\W_▁])?(?:{_CALL_WORD})"
+        r"(?![^\W_])[^<>\n]{0,200}>+",
+        r"\[(?:(?:TOOL|FUNCTION|API)_(?:CALLS?|REQUEST|USE)|CALLS?)\]",
+        # Openers that have no shape of their own.
         r"functools(?=\[)",
         r"✿FUNCTION✿\s*:?",
         r">>>(?=\w)",
@@ -48,6 +60,9 @@ _NAME_KEYS = r"name|tool|tool_name|tool_call|function|function_name|action|recip
 _JSON_NAME = re.compile(
     rf"""[{{,\[]\s*["'“]?(?:{_NAME_KEYS})["'”]?\s*:\s*"""
     r"""["'“](?:functions\.)?([^"'“”\n]{1,200})["'”]"""
+)
+_JSON_WORD = re.compile(
+    r"""[{,\[]\s*["'“][\w -]{1,40}["'”]\s*:\s*["'“](?:functions\.)?([\w.-]{1,200})["'”]"""
 )
 # Members of a tool's definition, which a model may quote, and of a call's arguments.
 _DEFINITION = re.compile(r"""["'](?:description|properties|inputSchema)["']\s*:""")
@@ -72,9 +87,33 @@ _RESULT_LINES = re.compile(
 _NEARBY = 400
 # A line of code may be as long as the answer.
 _MAX_SIGN = 120
+# Quoted signs of one pattern that are passed over; behind them the next one counts, so that a
+# hostile text costs no more than that many looks.
+_MOST_PASSED = 200
 _ELEMENT = re.compile(r"<[A-Za-z_][\w.-]*>\s*<([A-Za-z_][\w.-]*)>")
 _FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-_INLINE_CODE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
+
+# What may stand between a tool's name and what it is called with: tokens, tags, a fence, a label.
+_GLUE = (
+    r"(?:\s|[\"'”*`]|,|[:：=]|->|<[^<>\n]{1,80}>|\[[A-Z_]{1,20}\]\w{0,40}|```\w{0,20}"
+    r"|:\d{1,4}(?!\d)|(?i:\W{0,3}\b(?:with|and|(?:(?:action|tool|function)[ _])?"
+    r"(?:arguments?|args|parameters?|params|input))\b\W{0,3})){0,12}?"
+)
+# The beginning of a JSON object, with a key or nothing in it.
+_OBJECT = r"""\{\s*(?:["'“][^"'”\n]{1,80}["'”]\s*[:=]|\w{1,60}\s*[:=]|\})"""
+# Tags that only show a word.
+_SHOWING = (
+    r"(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|tt|samp|dt|dd|option|summary)"
+)
+# Parentheses with an argument that has a value: of a keyword, or by itself; or with none at all.
+_CALLED = r"""\((?:\s{0,80}[A-Za-z_]\w{0,60}\s{0,9}=(?!=)|\s{0,80}["'\d\[{+-]|\s{0,9}\))"""
+_TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
+_SIGNATURE = re.compile(
+    rf"\((?:\s*\*{{0,2}}\w+\??(?:\s*:\s*{_TYPES}\b[^,()]*)?(?:\s*=\s*[^,()]*)?,?)*\s*\)(?:\s*->.*)?",
+    re.IGNORECASE,
+)
+_TYPED = re.compile(rf":\s*{_TYPES}\b", re.IGNORECASE)
+_BARE = re.compile(r"\(\s*\w+(?:\s*,\s*\w+)*\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +129,21 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Patterns:
-    """The patterns of an attempt for certain tools and formats.
+class _Pattern:
+    """One way in which an attempt shows, with the sub-code it gets.
 
-    opener: a format's opener with the head of a body. mark: a format's mark wherever it is. code: a
-    call of a tool in Python. markup: a tag with a tool's name. call_word: a line with "call:" and a
-    tool's name. member: a JSON object whose key is a tool's name.
+    checked: a match is only a sign where `_is_call` says so.
     """
 
-    opener: re.Pattern[str]
-    mark: re.Pattern[str]
-    code: re.Pattern[str]
-    markup: re.Pattern[str]
-    call_word: re.Pattern[str]
-    member: re.Pattern[str]
+    code: str
+    expression: re.Pattern[str]
+    checked: bool = False
 
 
 @lru_cache(maxsize=1)
 def _all_signs() -> Signs:
-    """Return the signs of every protocol, and of the formats without one, each once."""
-    every = [_OTHER_FORMATS]
+    """Return the signs of every protocol, and of whatever looks like one, each once."""
+    every = [_DELIMITER]
     every += (protocol.signs_of_attempts() for protocol in protocols().values())
 
     # Dicts instead of sets: an alternative that stands first in a pattern is tried first.
@@ -122,44 +156,95 @@ def _all_signs() -> Signs:
 
 
 @lru_cache(maxsize=512)
-def _patterns(names: tuple[str, ...], signs: Signs | None) -> _Patterns:
-    """Return the patterns for tools of these names and for the signs of one more format.
+def _patterns(
+    names: tuple[str, ...], parameters: tuple[str, ...], signs: Signs | None
+) -> tuple[_Pattern, ...]:
+    """Return the patterns for certain tools, in the order in which they win over one another.
 
-    names: sorted, so that one set of tools is compiled once. signs: None for no further format.
+    names, parameters: of the tools, sorted, so that one set of tools is compiled once. signs: those
+    of one more format, None for no further one.
     """
-    # Longer names first, so that the longest one matches. Without tools nothing matches.
-    by_length = sorted(names, key=len, reverse=True)
-    tool = "|".join(re.escape(name) for name in by_length) or r"(?!)"
-
+    tool = _one_of(names)
+    key = _one_of(parameters)
     formats = _all_signs()
     own = signs or Signs()
     openers = "|".join((*formats.openers, *own.openers))
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
     marks = "|".join(f"(?:{mark})" for mark in (*formats.marks, *own.marks, *_MARKS))
-    return _Patterns(
-        opener=re.compile(f"(?:{openers}){head}", re.IGNORECASE),
-        mark=re.compile(marks, re.MULTILINE | re.IGNORECASE),
-        code=_code_pattern(tool),
-        markup=re.compile(rf"</?(?:{tool})(?:\s[^<>\n]{{0,300}})?/?>"),
-        call_word=re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE),
-        member=re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""),
+    # The name as a word of its own, in the namespace that some formats put before it.
+    name = rf"(?<![\w.-])(?:functions?\.|tools?\.|default_api\.)?(?:{tool})(?![\w-])"
+
+    return (
+        _Pattern("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
+        _Pattern("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
+        _Pattern("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
+        _Pattern("markup", _markup_pattern(tool, name)),
+        _Pattern("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""), checked=True),
+        _Pattern("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}"""), checked=True),
+        _Pattern("code", _code_pattern(tool, name), checked=True),
+        _Pattern("keys", _keys_pattern(name, key)),
     )
 
 
-def _code_pattern(tool: str) -> re.Pattern[str]:
-    """Return the pattern of a call in Python; `tool` is the expression of the tools' names.
+def _one_of(names: tuple[str, ...]) -> str:
+    """Return the expression of one of some names, which matches nothing where there are none."""
+    # Longer names first, so that the longest one matches.
+    by_length = sorted(names, key=len, reverse=True)
+    return "|".join(re.escape(name) for name in by_length) or r"(?!)"
 
-    Such a call is on a line of its own, or has keywords and ends its line, or is in a list that
-    begins the answer.
+
+def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
+    """Return the pattern of a tag that is named after a tool, or of a tool's name among tags.
+
+    The name is an attribute's value, inside a tag or between two, or stands between two tags, of
+    which the first is none that only shows a word. tool, name: the expressions of the tools' names,
+    bare and with a namespace.
     """
     return re.compile(
-        rf"^[ \t]*(?:\[[ \t]*)?(?:print\(|await )?(?:\w+\.)?(?:{tool})[ \t]*"
-        r"\([^\n]*\)[\])]*[;,]?[ \t]*$"
-        rf"|(?<![\w.])(?:{tool})\((?=[ \t]{{0,9}}[A-Za-z_]\w{{0,60}}[ \t]{{0,9}}=)"
-        r"[^\n]{0,300}\)[.!;,]?[ \t]{0,9}$"
+        # A tag in a sentence, with nothing that belongs to it, is a mention.
+        rf"<(?:\w{{1,20}}:)?(?:{tool})(?:\s[^<>\n]{{0,300}}/?|/)?>(?!\s*[^\W\d_]+\s+[^\W\d_]+[^<]*\Z)"
+        r"(?!\s(?:\w+\s+)?\w+[ .,])"
+        rf"|</(?:\w{{1,20}}:)?(?:{tool})>"
+        rf"|<(?!{_SHOWING}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
+        rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
+        rf"|<(?!/|{_SHOWING}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
+        re.IGNORECASE,
+    )
+
+
+def _code_pattern(tool: str, name: str) -> re.Pattern[str]:
+    """Return the pattern of a call in Python.
+
+    Such a call is on a line of its own, or has values and ends its line, or is in a list that
+    begins the answer. tool, name: see `_markup_pattern`.
+    """
+    return re.compile(
+        rf"^[ \t]*`{{0,3}}(?:\[[ \t]*)?(?:print\(|await |return "
+        rf"|\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*(?:{tool})[ \t]*(?:\.\w+)?"
+        r"(?P<whole>\([^\n]*\))[\])]*[;,]?`{0,3}[ \t]*$"
+        rf"|^[ \t]*(?:\[[ \t]*)?(?:print\(|await |\w+[ \t]*=[ \t]*)?(?:\w+\.)*(?:{tool})"
+        rf"[ \t]*{_CALLED}(?=[^\n]*\n)(?=[^()\n]*$)"
+        rf"|(?<![\w.])(?:\w+\.)?(?:{tool}){_CALLED}[^\n]{{0,300}}(?<=\))[.!;,。]?[ \t]{{0,9}}$"
         rf"|\A\s*\[\s*(?:{tool})\s*\("
         r"|\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))",
         re.MULTILINE,
+    )
+
+
+def _keys_pattern(name: str, key: str) -> re.Pattern[str]:
+    """Return the pattern of a tool's name with its parameters as keys, on its line or below it.
+
+    A list with bullets below a name describes the tool. name, key: the expressions of the names of
+    tools and of parameters.
+    """
+    label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
+    return re.compile(
+        rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
+        rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)[ \t]*[:：=]\s*)?"
+        rf"[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
+        rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?[ \t]*[:：=][ \t]*\S"
+        rf"|^{label}{name}[ \t]+--(?:{key})\b",
+        re.MULTILINE | re.IGNORECASE,
     )
 
 
@@ -181,52 +266,95 @@ def find_attempt(
     'delimiter'
     >>> find_attempt("I would need a `<tool_call>` for that, but f(x) does not fit.", ["f"])
     """
-    searched = _masked(text, quoted)
+    searched = _masked(text, [*quoted, *shown_ranges(text)])
     names = tuple(sorted(set(tool_names)))
+    keys = tuple(sorted(set(parameters)))
 
     # Of two that begin together, the one that is searched first wins.
     attempts = [
-        *_find_patterns(searched, _patterns(names, signs)),
-        *_find_json_call(searched, names),
-        *_find_parameters(searched, frozenset(parameters)),
+        *_find_patterns(searched, _patterns(names, keys, signs), frozenset(keys)),
+        *_find_json_call(searched, names, keys),
+        *_find_parameters(searched, frozenset(keys)),
     ]
     return min(attempts, key=lambda attempt: attempt.start, default=None)
 
 
-def _find_patterns(text: str, patterns: _Patterns) -> Iterator[Attempt]:
-    """Yield the first match of each pattern, in the order in which they win over one another.
+def _find_patterns(
+    text: str, patterns: tuple[_Pattern, ...], parameters: frozenset[str]
+) -> Iterator[Attempt]:
+    """Yield the first match of each pattern that is a sign, in the order of the patterns.
 
-    text: masked, see `_masked`. patterns: those of the tools on offer.
+    text: masked, see `_masked`. patterns, parameters: those of the tools on offer.
     """
-    for code, pattern in (
-        ("delimiter", patterns.opener),
-        ("delimiter", patterns.mark),
-        ("code", patterns.call_word),
-        ("markup", patterns.markup),
-        ("json", patterns.member),
-        ("code", patterns.code),
-    ):
-        match = pattern.search(text)
-        if match is None:
-            continue
-        sign = match[0].strip()
-        if pattern is patterns.code:
-            sign = sign[:_MAX_SIGN]
-        yield Attempt(code, sign, match.start())
+    for pattern in patterns:
+        matches = pattern.expression.finditer(text)
+        if pattern.checked:
+            matches = (match for match in matches if _is_call(text, match, parameters))
+        match = _first_unquoted(text, matches)
+        if match is not None:
+            yield Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start())
 
 
-def _find_json_call(text: str, names: tuple[str, ...]) -> Iterator[Attempt]:
+def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    """Return the first match that stands in no quotation marks; behind many that do, the next."""
+    for passed, match in enumerate(matches):
+        if passed >= _MOST_PASSED or not is_shown(text, match.start()):
+            return match
+    return None
+
+
+def _is_call(text: str, match: re.Match[str], parameters: frozenset[str]) -> bool:
+    """Return False for a tool's definition, or its signature, which only describe a call.
+
+    match: of a pattern in the text. parameters: the names of those of all tools.
+
+    >>> [_is_call(text, re.search(r"f(?P<whole>.*)", text), frozenset(["a"]))
+    ...  for text in ("f(a: int = 1)", "f(a)", "f(a=1)", "f(b)")]
+    [False, False, True, True]
+    """
+    arguments = match.groupdict().get("whole")
+    if arguments is None:
+        behind = text[match.start() : match.end() + _NEARBY]
+        return _DEFINITION.search(behind.split("\n\n")[0]) is None
+    if _SIGNATURE.fullmatch(arguments) and _TYPED.search(arguments):
+        return False
+    is_bare = _BARE.fullmatch(arguments) is not None
+    return not (is_bare and parameters.issuperset(re.findall(r"\w+", arguments)))
+
+
+def _find_json_call(
+    text: str, names: tuple[str, ...], parameters: tuple[str, ...] = ()
+) -> Iterator[Attempt]:
     """Yield the first JSON member that names a tool and belongs to a call.
 
-    text: masked, see `_masked`. names: those of the tools on offer.
+    text: masked, see `_masked`. names, parameters: those of the tools on offer.
 
     >>> [sign.text for sign in _find_json_call('{"name": "f", "arguments": {}}', ())]
     ['{"name": "f"']
+    >>> [sign.text for sign in _find_json_call('{"do": "f", "a": 1}', ("f",), ("a",))]
+    ['{"do": "f"']
     """
-    for match in _JSON_NAME.finditer(text):
-        if _is_json_call(text, match, names):
-            yield Attempt("json", match[0].strip(), match.start())
-            return
+    named = (m for m in _JSON_NAME.finditer(text) if _is_json_call(text, m, names))
+    match = _first_unquoted(text, named)
+    if match is None:
+        # Any other key may hold the name, too, where there are arguments with it.
+        arguments = _argument_pattern(parameters)
+        words = (m for m in _JSON_WORD.finditer(text) if m[1] in names)
+        match = _first_unquoted(text, (m for m in words if _has_arguments(text, m, arguments)))
+    if match is not None:
+        yield Attempt("json", match[0].strip(), match.start())
+
+
+def _has_arguments(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
+    """Return True where arguments stand near a match, and no tool's definition."""
+    near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
+    return arguments.search(near) is not None and _DEFINITION.search(near) is None
+
+
+@lru_cache(maxsize=512)
+def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a key that holds arguments, or is a parameter of a tool."""
+    return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{_one_of(parameters)})["']\s*:""")
 
 
 def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]:
@@ -240,10 +368,10 @@ def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]
     if not parameters:
         return
 
-    for match in _ELEMENT.finditer(text):
-        if match[1] in parameters:
-            yield Attempt("markup", match[0].strip(), match.start())
-            return
+    match = _first_unquoted(text, (m for m in _ELEMENT.finditer(text) if m[1] in parameters))
+    if match is not None:
+        yield Attempt("markup", match[0].strip(), match.start())
+        return
 
     if _is_lone_object(text, parameters):
         yield Attempt("json", text.strip(), 0)
@@ -291,16 +419,41 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
 
 
 def example_spans(result: ParseResult) -> list[Span]:
-    """Return where the parser saw examples: each from its opener to the end of its paragraph.
+    """Return where the parser saw examples, each from its opener to where it ends.
 
-    The parser marks the opener alone; what it quotes stands behind it.
+    The parser marks the opener alone; what it quotes stands behind it, up to the end of the
+    quotation or the format's own closer (see `example_end`).
     """
     spans = []
+    end = 0
     for problem in result.problems:
         if problem.code == "call.quoted-example" and problem.span is not None:
-            end = result.raw.find("\n\n", problem.span.end)
-            spans.append(Span(problem.span.start, len(result.raw) if end < 0 else end))
+            start = problem.span.start
+            if start >= end:
+                end = max(problem.span.end, example_end(result.raw, start, _closers(result)))
+                spans.append(Span(start, end))
     return spans
+
+
+def _closers(result: ParseResult) -> tuple[str, ...]:
+    """Return what ends a call of the format that a text was read by, none where it is not known."""
+    protocol = protocols().get(result.protocol)
+    if protocol is None:
+        return ()
+    return protocol.envelope.closers_in_text({tool.name: tool for tool in result.tools})
+
+
+def parameter_names(tools: Iterable[ToolSpec]) -> set[str]:
+    """Return the names of all parameters of the tools, of the outermost objects alone."""
+    names: set[str] = set()
+    for tool in tools:
+        schema = tool.schema
+        if not isinstance(schema, Mapping):
+            continue  # `true` is a schema, too
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            names.update(properties)
+    return names
 
 
 def find_own_result(text: str, *, after_call: bool) -> str:
@@ -312,7 +465,7 @@ def find_own_result(text: str, *, after_call: bool) -> str:
     >>> find_own_result("Observation: 7 degrees", after_call=True)
     'Observation: 7'
     """
-    searched = _masked(text, ())
+    searched = _masked(text, shown_ranges(text))
     match = _RESULTS.search(searched)
     if match is None and after_call:
         match = _RESULT_LINES.search(searched)
@@ -320,18 +473,16 @@ def find_own_result(text: str, *, after_call: bool) -> str:
 
 
 def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
-    """Return the text with inline code and quoted ranges blanked out, of the same length.
+    """Return the text with ranges of it blanked out, of the same length.
 
-    quoted: (start, end) of examples in the text.
+    quoted: (start, end) of what only shows something, in any order.
 
-    >>> _masked("a `b` c", [(6, 7)])
-    'a ··· ·'
+    >>> _masked("a b c", [(4, 5), (2, 3)])
+    'a · ·'
     """
-    masked = _INLINE_CODE.sub(lambda match: "·" * len(match[0]), text)
-    if not quoted:
-        return masked
-    # As a list, because an answer may hold many examples, and each would copy the text.
-    characters = list(masked)
-    for start, end in quoted:
-        characters[start:end] = "·" * (end - start)
-    return "".join(characters)
+    parts = []
+    end = 0
+    for start, stop in merged([*quoted]):
+        parts += (text[end:start], "·" * (stop - start))
+        end = stop
+    return "".join([*parts, text[end:]])

@@ -24,22 +24,19 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
-from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from ...errors import NoOrigin
 from ...rules import RULES
 from ...types import Edit, Origin, Span, Step, ToolCall
 from ...values import Num, Value, leaves, read_strict, write_canonical
+from .notations import LOOK_BACK, Place, Strings, is_constant, is_number, numbers_in
 
 # Steps by which a name comes from more than the characters of its own span.
 _NAME_RULES = frozenset({"read.alias-name", "read.function-wrapper"})
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
-_CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 # One element with text alone in it. Its name holds nothing that a JSON Pointer would escape.
 _FLAT_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]*)>([^<]*)</\1>")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -86,8 +83,6 @@ class _Look:
     `_read_plainly`; None where there is no plain body.
     """
 
-    __slots__ = ("call", "later", "plain", "raw", "steps")
-
     def __init__(self, raw: str, call: ToolCall, coerced: bool) -> None:
         """Sort the steps of the call by `coerced`: True looks behind all of them, False only
         behind those that came before coercion."""
@@ -127,7 +122,7 @@ class _Look:
             return _dropped_nothing(over)
         if over and _comes_losslessly(self.call, over):
             return True
-        if _is_said_at_origin(self.raw, self.call, path, leaf):
+        if self._is_said_at_origin(path, leaf):
             return True
         if any(self._is_said_before(step, path, leaf) for step in self.later):
             return True
@@ -155,8 +150,40 @@ class _Look:
             return False
 
         word = leaf if isinstance(leaf, str) else write_canonical(leaf)
-        source = later.span.of(self.raw)
-        return any(word in text for text in _readings(source))
+        return self._place(later.span).holds(word)
+
+    @cached_property
+    def _strings(self) -> Strings:
+        """The JSON strings of the call's body."""
+        return Strings(self.raw, self.call.segment.body or self.call.segment.span)
+
+    def _place(self, span: Span, *, edited: bool = False) -> Place:
+        """Return a place of the text, as it stands or with the repairs inside it applied."""
+        text = _edited(self.raw, span, self.call.edits) if edited else span.of(self.raw)
+        before = self.raw[max(0, span.start - LOOK_BACK) : span.start]
+        return Place(text, before, nested=self._strings.holds_nested(span.start))
+
+    def _is_said_at_origin(self, path: str, leaf: Value) -> bool:
+        """Return True where the parser has an exact place for the leaf, and the characters there
+        mean it.
+
+        An inexact place is that of something larger, which says more than the leaf.
+
+        path: the JSON Pointer of the leaf. leaf: a scalar.
+        """
+        origin = _origin(self.call, path)
+        if origin is None or not origin.exact:
+            return False
+
+        span = origin.span
+        # Most leaves stand there as they are.
+        if _is_as_written(span.of(self.raw), leaf) or self._place(span).means(leaf):
+            return True
+        if self.call.edits and self._place(span, edited=True).means(leaf):
+            return True
+
+        # An empty place holds no characters that a repair could have kept.
+        return len(span) > 0 and _is_repaired_losslessly(self.call, span)
 
 
 def _dropped_nothing(steps: Sequence[Step]) -> bool:
@@ -190,20 +217,25 @@ def _read_plainly(raw: str, call: ToolCall) -> dict[str, Value] | None:
 
 
 def _read_json_call(body: str) -> dict[str, Value] | None:
-    """Return the member `arguments` of a body that is one JSON object, or None.
+    r"""Return the member `arguments` of a body that is one JSON object, or None.
+
+    As providers give it, the call is in a member `function`, and its arguments are JSON in a text.
 
     >>> _read_json_call('{"name": "f", "arguments": {"a": "x"}}')
     {'a': 'x'}
+    >>> _read_json_call('{"function": {"name": "f", "arguments": "{\\"a\\": 1}"}}')
+    {'a': 1}
     >>> _read_json_call("{'arguments': {}}")
     """
     try:
         message = read_strict(body)
+        if isinstance(message, dict) and isinstance(message.get("function"), dict):
+            message = message["function"]
+        arguments = message.get("arguments") if isinstance(message, dict) else None
+        if isinstance(arguments, str):
+            arguments = read_strict(arguments)
     except ValueError:
         return None
-    if not isinstance(message, dict):
-        return None
-
-    arguments = message.get("arguments")
     return arguments if isinstance(arguments, dict) else None
 
 
@@ -314,32 +346,9 @@ def _is_name_said(raw: str, call: ToolCall) -> bool:
     text = span.of(raw)
     if call.name == text:
         return True  # which most names are
-    if call.name in _readings(text):
+    if Place(text).means(call.name):
         return True
-    return call.name in _readings(_edited(raw, span, call.edits))
-
-
-def _is_said_at_origin(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
-    """Return True where the parser has an exact place for the leaf, and the characters there mean
-    it.
-
-    An inexact place is that of something larger, which says more than the leaf.
-
-    path: the JSON Pointer of the leaf. leaf: a scalar.
-    """
-    origin = _origin(call, path)
-    if origin is None or not origin.exact:
-        return False
-
-    span = origin.span
-    text = span.of(raw)
-    if _is_as_written(text, leaf) or _gives(text, leaf):
-        return True
-    if _gives(_edited(raw, span, call.edits), leaf):
-        return True
-
-    # An empty place holds no characters that a repair could have kept.
-    return len(span) > 0 and _is_repaired_losslessly(call, span)
+    return Place(_edited(raw, span, call.edits)).means(call.name)
 
 
 def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
@@ -353,11 +362,11 @@ def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
         return False
     text = span.of(raw)
     if isinstance(leaf, str):
-        return any(leaf in reading for reading in _readings(text))
+        return Place(text).holds(leaf)
     if leaf is None or isinstance(leaf, bool):
         words = re.findall(r"[a-z]+", text.lower())
-        return any(_CONSTANTS.get(word, _ABSENT) is leaf for word in words)
-    return any(_is_same_number(match[0], leaf) for match in _NUMBER.finditer(text))
+        return any(is_constant(word, leaf) for word in words)
+    return any(is_number(word, leaf) for word in numbers_in(text))
 
 
 def _is_as_written(text: str, leaf: Value) -> bool:
@@ -370,17 +379,6 @@ def _is_as_written(text: str, leaf: Value) -> bool:
         return True
     # Of the very type, since a bool is an int, too.
     return type(leaf) is int and str(leaf) == text
-
-
-def _gives(text: str, leaf: Value) -> bool:
-    """Return True where a piece of text can mean the leaf.
-
-    >>> _gives("'7'", 7), _gives("a &amp; b", "a & b"), _gives("8", 7)
-    (True, True, False)
-    """
-    if isinstance(leaf, str):
-        return leaf in _readings(text)
-    return _gives_scalar(text, leaf)
 
 
 def _is_repaired_losslessly(call: ToolCall, span: Span) -> bool:
@@ -418,125 +416,6 @@ def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
 
     parts.append(raw[end : span.end])
     return "".join(parts)
-
-
-# what characters can mean
-
-
-def _readings(text: str) -> set[str]:
-    """Return what a piece of text can say as a string: as it stands, trimmed, or with its escapes
-    read.
-
-    Each notation is read on top of those before it, since formats nest: an entity may stand inside
-    CDATA, and an escape behind an entity.
-
-    >>> sorted(_readings(" a&lt;b "))
-    [' a&lt;b ', ' a<b ', 'a&lt;b', 'a<b']
-    """
-    texts = {text, text.strip(), text.strip("\"'")}
-    for sign, decode in _NOTATIONS:
-        # Most texts hold no sign at all, so that nothing is read.
-        if sign in text:
-            texts.update(*[decode(t) for t in texts])
-    return texts
-
-
-def _without_entities(text: str) -> list[str]:
-    """Return the text with the entities of XML and HTML as the characters they stand for.
-
-    >>> _without_entities("a &lt; b")
-    ['a < b']
-    """
-    return [html.unescape(text)]
-
-
-def _without_cdata(text: str) -> list[str]:
-    """Return the text without the marks around CDATA.
-
-    >>> _without_cdata("<![CDATA[a < b]]>")
-    ['a < b']
-    """
-    return [text.replace("<![CDATA[", "").replace("]]>", "")]
-
-
-def _with_line_feeds(text: str) -> list[str]:
-    """Return the text as XML reads its line ends.
-
-    >>> _with_line_feeds("a\\r\\nb\\rc")
-    ['a\\nb\\nc']
-    """
-    return [text.replace("\r\n", "\n").replace("\r", "\n")]
-
-
-def _with_single_quotes(text: str) -> list[str]:
-    """Return the text as YAML reads it between single quotes, which are doubled there.
-
-    >>> _with_single_quotes("it''s")
-    ["it's"]
-    """
-    return [text.replace("''", "'")]
-
-
-def _unescaped(text: str) -> list[str]:
-    """Return the text as the inside of a JSON string, whichever quotes it stood in; none where
-    its escapes are not those of JSON.
-
-    >>> set(_unescaped("a\\\\tb")), _unescaped("\\\\q")
-    ({'a\\tb'}, [])
-    """
-    with_apostrophes = text.replace("\\'", "'")  # JSON does not escape them
-    with_quotes = text.replace('"', '\\"')  # between single quotes they stand bare
-    texts = []
-    for body in (text, with_apostrophes, with_quotes):
-        try:
-            texts.append(json.loads(f'"{body}"', strict=False))
-        except ValueError:
-            continue
-    return texts
-
-
-# (a sign of the notation, how it is read), in the order in which formats nest them.
-_NOTATIONS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
-    ("&", _without_entities),
-    ("<![CDATA[", _without_cdata),
-    ("\\", _unescaped),
-    ("\r", _with_line_feeds),
-    ("''", _with_single_quotes),
-)
-
-
-def _gives_scalar(text: str, leaf: Value) -> bool:
-    """Return True where the text is a number or constant that means the leaf, quoted or not.
-
-    leaf: a number, a bool or None.
-
-    >>> _gives_scalar("'True'", True), _gives_scalar("7.0", 7), _gives_scalar("seven", 7)
-    (True, True, False)
-    """
-    word = text.strip().strip("\"'").strip()
-    if leaf is None or isinstance(leaf, bool):
-        folded = word.lower()
-        # By identity, since 0 would equal False; and None is also what an unknown word gives.
-        return folded in _CONSTANTS and _CONSTANTS[folded] is leaf
-
-    if _NUMBER.fullmatch(word) is None:
-        return False
-    return _is_same_number(word, leaf)
-
-
-def _is_same_number(word: str, leaf: Value) -> bool:
-    """Return True where a number in the text is the leaf, whatever digits either has.
-
-    >>> _is_same_number("1e3", 1000), _is_same_number("1.5", 1)
-    (True, False)
-    """
-    lexeme = leaf.text if isinstance(leaf, Num) else str(leaf)
-    if word == lexeme:
-        return True
-    try:
-        return Decimal(word) == Decimal(lexeme)
-    except InvalidOperation:
-        return False
 
 
 def _shortened(leaf: Value) -> str:

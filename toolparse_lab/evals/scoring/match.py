@@ -165,6 +165,17 @@ def agree(
     return _pair(table, len(calls), len(target), required) is not None
 
 
+def differences_between(
+    call: Call, want: Any, tools: Sequence[ToolSpec], matchers: Matchers = DEFAULT_MATCHERS
+) -> tuple[Difference, ...]:
+    """Return how one call differs from one wanted call; of alternatives, from the nearest one.
+
+    >>> [one.path for one in differences_between(("f", {"a": 1}), {"name": "f"}, ())]
+    ['/a']
+    """
+    return _compare_call(call, want, {tool.name: tool.schema for tool in tools}, matchers)
+
+
 def _required(target: Sequence[Any]) -> list[int]:
     """Return the indexes of the wanted calls that may not be left out.
 

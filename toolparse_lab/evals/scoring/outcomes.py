@@ -87,4 +87,5 @@ SUB_CODES: dict[str, str] = {
     "json": "The text holds a JSON object that names a tool, but no call was found.",
     "code": "The text holds a tool call written as code, but no call was found.",
     "markup": "The text holds an element with a tool's name, but no call was found.",
+    "keys": "The text holds a tool's name with its parameters as keys, but no call was found.",
 }

@@ -14,7 +14,6 @@ what each outcome means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,10 +27,11 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import Attempt, example_spans, find_attempt, find_own_result
+from .attempt import Attempt, example_spans, find_attempt, find_own_result, parameter_names
 from .fabrication import find_fabrication
-from .match import agree, match_calls
+from .match import Match, agree, match_calls
 from .outcomes import SUCCESSES
+from .rescues import Rescues, is_recovery, judge_rescues
 
 if TYPE_CHECKING:
     from ...flow import Conversation
@@ -75,7 +75,8 @@ class Score:
     allowed, no coercion. `safe`: with lossless coercion only. `naive`: what a regex for a JSON
     object and `json.loads` would have scored; it takes every text it cannot read for an abstention.
     `fabricated`: a call holds what the text does not say, None without calls. `answer`: the
-    conversation ended with the wanted text, see `score_answer`.
+    conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
+    something, with how many of the changed values are right and wrong, see `judge_rescues`.
     """
 
     outcome: str
@@ -88,6 +89,7 @@ class Score:
     naive: bool | None = None
     fabricated: bool | None = None
     answer: bool | None = None
+    rescues: Rescues = ()
 
     @property
     def coerced(self) -> bool | None:
@@ -248,6 +250,7 @@ class _Scoring:
         self._values: dict[str, Value] = {}  # by JSON text
         # The calls that were held to the target, and True if they met it.
         self._matched: tuple[list[Call], bool] | None = None
+        self._match: Match | None = None  # the same with its reasons
 
     def score(self) -> Score:
         """Return the score of the first stage that has one.
@@ -378,6 +381,7 @@ class _Scoring:
         calls = self._calls("arguments_json")
         match = match_calls(calls, target, self.tools, self.matchers)
         self._matched = calls, match.ok
+        self._match = match
         if match.ok:
             return self._levels("correct", "", "the calls are the wanted ones")
 
@@ -411,7 +415,18 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         naive = self._naive()
-        return Score(outcome, sub_code, detail, False, False, False, False, naive, fabricated)
+        return Score(
+            outcome,
+            sub_code,
+            detail,
+            False,
+            False,
+            False,
+            False,
+            naive,
+            fabricated,
+            rescues=self._rescues(),
+        )
 
     def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
         """Return a score with the success of the readable calls on each level.
@@ -435,7 +450,33 @@ class _Scoring:
 
         strict = source and not any(_is_touched(call) for call in self.ok_calls)
         naive = self._naive()
-        return Score(outcome, sub_code, detail, success, strict, source, safe, naive, fabricated)
+        return Score(
+            outcome,
+            sub_code,
+            detail,
+            success,
+            strict,
+            source,
+            safe,
+            naive,
+            fabricated,
+            rescues=self._rescues(),
+        )
+
+    def _rescues(self) -> Rescues:
+        """Return what became of the values that rules changed in the readable calls."""
+        if not self.ok_calls or self.case.target is None:
+            return ()
+        values = [value for _, value in self._calls("arguments_json")]
+        return judge_rescues(
+            self.result.raw,
+            self.ok_calls,
+            values,
+            self.case.target,
+            self._match,
+            self.tools,
+            self.matchers,
+        )
 
     def _source_matches(self) -> bool:
         """Return True where the arguments as found, before coercion, are the wanted ones and the
@@ -505,7 +546,8 @@ class _Scoring:
             return False
 
         names = [tool.name for tool in self.tools]
-        return find_attempt(span.of(self.result.raw), names, signs=self.signs) is None
+        text = span.of(self.result.raw)
+        return find_attempt(text, names, (), parameter_names(self.tools), self.signs) is None
 
     def _unread_spans(self, kinds: tuple[str, ...]) -> list[Span]:
         """Return what remains of the text without the calls that were read, in order.
@@ -551,7 +593,9 @@ class _Scoring:
 
         names = [tool.name for tool in self.tools]
         text = self._text_with_markup()
-        return find_attempt(text, names, self._quoted_ranges(), _parameters(self.tools), self.signs)
+        return find_attempt(
+            text, names, self._quoted_ranges(), parameter_names(self.tools), self.signs
+        )
 
     def _quoted_ranges(self) -> list[tuple[int, int]]:
         """Return where the parser saw examples, as (start, end) in `_text_with_markup`.
@@ -593,19 +637,6 @@ class _Scoring:
         return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
 
 
-def _parameters(tools: tuple[ToolSpec, ...]) -> set[str]:
-    """Return the names of all parameters of the tools, of the outermost objects alone."""
-    names: set[str] = set()
-    for tool in tools:
-        schema = tool.schema
-        if not isinstance(schema, Mapping):
-            continue  # `true` is a schema, too
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            names.update(properties)
-    return names
-
-
 def _complaint(call: ToolCall) -> str:
     """Return why a call could not be read, in the parser's words where it has some."""
     for problem in call.problems:
@@ -642,12 +673,13 @@ def _is_coerced(call: ToolCall) -> bool:
 
 def _is_touched(call: ToolCall) -> bool:
     """Return True where a call is not the model's own writing in its own format alone: repaired,
-    changed by a step, or recovered from a text that is no call as it stands."""
+    changed by a step, recovered from a text that is no call as it stands, or ended by a rule
+    because its closer is missing."""
     if call.edits or call.steps:
         return True
     if call.segment.kind == "recovered":
         return True
-    return any(problem.code == "call.recovered" for problem in call.problems)
+    return any(is_recovery(problem.code) for problem in call.problems)
 
 
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:

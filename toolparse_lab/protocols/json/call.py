@@ -131,7 +131,10 @@ class JsonCall(Codec):
 
     def _refuse_strays(self, value: Value, reading: Reading) -> None:
         """Refuse a call with arguments and, beside them, a parameter of its tool."""
-        key = self._name_key(value) if isinstance(value, dict) else None
+        # Nothing stands beside a name and one more member.
+        if not isinstance(value, dict) or len(value) <= 2:
+            return
+        key = self._name_key(value)
         if key is None or self._arguments_key(value, key) is None:
             return
         properties = _properties(reading, value[key])

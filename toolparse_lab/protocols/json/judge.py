@@ -81,7 +81,7 @@ def settle(
     repaired: what the fast repair made of it.
     """
     first: _Proposal | None = None
-    refusal = Refusal("decode.ambiguous", "the damage can be put right in more than one way", 0)
+    refusal: Refusal | None = None
     if isinstance(repaired, Refusal):
         refusal = repaired
     else:
@@ -95,6 +95,9 @@ def settle(
 
     if first is not None and first.fits is not False and _is_plain(first.edits):
         return first.calls
+    if refusal is None:
+        message = "the damage can be put right in more than one way"
+        refusal = Refusal("decode.ambiguous", message, 0)
     if not reading.closed or not reading.repair or refusal.code in _FINAL:
         return _calls_or_raise(first, refusal)
     if _holds_delimiter(body, reading):
@@ -304,7 +307,8 @@ def _unknown_key(value: Value, schema: Any) -> str:
         others = schema.get("additionalProperties")
         for key, member in value.items():
             if key in properties:
-                todo.append((member, properties[key]))
+                if isinstance(member, (dict, list)):
+                    todo.append((member, properties[key]))
             elif others is None and "patternProperties" not in schema and "$ref" not in schema:
                 return str(key)
     return ""

@@ -148,16 +148,12 @@ class BodySource:
 
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
         """Return where the name of the call at path `at` stands, which is the value of `key`."""
-        # The pattern looks at the beginning of the body, and knows no edits.
-        if key == "name" and self._is_first(index, at):
+        # The pattern looks at the beginning of the body, which edits behind it leave as it is.
+        if key == "name" and index == 0 and at == "":
             span = name_first(self.body, name)
-            if span is not None:
+            if span is not None and (not self.edits or self.edits[0].span.start > span.end):
                 return span
         return self.span_of(index, f"{at}/{escape_token(key)}")
-
-    def _is_first(self, index: int, at: str) -> bool:
-        """Return if path `at` of value number `index` is the first object of an unedited body."""
-        return index == 0 and at == "" and not self.edits
 
     def places_of(
         self,

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
+from ...rxml.doubt import is_plain_object
 from ...rxml.nearest import near_edits, nearest_reading
 from ...schema.view import View, view_of
 from ...types import Edit, Problem, Span
 from ...values import Value
-from ..base import Decoded, Places, Reading
+from ..base import Decoded, Places, Reading, Tools
 from ..xml.judge import call_is_doubtful, fits_schema
 from .form import TagForm
 from .strict import read_functions
@@ -57,7 +58,8 @@ class TagJudge:
             return False
 
         for name, text in arguments.items():
-            if not isinstance(text, str) or closer not in text:
+            # Searched from the end, which is several times as fast where nothing is found.
+            if not isinstance(text, str) or text.rfind(closer) < 0:
                 continue
             member = view.child(name)
             if member is not None and not member.admits_string():
@@ -146,6 +148,18 @@ class TagJudge:
             tags.append(form.tag(form.function, name))
             names.update(dict.fromkeys(view_of(tool.schema_json).properties))
         return [*tags, *(form.tag(form.parameter, name) for name in names)]
+
+
+def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
+    """Return if one look tells that calls in the format's own spelling hold no damaged tag.
+
+    tools: name -> tool; of one that nobody knows nothing can be told.
+    """
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is not None and not is_plain_object(call.arguments, view_of(tool.schema_json)):
+            return False
+    return True
 
 
 def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:

@@ -65,7 +65,12 @@ def strict_form(form: TagForm) -> StrictForm:
         re.compile(
             rf"{_SPACE}{function}({_NAME}){function_end}({parameters}){function_closer}", re.ASCII
         ),
-        re.compile(rf"{parameter}({_NAME}){parameter_end}({value})</{form.parameter}>", re.ASCII),
+        # Only for what a function's pattern has matched, so that a value's first closer is its own.
+        re.compile(
+            rf"{parameter}({_NAME}){parameter_end}([^<]*+(?:<(?!/{form.parameter}>)[^<]*+)*+)"
+            rf"</{form.parameter}>",
+            re.ASCII,
+        ),
     )
 
 
@@ -77,7 +82,8 @@ def read_functions(form: TagForm, body: str) -> tuple[Decoded, ...] | None:
 
     None where anything but the format's own spelling stands in it.
     """
-    if "<value>" in body:  # it may be an element around a value
+    # It may be an element around a value; from the end the search is several times as fast.
+    if body.rfind("<value>") >= 0:
         return None
 
     # Each match is one function; nothing but white space may be left over between and behind them.
@@ -166,11 +172,13 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     >>> trimmed("\\r\\nx\\n", 0, 4)
     (2, 3)
     """
-    if text.startswith("\n", start, end):
-        start += 1
-    elif text.startswith("\r\n", start, end):
-        start += 2
+    # A look at one character first, since most values are asked for their places.
+    if start < end and text[start] in "\r\n":
+        if text[start] == "\n":
+            start += 1
+        elif text.startswith("\r\n", start, end):
+            start += 2
 
-    if text.endswith("\n", start, end):
+    if start < end and text[end - 1] == "\n":
         end -= 2 if text.endswith("\r\n", start, end) else 1
     return start, end

@@ -38,7 +38,7 @@ from ..results import Between, TextResult
 from ..scan import Scanner
 from .form import TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
-from .judge import TagJudge
+from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .strict import read_functions
@@ -226,8 +226,11 @@ class ParameterCall(Codec):
 
         body: between the block's tags, or one function with its own.
         """
-        judge = TagJudge(self.form, body, reading)
         calls = read_functions(self.form, body)
+        # Nearly every body ends here.
+        if calls and hold_no_tag(calls, reading.tools):
+            return calls
+        judge = TagJudge(self.form, body, reading)
         if calls and not any(map(judge.is_doubtful, calls)):
             return calls
         return judge.settle(lambda: self._damaged(body, reading))

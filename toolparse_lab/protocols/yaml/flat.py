@@ -16,7 +16,7 @@ import re
 from functools import lru_cache
 
 from ...schema.view import View
-from ...values import Value, escape_token
+from ...values import Value
 from .scalar import resolve_plain
 
 _LEAD = re.compile(r"(?: *\n)*+(?P<indent> {0,32})(?=[A-Za-z_])")
@@ -86,7 +86,7 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
             value, place = _on_line(line, view)
 
         values[key] = value
-        places[f"/{escape_token(key)}"] = place
+        places["/" + key] = place  # such keys hold nothing that a pointer escapes
 
     return values, places
 

@@ -111,7 +111,9 @@ class MappingJudge:
 
 def holds_unknown(value: Value, view: View) -> bool:
     """Return if a key is near to a parameter's that is missing, or belongs further inside."""
-    if not isinstance(value, dict) or not view.properties:
+    if not isinstance(value, dict) or value.keys() <= view.properties.keys():
+        return False
+    if not view.properties:
         return False
     return any(
         key not in view.properties and is_doubtful_name(key, value, view, repaired=False)

@@ -1,5 +1,5 @@
-"""What a trials frame says, cell by cell: rates with intervals, outcomes, failures, codes and
-coercions as frames."""
+"""What a trials frame says, cell by cell: rates with intervals, outcomes, failures and codes as
+frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ....errors import BadOptions, near
-from ....rules import CODES, RULES
+from ....rules import CODES
 from ...scoring.outcomes import MISSING, OUTCOMES
 from . import stats
 
@@ -353,14 +353,14 @@ def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.D
                 "n": len(cases),
                 "share": len(cases) / len(part),
                 "example": str(cases["detail"].iloc[0]),
-                "trial_ids": _first_ids(cases, examples),
+                "trial_ids": first_ids(cases, examples),
             }
         )
     rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
     return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
 
 
-def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
+def exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
     """Key of the JSON counts -> the rows that have it, and the sum of their counts."""
     # Many rows have the same few texts, and each is read once.
     codes, texts = pd.factorize(part[column])
@@ -375,7 +375,7 @@ def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, 
     return {key: (part[np.isin(codes, at)], totals[key]) for key, at in texts_with.items()}
 
 
-def _first_ids(part: pd.DataFrame, n: int) -> str:
+def first_ids(part: pd.DataFrame, n: int) -> str:
     return ", ".join(part["trial_id"].astype(str).head(n))
 
 
@@ -387,7 +387,7 @@ def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.Data
     ]
     parsed = int(part["n_calls"].notna().sum())
     rows: list[dict[str, Any]] = []
-    for code, (cases, _) in _exploded(part, "codes_json").items():
+    for code, (cases, _) in exploded(part, "codes_json").items():
         rows.append(
             {
                 "code": code,
@@ -395,56 +395,8 @@ def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.Data
                 "share": len(cases) / parsed,
                 "success": _rate(_flags(cases, "score_success")),
                 "meaning": CODES[code].sentence if code in CODES else "",
-                "trial_ids": _first_ids(cases, examples),
+                "trial_ids": first_ids(cases, examples),
             }
         )
     rows.sort(key=lambda r: (-r["n"], r["code"]))
     return pd.DataFrame(rows, columns=["code", "n", "share", "success", "meaning", "trial_ids"])
-
-
-def coercions_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
-    """Coercion rules, one row each: how often each was applied and what came of it.
-
-    `rescued`: wrong without coercion, right with it. `false_rescues`: made valid by it, yet not
-    what was wanted; `false_rescue_rate` is their share of the trials that it made valid. `harmed`:
-    right without it, wrong with it.
-    """
-    columns = ["rules_json", "score_success", "score_repaired", "n_calls", "n_valid", "trial_id"]
-    part = trials.loc[trials["policy"] == policy, columns]
-    rows: list[dict[str, Any]] = []
-    for rule, (cases, applied) in _exploded(part, "rules_json").items():
-        if not rule.startswith("coerce."):
-            continue
-        graded = cases[cases["score_success"].notna()]
-        before, after = graded["score_repaired"].astype(bool), graded["score_success"].astype(bool)
-        # Made valid: every call keeps its schema, whether or not it is what was wanted.
-        valid = (graded["n_calls"] > 0) & (graded["n_valid"] == graded["n_calls"])
-        rescued, wrong = int((~before & after).sum()), int((~before & ~after & valid).sum())
-        rows.append(
-            {
-                "rule": rule,
-                "lossless": RULES[rule].lossless if rule in RULES else None,
-                "applied": applied,
-                "trials": len(cases),
-                "rescued": rescued,
-                "false_rescues": wrong,
-                "false_rescue_rate": wrong / (rescued + wrong) if rescued + wrong else stats.NAN,
-                "harmed": int((before & ~after).sum()),
-                "meaning": RULES[rule].sentence if rule in RULES else "",
-                "trial_ids": _first_ids(cases, examples),
-            }
-        )
-    rows.sort(key=lambda r: (-r["trials"], r["rule"]))
-    names = (
-        "rule",
-        "lossless",
-        "applied",
-        "trials",
-        "rescued",
-        "false_rescues",
-        "false_rescue_rate",
-        "harmed",
-        "meaning",
-        "trial_ids",
-    )
-    return pd.DataFrame(rows, columns=list(names))

@@ -176,12 +176,7 @@ def method_notes(report: Report) -> tuple[str, ...]:
         notes.append(
             f"{ungraded} trials belong to cases without a target and are in no rate of success."
         )
-    notes.append(
-        "strict: as written, without any edit, reading step or coercion (formats that carry every "
-        "value as text cannot reach it for typed arguments). repaired: edits allowed, no coercion. "
-        f"safe: with lossless coercion. {_coerced_sentence(report)} naive: a regex for a JSON "
-        "object and json.loads; it counts what it cannot read as an abstention."
-    )
+    notes.append(levels_legend(report))
     if report.baseline is not None:
         notes.append(
             f"Differences from {report.baseline} are paired on cases. Their intervals resample "
@@ -199,6 +194,18 @@ def method_notes(report: Report) -> tuple[str, ...]:
             "little."
         )
     return tuple(notes)
+
+
+def levels_legend(report: Report) -> str:
+    """Return the sentences that say what each level of success counts; they stand wherever levels
+    are printed."""
+    return (
+        "strict: as written, its closer included, without any edit, reading step or coercion "
+        "(formats that carry every value as text cannot reach it for typed arguments). repaired: "
+        f"edits allowed, no coercion. safe: with lossless coercion. {_coerced_sentence(report)} "
+        "naive: a regex for a JSON object and json.loads; it counts what it cannot read as an "
+        "abstention."
+    )
 
 
 def _coerced_sentence(report: Report) -> str:

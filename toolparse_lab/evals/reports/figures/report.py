@@ -26,7 +26,6 @@ from .cells import (
     check_trials,
     codes_frame,
     coerced_policy,
-    coercions_frame,
     failures_frame,
     groups,
     judged_of,
@@ -38,6 +37,7 @@ from .comparison import ArmComparison, Opener, column_of, compare_arms
 from .gates import GateResult, check_gates
 from .matrix import Matrix, matrix
 from .notes import method_notes, warning_notes
+from .rescues import coercions_frame, rescues_frame
 from .sensitivity import sensitivity_frame
 
 if TYPE_CHECKING:
@@ -167,9 +167,14 @@ class Report:
 
     @cached_property
     def coercions(self) -> pd.DataFrame:
-        """Coercion rules: applied, rescued, false rescues, harmed. Read under the loosest policy at
-        hand."""
+        """Coercion rules alone of `rescues`."""
         return coercions_frame(self.trials, self.coerced_policy)
+
+    @cached_property
+    def rescues(self) -> pd.DataFrame:
+        """Rules of repair, reading, recovery and coercion: applied, rescued, false rescues, harmed;
+        see `rescues.rescues_frame`. Read under the loosest policy at hand."""
+        return rescues_frame(self.trials, self.coerced_policy)
 
     @cached_property
     def ladder(self) -> pd.DataFrame:

@@ -165,7 +165,7 @@ def _example_trials(report: Report) -> pd.DataFrame:
     """Return every trial that an example may name, by its id: those of the headline before those of
     the looser policy."""
     ids: set[str] = set()
-    for frame in (report.failures, report.codes, report.coercions):
+    for frame in (report.failures, report.codes, report.rescues):
         for names in frame["trial_ids"]:
             ids.update(names.split(", "))
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ....types import VERDICTS
 from ..figures.breakdowns import EVERYTHING, leader_sentence
+from ..figures.notes import levels_legend
 from .numbers import money, percent, points, span
 
 if TYPE_CHECKING:
@@ -101,36 +102,41 @@ def _verdicts(report: Report) -> Section | None:
     return Section("Verdicts", lead, head, tuple(rows))
 
 
-def _coercions(report: Report) -> Section:
-    """The coercion rules and what came of them, each with a trial that it changed."""
+def _rescues(report: Report) -> Section:
+    """The rules that changed something and what came of them, each with a trial that it changed."""
     head = (
         ("rule", "l k full c"),
+        ("stage", "l"),
         ("applied", ""),
         ("trials", ""),
         ("rescued", ""),
         ("false rescues", ""),
         ("false-rescue rate", ""),
         ("harmed", ""),
+        ("values right", ""),
+        ("values wrong", ""),
         ("lossless", ""),
         ("meaning", "l w"),
     )
+    counts = ("applied", "trials", "rescued", "false_rescues")
     rows = [
         (
             c["rule"],
-            *(str(c[k]) for k in ("applied", "trials", "rescued", "false_rescues")),
+            c["stage"],
+            *(str(c[k]) for k in counts),
             percent(c["false_rescue_rate"]),
-            str(c["harmed"]),
+            *(str(c[k]) for k in ("harmed", "values_right", "values_wrong")),
             "yes" if c["lossless"] else "no",
             c["meaning"],
         )
-        for c in report.coercions.to_dict("records")
+        for c in report.rescues.to_dict("records")
     ]
     lead = (
-        f"Under the policy {report.coerced_policy}. Rescued: wrong without coercion, right with "
-        "it. False rescue: made valid, yet not what was wanted; its rate is the share of what was "
-        "made valid. Harmed: right without it."
+        f"Under the policy {report.coerced_policy}. Rescued: wrong without the stage, right with "
+        "it. False rescue: made valid, and a value that this rule changed is wrong; what else is "
+        "wrong in the call is no fault of the rule. Harmed: right without it."
     )
-    return Section("Coercions", lead, head, tuple(rows), _first_ids(report.coercions))
+    return Section("Rescues", lead, head, tuple(rows), _first_ids(report.rescues))
 
 
 def _repeats(report: Report) -> Section | None:
@@ -306,7 +312,7 @@ def ladder_section(report: Report) -> Section:
         "What the same answers give as written, after repairs, with lossless coercion, and with "
         "the looser one; in brackets what a step gained, in points. Beside it what a naive parser "
         "makes of them, the share of answers with something fabricated, and of answers with calls "
-        "the share that was repaired or coerced."
+        f"the share that was repaired or coerced. {levels_legend(report)}"
     )
     return Section("Less and more help", lead, head, tuple(rows))
 
@@ -350,6 +356,6 @@ def bounds_section(report: Report) -> Section | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Section | None]] = (
-    _verdicts, _codes, _coercions, _repeats, _conversations, _sensitivity, _left_out,
+    _verdicts, _codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
     bounds_section, _spent,
 )  # fmt: skip

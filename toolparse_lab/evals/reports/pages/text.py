@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..figures.comparison import COMPARISON_COLUMNS
+from ..figures.notes import levels_legend
 from .numbers import percent, points, span
 from .tables import CODES_TITLE, Section, sections_of
 
@@ -140,6 +141,8 @@ def render_text(report: Report, width: int | None = None) -> str:
         return "\n".join([*lines, "There are no trials in this report."])
 
     lines += [_fitting_table(report, width), ""]
+    # Section by section only figures follow, so that the words are said once, here.
+    lines += [*textwrap.wrap(_visible(levels_legend(report)), width), ""]
     if len(report.failures):
         lines += ["what went wrong", _failures_table(report.failures.head(_MOST_ROWS)), ""]
     if len(report.codes):

@@ -1,0 +1,118 @@
+"""A rescue is false where the value that the rule changed is wrong, not where anything else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.scoring.score import Score, score_text
+from toolparse_lab.toolspec import tool_specs
+
+TOOLS = tool_specs(
+    [
+        {
+            "name": "f",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "n": {"type": "integer"},
+                    "m": {"type": "integer"},
+                    "tags": {"type": "array", "items": {"type": "integer"}},
+                    "to": {"type": "object", "properties": {"id": {"type": "integer"}}},
+                    "s": {"type": "string"},
+                },
+            },
+        },
+        {"name": "g", "parameters": {"type": "object", "properties": {}}},
+    ]
+)
+INT = "coerce.integer-from-string"
+WANTED = {"n": 1, "m": 2, "tags": [3, 4], "to": {"id": 5}, "s": "x"}
+
+
+def scored(
+    body: str, wanted: Any = None, *, name: str = "f", protocol: str = "hermes", raw: str = ""
+) -> Score:
+    raw = raw or f'<tool_call>{{"name": "{name}", "arguments": {body}}}</tool_call>'
+    target = [{"name": "f", "arguments": WANTED if wanted is None else wanted}]
+    return score_text(Case("c", "?", TOOLS, target), tp.parse(raw, protocol, TOOLS))
+
+
+ROWS: list[tuple[str, str, Any, tuple[tuple[str, int, int], ...]]] = [
+    ("nothing was changed", '{"n": 1}', {"n": 1}, ()),
+    ("right", '{"n": "1"}', {"n": 1}, ((INT, 1, 0),)),
+    ("wrong", '{"n": "7"}', {"n": 1}, ((INT, 0, 1),)),
+    ("another value is wrong", '{"n": "1", "m": 9}', {"n": 1, "m": 2}, ((INT, 1, 0),)),
+    ("one of two", '{"n": "1", "m": "9"}', {"n": 1, "m": 2}, ((INT, 1, 1),)),
+    ("something is missing", '{"n": "1"}', {"n": 1, "m": 2}, ((INT, 1, 0),)),
+    ("nobody wanted it", '{"n": "1"}', {}, ((INT, 0, 1),)),
+    ("in an object", '{"to": {"id": "5"}, "s": "y"}', {"to": {"id": 5}, "s": "x"}, ((INT, 1, 0),)),
+    ("in a list of another length", '{"tags": ["3"]}', {"tags": [3, 4]}, ((INT, 1, 0),)),
+    ("beyond the list", '{"tags": [3, "4"]}', {"tags": [3]}, ((INT, 0, 1),)),
+    (
+        "an alternative has it",
+        '{"tags": ["3", 9, 9]}',
+        {"tags": {"$any": [[4, 4], [3, 4]]}},
+        ((INT, 1, 0),),
+    ),
+    ("one of several values", '{"n": "2"}', {"n": {"$any": [1, 2]}}, ((INT, 1, 0),)),
+    (
+        "a repair by its own value",
+        '{"s": \'x\', "n": 9}',
+        {"s": "x", "n": 1},
+        (("rjson.single-quotes", 1, 0),),
+    ),
+    (
+        "a repair of a wrong value",
+        '{"s": \'y\', "n": 1}',
+        {"s": "x", "n": 1},
+        (("rjson.single-quotes", 0, 1),),
+    ),
+    (
+        "a repair of the whole by its names",
+        '{"n": 9,}',
+        {"n": 1},
+        (("rjson.trailing-comma", 1, 0),),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted", "rescues"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
+def test_a_rule_is_judged_at_its_own_place(
+    body: str, wanted: Any, rescues: tuple[tuple[str, int, int], ...]
+) -> None:
+    assert scored(body, wanted).rescues == rescues
+
+
+def test_reading_rules_are_judged_at_their_place() -> None:
+    raw = '<tool_call>{"name": "f", "arguments": "{\\"n\\": 9}"}</tool_call>'
+    score = scored("", {"n": 1}, raw=raw)
+    assert [(rule.split(".")[0], *counts) for rule, *counts in score.rescues] == [("read", 1, 0)]
+    # Without the wanted names it read something else.
+    score = scored("", {"m": 1}, raw=raw)
+    assert [counts for _, *counts in score.rescues] == [[0, 1]]
+
+
+def test_recovery_is_judged_by_the_call() -> None:
+    raw = '```json\n{"name": "f", "arguments": {"n": 9}}\n```'
+    assert scored("", {"n": 1}, raw=raw).rescues == (("call.recovered", 1, 0),)
+    raw = '```json\n{"name": "g", "arguments": {}}\n```'
+    assert scored("", {"n": 1}, raw=raw).rescues == (("call.recovered", 0, 1),)
+
+
+def test_another_tool_says_nothing_of_its_values() -> None:
+    assert scored('{"x": "1"}', {"n": 1}, name="g").rescues == ()
+
+
+def test_a_missing_closer_is_no_strict_success() -> None:
+    raw = '<tool_call>{"name": "f", "arguments": {"n": 1}}'
+    score = scored("", {"n": 1}, raw=raw)
+    assert (score.outcome, score.strict, score.repaired) == ("correct", False, True)
+    assert score.rescues == (("call.missing-closer", 1, 0),)
+    score = scored("", {"n": 1}, raw=raw + "</tool_call>")
+    assert score.strict

@@ -1,0 +1,166 @@
+"""Short ways through the reading of a call: each says what the long way beside it says."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import toolparse_lab as tp
+from toolparse_lab.engine.text import TextScanner
+from toolparse_lab.protocols.json.source import ONE_CALL, BodySource
+from toolparse_lab.protocols.parameters.strict import trimmed
+from toolparse_lab.rjson.repair import read_damaged
+from toolparse_lab.rxml import text as rxml_text
+from toolparse_lab.rxml.doubt import is_doubtful, is_plain_object
+from toolparse_lab.schema.scalars import holds_bare_null, is_bare_null
+from toolparse_lab.schema.view import View, _cached_view, view_of
+from toolparse_lab.types import Edit, Segment, Span, Step, ToolCall
+from toolparse_lab.types.makers import maker_of
+
+from .quotations import CALLS, TOOLS, formats, written
+
+FORMATS = dict(formats())
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        Edit(Span(0, 2), "x", "rjson.comment"),
+        Segment("call", Span(0, 9), Span(2, 7), False),
+        Segment("text", Span(0, 1)),
+        Step("coerce", "coerce.json-from-string", "/a", None, "[1]", [1]),
+        ToolCall(0, 1, "f", None, "id", "hermes", "ok", 1.0, "{}", "{}"),
+    ],
+)
+def test_a_maker_makes_what_the_class_makes(instance: Any) -> None:
+    cls = type(instance)
+    names = list(cls.__slots__)
+    made = maker_of(cls)(**{name: getattr(instance, name) for name in names})
+    assert type(made) is cls
+    assert made == instance
+    assert repr(made) == repr(instance)
+    assert pickle.loads(pickle.dumps(made)) == instance
+    with pytest.raises(AttributeError):
+        setattr(made, names[0], None)
+    with pytest.raises(TypeError):
+        maker_of(cls)()
+
+
+@given(st.lists(st.sampled_from(["&lt;", "&", "amp;", "gt;", "lt;", "&amp;", "#65;", "x"])))
+@example(["&", "amp;", "lt;"])
+@example(["&amp;", "amp;", "amp;", "#65;"])
+def test_references_are_decoded_once(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert rxml_text.unescape(text) == rxml_text._ENTITY.sub(rxml_text._decode, text)
+
+
+PIECES = ["x", "<", ">", "]", "/", "name", "parameter", " ", "\n", "</name>", "]]>", "."]
+SCHEMA = view_of({"properties": {"name": {"type": "string"}, "city": {"type": "string"}}})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", "city", "nam", "other"]),
+        st.lists(st.sampled_from(PIECES)).map("".join) | st.just(["x"]),
+    )
+)
+@example({"city": "x[/name]"})
+@example({"city": "x</name> "})
+def test_a_plain_object_is_never_doubtful(value: dict[str, Any]) -> None:
+    if is_plain_object(value, SCHEMA):
+        assert not is_doubtful(value, SCHEMA, str(value), dict, repaired=False)
+
+
+@given(
+    st.dictionaries(st.text("ab"), st.sampled_from(["null", " null\n", "nul", "", 0, "x" * 200]))
+)
+def test_a_bare_null_is_found_among_others(value: dict[str, Any]) -> None:
+    assert holds_bare_null(value) == any(map(is_bare_null, value.values()))
+
+
+@given(st.text("\r\nx", max_size=6), st.integers(0, 3), st.integers(0, 3))
+def test_one_line_break_is_trimmed_at_each_end(text: str, before: int, behind: int) -> None:
+    start, end = trimmed("\n" * before + text + "\n" * behind, before, before + len(text))
+    inner = text.removeprefix("\n") if text.startswith("\n") else text.removeprefix("\r\n")
+    if inner.endswith("\n"):
+        inner = inner[: -2 if inner.endswith("\r\n") else -1]
+    assert ("\n" * before + text)[start:end] == inner
+
+
+BEFORE = ["{", "//c\n", " ", "'", '"name":"f",', "name:'f',", '"a":1,', "```json\n", "Sure: "]
+BEHIND = ["'n'", "f", '"', "}", "[1", "]", ",", ":", "True", " ", "//c\n", '"name":"f"', "\t"]
+
+
+@given(
+    st.lists(st.sampled_from(BEFORE), max_size=3).map("".join),
+    st.sampled_from(['"name": "f"', "'name': 'f'", '"name":"f', 'name": "f"', "name: f"]),
+    st.lists(st.sampled_from(BEHIND), max_size=6).map("".join),
+)
+@example('{"name":"f",', '"name": "f"', "}")
+@example("//c\n{", '"name": "f"', ",}")
+@example("{", '"name":"f', ',"a":1}')
+@example("{", '"name": "f"', '"a":1}')
+def test_a_name_has_the_place_that_a_look_at_all_of_it_finds(
+    before: str, name: str, behind: str
+) -> None:
+    body = before + name + behind
+    try:
+        values, edits = read_damaged(body, closed=True, numbers_end=True, prose=True, max_depth=50)
+    except Exception:  # what cannot be read has no places
+        return
+    if not values or not isinstance(values[0], dict) or not isinstance(values[0].get("name"), str):
+        return
+    source = BodySource(body, tuple(edits), ONE_CALL)
+    assert source.name_span(0, "", "name", values[0]["name"]) == source.span_of(0, "/name")
+
+
+BETWEEN = ["\n", " ", '"', "'", ">", "`", "words", "Example:", "    ", "\r\n", "\u201c", "```"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=30)
+@given(between=st.lists(st.sampled_from(BETWEEN), max_size=5).map("".join))
+def test_openers_that_need_no_look_are_not_quoted(name: str, between: str) -> None:
+    call = written(FORMATS[name], *CALLS[0])
+    assert call is not None
+    raw = between + call + between + call
+    whole = tp.parse(raw, name, TOOLS)
+    parser = tp.stream(name, TOOLS)
+    for character in raw:
+        parser.feed(character)
+    assert parser.close() == whole
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TextScanner, "_begins_line", lambda *_: False)
+        assert tp.parse(raw, name, TOOLS) == whole
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer"}}},
+        {"type": "object", "properties": {"a": {"anyOf": [{"type": "integer"}, {}]}}},
+        {"type": "object", "additionalProperties": {"anyOf": [{"type": "integer"}]}},
+        {"type": "object", "patternProperties": {"a": {"anyOf": [{"type": "integer"}]}}},
+    ],
+)
+@pytest.mark.parametrize("value", [{"a": 1}, {"a": "1"}, {"a": [1]}, {"b": {}}])
+def test_what_is_looked_at_without_a_budget_spends_none(
+    schema: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tp.coerce(value, schema)
+    monkeypatch.setattr(View, "only_leaves", False)
+    _cached_view.cache_clear()  # views keep what they have worked out
+    assert tp.coerce(value, schema) == before
+
+
+def test_only_plain_members_are_leaves() -> None:
+    leaf = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert view_of(leaf).only_leaves
+    assert not view_of({**leaf, "additionalProperties": {"type": "string"}}).only_leaves
+    assert not view_of({**leaf, "patternProperties": {"b": {"type": "string"}}}).only_leaves
+    assert not view_of({"type": "object", "properties": {"a": {"enum": [1]}}}).only_leaves

@@ -1,0 +1,489 @@
+"""What may happen to a store and to those who share it: clocks that are set, process ids that come
+again, disks that are full, files that are taken away. Nothing is lost, and nothing is asked twice.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.postgres_server import empty, postgres_url
+from toolparse_lab.errors import StoreError, StoreLost
+from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
+from toolparse_lab.runner import claims as runner_claims
+from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.store import claims, database, rescue, schema, workers
+from toolparse_lab.store.recording import import_recording
+from toolparse_lab.store.store import Store
+
+DAY = 86400.0
+_clock = workers.now_of
+
+
+def questions(count: int) -> list[Request]:
+    model = Model("openai/m", max_connections=2)
+    return [Request(model, "m", ({"role": "user", "content": str(n)},)) for n in range(count)]
+
+
+def keys_of(count: int) -> list[str]:
+    return [request.key for request in questions(count)]
+
+
+def items_of(requests: list[Request]) -> list[PlanItem]:
+    return [PlanItem(f"c{n}", "m", r.key) for n, r in enumerate(requests)]
+
+
+def answer(request: Request, **changes: Any) -> Completion:
+    values: dict[str, Any] = {"raw": "words", "request": request.to_dict(), **changes}
+    return Completion(key=request.key, **values)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, by: float) -> None:
+    """Set the clock of the database, by seconds."""
+    for module in (claims, workers):
+        monkeypatch.setattr(module, "now_of", lambda connection: _clock(connection) + by)
+
+
+def change_workers(store: Store, **values: Any) -> None:
+    """Write something else into the rows of all workers."""
+    with store._writing() as connection:
+        connection.execute(schema.workers.update().values(**values))
+
+
+# -- who lives
+
+
+@pytest.mark.parametrize("by", [DAY, -DAY, 60.0, -60.0])
+def test_a_clock_that_is_set_takes_no_claim_from_the_living(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
+) -> None:
+    if workers.uptime() is None:
+        pytest.skip("this system does not tell one start from another")
+    keys = keys_of(2)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("a")
+        assert list(store.claim(keys[:1], "a", since).won) == keys[:1]
+        set_clock(monkeypatch, by)
+        later = store.enter("b")
+        assert list(store.claim(keys, "b", later).won) == keys[1:]
+        assert store.renew("a")
+
+
+def test_what_has_failed_is_old_or_new_however_the_clock_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = keys_of(2)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("a")
+        store.claim([old, new], "a", since)
+        store.renew("a", ended={old: "bad_request"})
+        set_clock(monkeypatch, -DAY)
+        later = store.enter("b")
+        # It failed before b began, whatever the clock says, so that b asks it again.
+        assert list(store.claim([old], "b", later).won) == [old]
+        store.renew("a", ended={new: "timeout"})
+        assert dict(store.claim([new], "b", later).failed) == {new: "timeout"}
+
+
+@pytest.mark.parametrize("pid", ["another", "own"])
+def test_a_process_that_got_the_number_of_a_dead_one_does_not_keep_its_claims(
+    tmp_path: Path, pid: str
+) -> None:
+    if workers.process_start(os.getpid()) is None:
+        pytest.skip("this system does not say when a process has started")
+    keys = keys_of(2)
+    with Store(tmp_path / "runs.db") as store:
+        store.begin_run({}, (), run_id="lost")
+        store.claim(keys, "dead", store.enter("dead", "lost"))
+        number = os.getpid() if pid == "own" else os.getppid()
+        change_workers(store, pid=number, started="1")
+        assert store.run("lost").status == "interrupted"
+        assert list(store.claim(keys, "b", store.enter("b")).won) == keys
+
+
+def test_a_process_that_has_ended_unnoticed_does_not_keep_its_claims(tmp_path: Path) -> None:
+    if workers.process_start(os.getpid()) is None:
+        pytest.skip("this system does not say when a process has started")
+    keys = keys_of(2)
+    child = subprocess.Popen(["true"])
+    started = workers.process_start(child.pid)
+    with Store(tmp_path / "runs.db") as store:
+        store.claim(keys, "dead", store.enter("dead"))
+        change_workers(store, pid=child.pid, started=started or "1")
+        while workers.process_start(child.pid):
+            pass  # it ends, and nobody asks how
+        assert list(store.claim(keys, "b", store.enter("b")).won) == keys
+    child.wait()
+
+
+def test_workers_of_other_machines_go_by_the_clock_of_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = keys_of(3)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("far")
+        store.claim(keys[:1], "far", since)
+        # No process of this number is here, which says nothing of another machine.
+        change_workers(store, host="far/another-start/", pid=2**22 + 1)
+        assert list(store.claim(keys[:2], "b", store.enter("b")).won) == keys[1:2]
+        set_clock(monkeypatch, workers.LEASE + 1)
+        assert keys[0] in store.claim(keys, "c", store.enter("c")).won
+        monkeypatch.undo()
+        # One that died before the clock was set back by a day is not waited for that long.
+        with store._writing() as connection:
+            connection.execute(schema.claims.update().values(owner="far"))
+            expires = _clock(connection) + DAY
+            workers.add_worker(connection, "far", None, expires, 0.0)
+        change_workers(store, host="far/another-start/", expires=expires)
+        assert set(store.claim(keys, "d", store.enter("d")).won) == set(keys)
+
+
+def test_a_worker_that_was_taken_for_dead_is_told_and_is_there_again(tmp_path: Path) -> None:
+    keys = keys_of(3)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("a", "run")
+        store.claim(keys[:2], "a", since, run_id="run")
+        assert store.renew("a", "run")
+        change_workers(store, uptime=-1.0, expires=0.0)
+        later = store.enter("b")  # forgets a
+        assert list(store.claim(keys[:1], "b", later).won) == keys[:1]
+        assert not store.renew("a", "run")
+        assert store.renew("a", "run")
+        assert list(store.claim(keys, "a", since, run_id="run").won) == keys[1:]
+        assert list(store.claim(keys, "b", later).won) == keys[:1]
+
+
+@pytest.mark.parametrize("notices", ["its own clocks", "its renewal"])
+def test_a_run_that_was_stopped_for_a_while_asks_nothing_that_others_have_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notices: str
+) -> None:
+    asked: list[str] = []
+    path = tmp_path / "runs.db"
+    requests = questions(30)
+
+    async def complete(request: Request) -> Completion:
+        asked.append(request.key)
+        if len(asked) == 5:
+            # As if this process had stood still: its lease is over, and another has done all.
+            with Store(path) as other:
+                change_workers(other, uptime=-1.0, expires=0.0)
+                since = other.enter("other")
+                left = [r for r in requests if r.key not in asked]
+                assert other.claim([r.key for r in left], "other", since).won
+                other.record_many([answer(r) for r in left])
+                other.leave("other")
+            if notices == "its own clocks":
+                monkeypatch.setattr(runner_claims, "_EXPIRY", -1.0)
+            else:
+                await asyncio.sleep(0.3)
+        return answer(request)
+
+    if notices == "its renewal":
+        monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+    with Store(path) as store:
+        summary = asyncio.run(run_requests(requests, store, complete=complete))
+        assert summary.complete
+    # Two are asked at a time: what was under way is all that may be asked by both.
+    assert len(asked) <= 6 if notices == "its own clocks" else len(asked) <= 8
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_run_is_alive_as_long_as_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
+    states: list[str] = []
+    monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+
+    async def complete(request: Request) -> Completion:
+        with Store(tmp_path / "runs.db") as other:
+            change_workers(other, uptime=-1.0, expires=0.0)
+            await asyncio.sleep(0.2)
+            states.append(other.run(run).status)
+        return answer(request)
+
+    requests = questions(2)
+    with Store(tmp_path / "runs.db") as store:
+        run = store.begin_run({}, items_of(requests))
+        asyncio.run(run_requests(requests, store, run_id=run, complete=complete, fresh=fresh))
+        assert store.run(run).status == "complete"
+    assert set(states) == {"running"}
+
+
+def test_a_lease_ends_with_its_run_where_the_store_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+    renewals = 0
+
+    async def run_and_wait(store: Store) -> int:
+        nonlocal renewals
+
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise StoreError("no")
+
+        async def complete(request: Request) -> Completion:
+            monkeypatch.setattr(store, "finish_run", refuse)
+            return answer(request)
+
+        with pytest.raises(StoreError):
+            await run_requests(questions(1), store, run_id="r", complete=complete)
+        renew = store.renew
+
+        def count(*args: Any, **named: Any) -> bool:
+            nonlocal renewals
+            renewals += 1
+            return renew(*args, **named)
+
+        monkeypatch.setattr(store, "renew", count)
+        await asyncio.sleep(0.2)
+        return renewals
+
+    with Store(tmp_path / "runs.db") as store:
+        store.begin_run({}, (), run_id="r")
+        assert asyncio.run(run_and_wait(store)) == 0
+
+
+# -- what the disk does
+
+
+def run_until(path: Path, fault: Callable[[Store], object], at: int = 6) -> tuple[StoreError, int]:
+    """Ask twenty questions, after some of which the fault happens; the failure, and how many
+    answers have arrived."""
+    arrived = 0
+
+    async def complete(request: Request) -> Completion:
+        nonlocal arrived
+        arrived += 1
+        if arrived == at:
+            fault(store)
+        # Long enough for a page of its own.
+        return answer(request, raw=os.urandom(3000).hex())
+
+    asked = questions(20)
+    with Store(path, busy_timeout=0.1) as store:
+        run = store.begin_run({}, items_of(asked), requests=asked, run_id="first")
+        with pytest.raises(StoreError) as e:
+            asyncio.run(run_requests(asked, store, run_id=run, complete=complete))
+    assert e.value.exit_code == 3
+    return e.value, arrived
+
+
+def resume(path: Path) -> Summary:
+    """Run the same questions again; how it went."""
+
+    async def complete(request: Request) -> Completion:
+        return answer(request)
+
+    with Store(path) as store:
+        summary = asyncio.run(run_requests(questions(20), store, complete=complete))
+        assert len(store.done_keys(keys_of(20))) == 20
+        assert all(len(h) == 1 for h in store.histories(keys_of(20)).values())
+        return summary
+
+
+def unwritten(failure: StoreError) -> Path:
+    """The recording that a failure names."""
+    path = failure.message.rsplit(" are in ", 1)[1].removesuffix(".")
+    assert Path(path).stat().st_mode & 0o077 == 0 or os.name == "nt"
+    return Path(path)
+
+
+def check_leftovers(path: Path, failure: StoreError, arrived: int) -> None:
+    """Hold that the store and the recording that the failure names have all answers."""
+    with Store(path) as store:
+        before = len(store.done_keys(keys_of(20)))
+        if before < arrived:
+            assert "import_recording" in str(failure.hint)
+            assert before + import_recording(unwritten(failure), store) == arrived
+        change_workers(store, started="1")  # as if the process had ended
+        assert store.run("first").status in ("interrupted", "incomplete")
+    summary = resume(path)
+    assert (summary.cached, summary.done) == (arrived, 20 - arrived)
+
+
+def test_a_locked_store_loses_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with closing(other):
+        failure, arrived = run_until(path, lambda store: other.execute("BEGIN IMMEDIATE"))
+        other.execute("ROLLBACK")
+    assert "another process is writing" in str(failure.hint)
+    check_leftovers(path, failure, arrived)
+
+
+def test_a_store_that_may_not_be_written_any_more_loses_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+
+    def read_only(store: Store) -> None:
+        @sa.event.listens_for(store._engine, "begin")
+        def _(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("PRAGMA query_only = ON")
+
+    failure, arrived = run_until(path, read_only)
+    assert "may not be written" in str(failure.hint)
+    check_leftovers(path, failure, arrived)
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    """A file system of its own, where this process may make one."""
+    if shutil.which("mount") is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root makes a file system")
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("no file system can be made here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2048) as disk:
+        path = disk / "runs.db"
+
+        def fill(store: Store) -> None:
+            with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+
+        failure, arrived = run_until(path, fill)
+        assert "free some space" in str(failure.hint)
+        (disk / "filling").unlink()
+        check_leftovers(path, failure, arrived)
+        left = unwritten(failure)
+        assert disk not in left.parents
+        left.unlink()
+
+
+def test_leftovers_that_fit_nowhere_are_said_to_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescue, "_append", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+    other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None, check_same_thread=False)
+    with closing(other):
+        failure, _ = run_until(tmp_path / "runs.db", lambda store: other.execute("BEGIN IMMEDIATE"))
+    assert "2 answers could not be saved elsewhere: no room." in failure.message
+    assert [p.suffix for p in tmp_path.glob("*unwritten*")] == []
+
+
+@pytest.mark.parametrize("ends", [("-wal",), ("-wal", "-shm")])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_log_that_is_taken_away_is_noticed_and_saved(
+    tmp_path: Path, ends: tuple[str, ...], replaced: bool
+) -> None:
+    path = tmp_path / "runs.db"
+
+    def take_away(store: Store) -> None:
+        for end in ends:
+            log = Path(f"{path}{end}")
+            log.unlink()
+            if replaced:
+                log.touch()
+
+    failure, arrived = run_until(path, take_away)
+    assert isinstance(failure, StoreLost)
+    assert "lost the log" in failure.message
+    rescued = next(tmp_path.glob("runs-rescued-*.db"))
+    assert str(rescued) in failure.message
+    summary = resume(rescued)
+    assert (summary.cached, summary.done) == (arrived, 20 - arrived)
+
+
+def test_a_store_that_is_emptied_stops_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    failure, arrived = run_until(path, lambda store: os.truncate(path, 0))
+    assert isinstance(failure, StoreLost)
+    assert "was emptied" in failure.message
+    rescued = next(tmp_path.glob("runs-rescued-*.db"))
+    assert resume(rescued).cached == arrived
+
+
+def test_a_run_goes_on_in_what_was_rescued(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+
+    def replace(store: Store) -> None:
+        for file in tmp_path.glob("runs.db*"):
+            file.unlink()
+        Store(path).close()
+
+    failure, arrived = run_until(path, replace)
+    assert isinstance(failure, StoreLost)
+    rescued = next(tmp_path.glob("runs-rescued-*.db"))
+    summary = resume(rescued)
+    assert (summary.cached, summary.done) == (arrived, 20 - arrived)
+    assert resume(path).done == 20  # the new file is a store like any other
+
+
+# -- servers
+
+
+def test_a_server_that_starts_anew_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_PAUSE", 0.01)
+    with Store(tmp_path / "runs.db") as store:
+        connect = store._engine.connect
+        away = 3
+
+        def connect_later() -> sa.Connection:
+            nonlocal away
+            if away > 0:
+                away -= 1
+                raise sa.exc.OperationalError("connect", None, Exception("connection refused"))
+            return connect()
+
+        monkeypatch.setattr(store._engine, "connect", connect_later)
+        with pytest.raises(StoreError, match="server is up"):
+            store.record(Completion(key="at once"))
+        monkeypatch.setattr(store, "_patience", 20.0)
+        store.record(Completion(key="later"))
+        assert store.done_keys(["at once", "later"]) == {"later"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_url() as url:
+        if url is None:
+            pytest.skip("no PostgreSQL: apt-get install postgresql")
+        yield url
+
+
+@pytest.mark.slow
+def test_those_who_give_up_claims_never_wait_for_each_other(server: str) -> None:
+    empty(server)
+    keys = keys_of(40)
+    Store(server).close()
+    failures: list[BaseException] = []
+
+    def claim_and_give_up(name: str, order: int) -> None:
+        try:
+            with Store(server) as store:
+                since = store.enter(name)
+                ended: dict[str, str | None] = {}
+                for n in range(60):
+                    won = store.claim(keys[::order], name, since, ended=ended).won
+                    kinds = (None, "timeout")
+                    ended = dict.fromkeys(reversed(won), kinds[n % 2])
+                store.leave(name)
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [
+        threading.Thread(target=claim_and_give_up, args=(f"w{n}", (-1) ** n)) for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures

@@ -1,0 +1,57 @@
+"""Layer 3 of type safety: a call that its tool refused is shown to the model with the error, and
+tried again."""
+
+from __future__ import annotations
+
+from .call import (
+    EVENTS,
+    STOPS,
+    Accepted,
+    Correct,
+    CorrectedCall,
+    Correction,
+    Pause,
+    RunTool,
+    corrected_call,
+)
+from .catalogue import find_capability_schema
+from .detectors import DETECTORS, Refused, detect
+from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
+from .edits import FieldEdit, edits_between, merged
+from .failure import Issue, ToolFailure, ToolRefused
+from .feedback import PRESETS, Feedback
+from .http import HttpTool
+from .prompt import Corrected, CorrectionContext, read_correction
+
+__all__ = [
+    "DETECTORS",
+    "EVENTS",
+    "PRESETS",
+    "STOPS",
+    "Accepted",
+    "Correct",
+    "Corrected",
+    "CorrectedCall",
+    "Correction",
+    "CorrectionContext",
+    "Feedback",
+    "FieldEdit",
+    "HttpTool",
+    "Issue",
+    "ModelCorrection",
+    "Pause",
+    "Refused",
+    "RunTool",
+    "ToolFailure",
+    "ToolRefused",
+    "arun_call",
+    "asking",
+    "asking_later",
+    "corrected_call",
+    "detect",
+    "edits_between",
+    "find_capability_schema",
+    "merged",
+    "read_correction",
+    "run_call",
+]

@@ -1,0 +1,230 @@
+"""Drivers of a corrected call: with functions, with awaitable ones, and from a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from ..errors import CorrectionFailed, MissingRecording
+from ..exchange.types import Completion, Request
+from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
+from .failure import ToolFailure
+from .feedback import Feedback
+from .prompt import (
+    Corrected,
+    CorrectionContext,
+    CorrectionWording,
+    correction_messages,
+    read_correction,
+)
+
+Tool: TypeAlias = Callable[..., Any]
+Callback: TypeAlias = Callable[[CorrectionContext], Any]
+"""Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
+Messages: TypeAlias = tuple[Mapping[str, Any], ...]
+
+
+class ModelCorrection:
+    """The default correction: the same model is asked.
+
+    question: the request of which model, parameters and trial are taken; its messages are those of
+    the call. wording: of the correction prompt.
+    """
+
+    def __init__(self, question: Request, wording: CorrectionWording = "plain") -> None:
+        self._question = question
+        self._wording = wording
+
+    def request(self, context: CorrectionContext) -> Request:
+        """The question for a correction; equal contexts give equal questions, asked once."""
+        # A grammar or a forced choice of the first question is none of this one's.
+        dropped = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
+        params = {k: v for k, v in self._question.params.items() if k not in dropped}
+        messages = correction_messages(context, self._wording)
+        return replace(self._question, messages=messages, params=params, tools=(), stream=False)
+
+    def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
+        """The correction in an answer. Raises CorrectionFailed, with what it cost."""
+        tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
+        cost = completion.cost or 0.0
+        try:
+            if not completion.ok:
+                kind = completion.error_kind or "other"
+                raise CorrectionFailed(f"the model could not be asked: {kind}")
+            return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
+        except CorrectionFailed as e:
+            e.tokens, e.cost = tokens, cost
+            raise
+
+
+def run_call(
+    tool: Any,
+    arguments: Mapping[str, Any],
+    run: Tool,
+    *,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    sleep: Callable[[float], Any] = time.sleep,
+    on_event: OnEvent | None = None,
+    step_id: str = "",
+    agent: str = "",
+) -> CorrectedCall:
+    """Call a tool with arguments that a model wrote, and have them corrected where it refuses them.
+
+    tool: its definition. run: the function itself, called with the arguments by name; what it
+    raises is its refusal. correct: gives corrected arguments, None where nobody can be asked.
+    sleep: waits between regular attempts.
+
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> run_call(tool, {"n": "7"}, lambda n: n + 1).value
+    8
+    """
+
+    def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            return result_of(run, need)
+        if isinstance(need, Correct):
+            return _corrected(correct, need.context)
+        sleep(need.seconds)
+        return None
+
+    flow = corrected_call(
+        tool,
+        arguments,
+        feedback,
+        messages=messages,
+        can_correct=correct is not None,
+        step_id=step_id,
+        agent=agent,
+        on_event=on_event,
+    )
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = answer(need)
+
+
+async def arun_call(
+    tool: Any,
+    arguments: Mapping[str, Any],
+    run: Tool,
+    *,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    on_event: OnEvent | None = None,
+    step_id: str = "",
+    agent: str = "",
+) -> CorrectedCall:
+    """`run_call` for a tool and a correction that may be awaited."""
+
+    async def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            reply = result_of(run, need)
+            if isinstance(reply, Accepted) and inspect.isawaitable(reply.value):
+                return await _awaited(reply.value)
+            return reply
+        if isinstance(need, Correct):
+            correction = _corrected(correct, need.context)
+            awaitable = inspect.isawaitable(correction)
+            return await _corrected_later(correction) if awaitable else correction
+        await sleep(need.seconds)
+        return None
+
+    flow = corrected_call(
+        tool,
+        arguments,
+        feedback,
+        messages=messages,
+        can_correct=correct is not None,
+        step_id=step_id,
+        agent=agent,
+        on_event=on_event,
+    )
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = await answer(need)
+
+
+def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:
+    """A callback that asks a model by `ask`, which may be a recording
+    (`store.recording.replay(path).answer`)."""
+
+    def correct(context: CorrectionContext) -> Corrected:
+        request = correction.request(context)
+        return correction.read(_recorded(ask(request), request), context)
+
+    return correct
+
+
+def asking_later(
+    correction: ModelCorrection, ask: Callable[[Request], Awaitable[Completion | None]]
+) -> Callback:
+    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`."""
+
+    async def correct(context: CorrectionContext) -> Corrected:
+        request = correction.request(context)
+        return correction.read(_recorded(await ask(request), request), context)
+
+    return correct
+
+
+def _recorded(completion: Completion | None, request: Request) -> Completion:
+    """An answer that there is. Raises MissingRecording."""
+    if completion is None:
+        raise MissingRecording(
+            "this correction was never recorded", keys=(request.key,), hint="run it live once"
+        )
+    return completion
+
+
+def result_of(run: Tool, need: RunTool) -> Accepted | ToolFailure:
+    """Result or failure of a tool's function."""
+    # A tool that calls sys.exit must not end the flow.
+    try:
+        return Accepted(run(**need.arguments))
+    except (Exception, SystemExit) as e:
+        return ToolFailure.of(e)
+
+
+async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
+    """Result or failure of a tool that is awaited."""
+    try:
+        return Accepted(await value)
+    except (Exception, SystemExit) as e:
+        return ToolFailure.of(e)
+
+
+def _corrected(correct: Callback | None, context: CorrectionContext) -> Any:
+    """Return what a callback gives, or the exception; None where nothing is recorded."""
+    if correct is None:
+        return CorrectionFailed("nobody can be asked")
+    try:
+        return correct(context)
+    except MissingRecording:
+        return None
+    except Exception as e:
+        return e
+
+
+async def _corrected_later(value: Awaitable[Any]) -> Any:
+    """`_corrected` for an awaitable."""
+    try:
+        return await value
+    except MissingRecording:
+        return None
+    except Exception as e:
+        return e

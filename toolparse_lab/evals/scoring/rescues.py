@@ -1,0 +1,182 @@
+"""Rescues judged where they happened: is the value right that a rule changed, whatever else the
+call says?
+"""
+
+# How it works. Each call is held to the wanted call it was paired with, or to the nearest one of
+# its name. A rule is then judged at its own place:
+#
+# - a reading or coercion step at the JSON Pointer it names,
+# - a repair at the smallest value whose characters, quotes included, hold the edit,
+# - a rule that took a body for a call at all (`call.recovered`, `call.missing-closer`, …) by the
+#   call: it is right where a call of that tool was wanted.
+#
+# A change of the arguments as a whole is right where they have the wanted names: what stands in
+# them is the model's own. A call without a counterpart says nothing of its values.
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ...rules import CODES
+from ...toolspec import ToolSpec
+from ...types import Edit, ToolCall
+from ...values import Value, pointer_tokens
+from ..cases.matchers import Matchers
+from ..cases.target import is_wish
+from .match import Difference, Match, agree, differences_between
+
+Rescues: TypeAlias = tuple[tuple[str, int, int], ...]
+"""(rule, values it changed that are right, values that are wrong), by rule."""
+
+
+def judge_rescues(
+    raw: str,
+    calls: Sequence[ToolCall],
+    values: Sequence[Value],
+    target: Sequence[Any],
+    match: Match | None,
+    tools: Sequence[ToolSpec],
+    matchers: Matchers,
+) -> Rescues:
+    """Return for each rule that changed something how many of the changed values are right.
+
+    raw: the text they stand in. calls: the readable ones. values: their arguments, in the same
+    order. match: of these calls with the target, None where they were not compared.
+    """
+    pairs = dict(match.pairs) if match is not None else {}
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for i, (call, value) in enumerate(zip(calls, values, strict=True)):
+        if not (call.edits or call.steps or call.problems):
+            continue  # what most calls are
+        wants = [target[pairs[i]]] if i in pairs else list(target)
+        judged = _JudgedCall(raw, call, value, wants, tools, matchers)
+        for rule, is_right in judged.verdicts():
+            counts[rule][not is_right] += 1
+    return tuple((rule, right, wrong) for rule, (right, wrong) in sorted(counts.items()))
+
+
+def is_recovery(code: str) -> bool:
+    """Return True for a problem code that says how a call was taken for one.
+
+    >>> is_recovery("call.missing-closer"), is_recovery("validate.required")
+    (True, False)
+    """
+    known = CODES.get(code)
+    return known is not None and known.lossless is not None
+
+
+class _JudgedCall:
+    """One call beside the wanted call that it is nearest to.
+
+    differences: from that one; None where none of the wanted calls has its name.
+    """
+
+    def __init__(
+        self,
+        raw: str,
+        call: ToolCall,
+        value: Value,
+        wants: list[Any],
+        tools: Sequence[ToolSpec],
+        matchers: Matchers,
+    ) -> None:
+        """Compare the call with each wanted one. value: its arguments."""
+        self.raw = raw
+        self.call = call
+        self.matchers = matchers
+        every = [differences_between((call.name, value), want, tools, matchers) for want in wants]
+        named = [found for found in every if all(one.code != "name" for one in found)]
+        self.differences = min(named, key=len, default=None)
+
+    def verdicts(self) -> Iterator[tuple[str, bool]]:
+        """Yield each rule with its verdict, once for each value it changed."""
+        for problem in self.call.problems:
+            if is_recovery(problem.code):
+                yield problem.code, self.differences is not None
+        if self.differences is None:
+            return
+        for rule, path in dict.fromkeys(self._changes()):
+            yield rule, self._is_right(path, self.differences)
+
+    def _changes(self) -> Iterator[tuple[str, str]]:
+        """Yield each rule with the path of a value it changed, one value now and then twice."""
+        for step in self.call.steps:
+            yield step.rule, step.path
+        if self.call.edits:
+            table = self.call.origins.get()
+            places = [(o.start, o.end, path) for path, o in table.items() if o.exact]
+            for edit in self.call.edits:
+                yield edit.rule, _place_of(edit, self.raw, places)
+
+    def _is_right(self, path: str, differences: Sequence[Difference]) -> bool:
+        """Return True where the value at a path is the wanted one."""
+        if not path:
+            return not any(
+                one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1
+                for one in differences
+            )
+        for one in differences:
+            if one.path == path or one.path.startswith(path + "/"):
+                return False
+            # A larger value is different; this part of it may be right all the same.
+            if path.startswith(one.path + "/") and not self._is_right_part(one, path):
+                return False
+        return True
+
+    def _is_right_part(self, difference: Difference, path: str) -> bool:
+        """Return True where a part of a value that is different is what is wanted there."""
+        tokens = list(pointer_tokens(path[len(difference.path) :]))
+        actual = next(_parts(difference.actual, tokens), _ABSENT)
+        if actual is _ABSENT:
+            return False
+        return any(
+            agree(
+                [("f", {"x": actual})], [{"name": "f", "arguments": {"x": want}}], (), self.matchers
+            )
+            for want in _parts(difference.expected, tokens)
+        )
+
+
+_ABSENT: Any = object()
+_QUOTE = re.compile("[\"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]")
+
+
+def _parts(value: Any, tokens: list[str]) -> Iterator[Any]:
+    """Yield what stands at a path inside a value, once for each alternative of a wish.
+
+    >>> list(_parts({"$any": [["a"], ["b", "c"]]}, ["0"]))
+    ['a', 'b']
+    """
+    if is_wish(value) and tokens:
+        if "$any" in value:
+            for alternative in value["$any"]:
+                yield from _parts(alternative, tokens)
+        elif "$value" in value:
+            yield from _parts(value["$value"], tokens)
+        return
+    if not tokens:
+        yield value
+    elif isinstance(value, Mapping) and tokens[0] in value:
+        yield from _parts(value[tokens[0]], tokens[1:])
+    elif isinstance(value, list) and tokens[0].isdecimal() and int(tokens[0]) < len(value):
+        yield from _parts(value[int(tokens[0])], tokens[1:])
+
+
+def _place_of(edit: Edit, raw: str, places: list[tuple[int, int, str]]) -> str:
+    """Return the path of the smallest value that holds an edit, '' where none does.
+
+    places: (start, end, path) of the values, whose quotes stand around them.
+    """
+    # A quote belongs to the value beside it; any other sign beside a value to what it stands in.
+    edge = 1 if _QUOTE.search(edit.text + edit.span.of(raw)) else 0
+    # What is put right behind a number is behind it, not in it.
+    inset = 1 if not edge and not len(edit.span) else 0
+    around = [
+        (end - start, path)
+        for start, end, path in places
+        if start - edge + inset <= edit.span.start and edit.span.end <= end + edge - inset
+    ]
+    return min(around)[1] if around else ""
