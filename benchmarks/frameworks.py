@@ -154,11 +154,12 @@ def cells_of(recipe: Recipe, way: str, python: Path, folder: Path) -> dict[str, 
         )
     if os.environ.get("RECIPE_TRACE"):
         print(done.stdout, done.stderr)
-    try:
-        found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return dict.fromkeys(CELLS, f"it ended: {done.stderr[-300:]}")
-    return found
+    # Some frameworks have last words of their own.
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith(COMMON.MARK):
+            found: dict[str, str] = json.loads(line.removeprefix(COMMON.MARK))
+            return found
+    return dict.fromkeys(CELLS, f"it ended with {done.returncode}: {done.stderr[-300:]}")
 
 
 def versions(recipe: Recipe, python: Path, folder: Path) -> str:

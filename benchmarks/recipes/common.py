@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
+MARK = "recipe: "
 UPSTREAM, GATEWAY = "http://127.0.0.1:8000/v1", "http://127.0.0.1:8080/v1"
 MODEL = "my-model"
 OSLO = "2 days of sun in Oslo"
@@ -174,7 +175,7 @@ def run(cells: Mapping[str, Callable[[str], Any]]) -> None:
             if os.environ.get("RECIPE_TRACE"):
                 traceback.print_exc()
             found[cell] = f"{type(e).__name__}: {e}"[:300]
-    print("\n" + json.dumps(found))
+    print(f"\n{MARK}{json.dumps(found)}", flush=True)
 
 
 def _verdict(cell: str, words: str) -> str:
