@@ -92,7 +92,7 @@ def test_modules_are_replaced_only_where_mcp_will_not_do(
     litellm_module()
     for name in MCP_MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(litellm_faults.importlib, "import_module", load)
+    monkeypatch.setattr(importlib, "import_module", load)
     litellm_faults.allow_tools_without_mcp.cache_clear()
     litellm_faults.allow_tools_without_mcp()
     litellm_faults.allow_tools_without_mcp.cache_clear()
