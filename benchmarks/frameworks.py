@@ -57,6 +57,7 @@ class Recipe:
     file: str
     packages: tuple[str, ...]
     ways: tuple[str, ...] = ("gateway",)
+    on_node: bool = False  # its packages are npm's
 
     @property
     def folder(self) -> str:
@@ -77,6 +78,7 @@ FRAMEWORKS = (
     Recipe("smolagents", "smolagents_agent.py", ("smolagents[openai,litellm]",), BOTH),
     Recipe("inspect-ai", "inspect_model.py", ("inspect-ai", "openai")),
     Recipe("CrewAI", "crewai_agent.py", ("crewai[litellm]",), BOTH),
+    Recipe("promptfoo", "promptfoo_eval.py", ("promptfoo",), on_node=True),
     Recipe("dspy", "dspy_predict.py", ("dspy",), ("litellm",)),
 )  # fmt: skip
 
@@ -101,7 +103,13 @@ def environment(recipe: Recipe, folder: Path) -> Path:
     python = place / "bin" / "python"
     stamp, wanted = place / ".packages", "\n".join(recipe.packages)
     if stamp.exists() and stamp.read_text("utf-8") == wanted:
-        return python
+        return Path(sys.executable) if recipe.on_node else python
+    if recipe.on_node:
+        _quietly(
+            ["npm", "install", "--silent", "--no-fund", "--prefix", str(place), *wanted.split()]
+        )
+        stamp.write_text(wanted, "utf-8")
+        return Path(sys.executable)
     uv = shutil.which("uv")
     packages = ["--editable", str(ROOT), *recipe.packages]
     if uv:
@@ -121,8 +129,9 @@ def _quietly(command: list[str]) -> None:
         raise RuntimeError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
 
 
-def cells_of(recipe: Recipe, way: str, python: Path) -> dict[str, str]:
-    """Cell -> what came of it."""
+def cells_of(recipe: Recipe, way: str, python: Path, folder: Path) -> dict[str, str]:
+    """Cell -> what came of it. folder: where the environments are."""
+    on_node = folder / recipe.folder / "node_modules" / ".bin" / recipe.packages[0]
     with ScriptedMock(chunk_size=6) as mock, serve(mock.url) as gateway:
         done = subprocess.run(
             [python, RECIPES / recipe.file, f"--{way}"],
@@ -131,6 +140,7 @@ def cells_of(recipe: Recipe, way: str, python: Path) -> dict[str, str]:
                 "PYTHONPATH": str(ROOT),
                 "RECIPE_GATEWAY": gateway.url,
                 "RECIPE_UPSTREAM": mock.url,
+                "RECIPE_PROMPTFOO": str(on_node),
                 "LITELLM_LOCAL_MODEL_COST_MAP": "True",
                 "OPENAI_AGENTS_DISABLE_TRACING": "1",
                 "CREWAI_DISABLE_TELEMETRY": "true",
@@ -144,18 +154,24 @@ def cells_of(recipe: Recipe, way: str, python: Path) -> dict[str, str]:
         )
     if os.environ.get("RECIPE_TRACE"):
         print(done.stdout, done.stderr)
-    try:
-        found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return dict.fromkeys(CELLS, f"it ended: {done.stderr[-300:]}")
-    return found
+    # Some frameworks have last words of their own.
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith(COMMON.MARK):
+            found: dict[str, str] = json.loads(line.removeprefix(COMMON.MARK))
+            return found
+    return dict.fromkeys(CELLS, f"it ended with {done.returncode}: {done.stderr[-300:]}")
 
 
-def versions(python: Path) -> str:
+def versions(recipe: Recipe, python: Path, folder: Path) -> str:
     """The versions of the packages that matter in an environment."""
+    if recipe.on_node:
+        name = recipe.packages[0]
+        file = folder / recipe.folder / "node_modules" / name / "package.json"
+        return f"{name} {json.loads(file.read_text('utf-8'))['version']}"
+    name = recipe.packages[0].partition("[")[0]
     code = (
         "import importlib.metadata as m\n"
-        "for n in ('litellm', 'openai'):\n"
+        f"for n in dict.fromkeys(({name!r}, 'litellm', 'openai')):\n"
         "    try: print(n, m.version(n))\n"
         "    except m.PackageNotFoundError: pass\n"
     )
@@ -163,50 +179,75 @@ def versions(python: Path) -> str:
     return ", ".join(done.stdout.split("\n")[:-1])
 
 
-def rows(only: str | None, folder: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Framework with its way, versions, and its cells."""
+def chosen(only: list[str] | None) -> Iterator[Recipe]:
+    """The recipes of these names, all where there is none."""
     for recipe in FRAMEWORKS:
-        if only and only not in (recipe.name, recipe.folder):
-            continue
+        if not only or recipe.name in only or recipe.folder in only:
+            yield recipe
+
+
+def rows(only: list[str] | None, folder: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Framework with its way, versions, and its cells."""
+    for recipe in chosen(only):
         start = time.monotonic()
         python = environment(recipe, folder)
         print(f"# {recipe.name}: set up in {time.monotonic() - start:.0f} s", file=sys.stderr)
         for way in recipe.ways:
             start = time.monotonic()
-            found = cells_of(recipe, way, python)
+            found = cells_of(recipe, way, python, folder)
             print(f"#   {way}: {time.monotonic() - start:.0f} s", file=sys.stderr)
-            yield f"{recipe.name}, {way}", versions(python), found
+            yield f"{recipe.name}, {way}", versions(recipe, python, folder), found
+
+
+def table_of(results: list[tuple[str, str, dict[str, str]]]) -> list[str]:
+    """The results as a Markdown table, and under it what is a limit."""
+    lines = [f"| framework | versions | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
+    limits: dict[str, dict[str, list[str]]] = {}
+    for name, of_packages, found in results:
+        words = []
+        for cell in CELLS:
+            said = found.get(cell, "nothing")
+            kind, _, text = said.partition(": ")
+            words.append(kind if kind in ("ok", "limit") else "**fails**")
+            if kind == "limit":
+                limits.setdefault(name, {}).setdefault(text, []).append(cell)
+        lines.append(f"| {name} | {of_packages} | {' | '.join(words)} |")
+    lines.append("")
+    for name, texts in limits.items():
+        said = "; ".join(f"{' / '.join(cells)}: {text}" for text, cells in texts.items())
+        lines.append(f"- {name}: {said}.")
+    return lines
 
 
 def main() -> int:
     """Run the recipes and print their table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="a framework")
+    parser.add_argument("--only", action="append", help="a framework; may be said several times")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where environments are kept")
+    parser.add_argument("--set-up", action="store_true", help="only make the environments")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    bad = 0
-    table = [f"| framework | versions | {' | '.join(CELLS)} |", "|---" * (len(CELLS) + 2) + "|"]
-    for name, of_packages, found in rows(options.only, options.folder):
-        words = []
-        for cell in CELLS:
-            said = found.get(cell, "nothing")
-            is_limit = said.startswith("limit: ")
-            words.append("ok" if said == "ok" else "limit" if is_limit else "**fails**")
-            if said != "ok":
-                print(f"{name}, {cell}: {said}", file=sys.stderr)
-            bad += said != "ok" and not is_limit
-        table.append(f"| {name} | {of_packages} | {' | '.join(words)} |")
-    print("\n".join(table))
+    if options.set_up:
+        for recipe in chosen(options.only):
+            environment(recipe, options.folder)
+        return 0
+    results = list(rows(options.only, options.folder))
+    failures = [
+        f"{name}, {cell}: {said}"
+        for name, _, found in results
+        for cell, said in found.items()
+        if said != "ok" and not said.startswith("limit: ")
+    ]
+    print("\n".join(table_of(results)))
+    print("\n".join(failures), file=sys.stderr)
     if options.write:
         page = COMMON.PAGE.read_text("utf-8")
-        head, _, rest = page.partition("<!-- measured: frameworks -->\n")
+        head, mark, rest = page.partition("<!-- measured: frameworks -->\n")
         tail = rest.partition("<!-- end -->")[2]
-        lines = "\n".join(table)
-        text = f"{head}<!-- measured: frameworks -->\n{lines}\n<!-- end -->{tail}"
-        COMMON.PAGE.write_text(text, "utf-8")
-    return 1 if bad else 0
+        lines = "\n".join(table_of(results))
+        COMMON.PAGE.write_text(f"{head}{mark}{lines}\n<!-- end -->{tail}", "utf-8")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

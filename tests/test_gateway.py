@@ -189,9 +189,10 @@ def test_an_endpoint_that_is_not_there_is_a_bad_gateway() -> None:
 @pytest.mark.parametrize("order", ["cut=2", "abort=2"])
 def test_a_stream_that_breaks_is_not_finished(client: openai.OpenAI, order: str) -> None:
     chunks: list[Any] = []
-    asked = [{"role": "user", "content": unseen(f"{order} say=one two three four five")}]
-    stream: Any = client.chat.completions.create(  # type: ignore[call-overload]
-        model="m", messages=asked, tools=TOOLS, stream=True
+    asked: Any = [{"role": "user", "content": unseen(f"{order} say=one two three four five")}]
+    tools: Any = TOOLS
+    stream: Any = client.chat.completions.create(
+        model="m", messages=asked, tools=tools, stream=True
     )
     with pytest.raises(openai.APIError):
         chunks.extend(stream)
@@ -293,9 +294,9 @@ def test_a_gateway_with_keys_of_its_own(mock: MockOpenAI) -> None:
 
 
 def test_a_caller_that_goes_ends_the_upstream_stream(gateway: Gateway, mock: MockOpenAI) -> None:
-    asked = [{"role": "user", "content": unseen("gap=0.2 say=" + "word " * 200)}]
+    asked: Any = [{"role": "user", "content": unseen("gap=0.2 say=" + "word " * 200)}]
     with openai.OpenAI(base_url=gateway.url, api_key=KEY, max_retries=0) as client:
-        stream = client.chat.completions.create(model="m", messages=asked, stream=True)  # type: ignore[call-overload]
+        stream: Any = client.chat.completions.create(model="m", messages=asked, stream=True)
         next(iter(stream))
         assert mock.running == 1
         stream.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
@@ -66,12 +67,10 @@ def test_all_else_goes_to_the_engine(client: openai.OpenAI) -> None:
 
 
 def test_tools_elsewhere_are_refused(client: openai.OpenAI) -> None:
+    function: Any = TIME["function"]
+    tools: Any = [{"type": "function", **function}]
     with pytest.raises(openai.BadRequestError, match="/v1/chat/completions"):
-        client.responses.create(
-            model="smollm2-135m",
-            input="hi",
-            tools=[{"type": "function", **TIME["function"]}],  # type: ignore[list-item]
-        )
+        client.responses.create(model="smollm2-135m", input="hi", tools=tools)
 
 
 def test_an_unknown_protocol_starts_nothing() -> None:

@@ -66,7 +66,7 @@ def client(mock: MockOpenAI, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         def is_up() -> bool:
             with contextlib.suppress(OSError):
                 url = f"http://127.0.0.1:{port}/health/liveliness"
-                return urllib.request.urlopen(url, timeout=5).status == 200
+                return bool(urllib.request.urlopen(url, timeout=5).status == 200)
             return False
 
         try:
@@ -79,6 +79,9 @@ def client(mock: MockOpenAI, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             running.terminate()
             running.wait(30)
     assert "planted-upstream" not in (folder / "log").read_text("utf-8", "replace")
+
+
+FUNCTIONS: list[Any] = [tool["function"] for tool in TOOLS]
 
 
 def ask(client: openai.OpenAI, text: str, **more: Any) -> Any:
@@ -109,7 +112,7 @@ def test_text_passes(client: openai.OpenAI) -> None:
 
 
 def test_the_responses_api(client: openai.OpenAI) -> None:
-    tools: Any = [{"type": "function", **tool["function"]} for tool in TOOLS]
+    tools: Any = [{"type": "function", **dict(function)} for function in FUNCTIONS]
     answer = client.responses.create(
         model="my-model", input=unseen(f"say=Well. {OSLO}"), tools=tools
     )

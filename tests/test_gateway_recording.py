@@ -76,7 +76,7 @@ def test_what_passed_is_a_run_like_any_other(mock: MockOpenAI, tmp_path: Path) -
 
     with tp.Lab(tmp_path / "passing.db") as lab:
         run = lab.open(run_id)
-        trials = {trial.case.id: trial for trial in run.trials()}
+        trials: dict[str, Any] = {trial.case.id: trial for trial in run.trials()}
         assert sorted(trials) == [f"{n:04}" for n in range(1, 8)]
         first, second, third, plain, forced, failed, cut = (trials[id] for id in sorted(trials))
         assert [c.name for c in first.result.calls] == ["get_weather"]
@@ -100,6 +100,7 @@ def test_what_passed_is_a_run_like_any_other(mock: MockOpenAI, tmp_path: Path) -
             "cut_stream",
         )
         assert cut.completion.raw == "one two thre"
+        assert run.summary is not None
         assert run.summary.done == 5
         outcomes = run.trials_df().set_index("case_id")["outcome"]
         assert outcomes["0006"] == outcomes["0007"] == "provider_error"
@@ -128,7 +129,7 @@ def test_a_store_that_cannot_be_written_is_told_and_nothing_stops(
         def refuse(*args: object, **more: object) -> None:
             raise OSError("the disk is full")
 
-        passing.recorder._store = type("Full", (), {"begin_run": refuse})()  # type: ignore[assignment]
+        passing.recorder._store = type("Full", (), {"begin_run": refuse})()
         assert passing.ask(f"say={OSLO}", tools=TOOLS).choices[0].message.tool_calls
         passing.recorder.close()
     assert passing.told == ["not recorded: the disk is full"]

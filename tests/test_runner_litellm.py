@@ -65,13 +65,43 @@ def test_stand_ins_belong_to_this_workaround_alone(monkeypatch: pytest.MonkeyPat
         belongs([{"type": "mcp"}])
 
 
-def test_nothing_is_replaced_where_mcp_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    before = dict(sys.modules)
+MCP_MODULES = (
+    "litellm.responses.mcp.chat_completions_handler",
+    "litellm.responses.mcp.litellm_proxy_mcp_handler",
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "replaced"),
+    [
+        (None, False),
+        (ImportError("cannot import name 'X' from 'mcp.types'", name="mcp.types"), True),
+        (ModuleNotFoundError("No module named 'mcp'", name="mcp"), True),
+        (ModuleNotFoundError("No module named 'litellm.responses.mcp'", name="litellm.x"), False),
+        (ImportError("something else"), False),
+    ],
+)
+def test_modules_are_replaced_only_where_mcp_will_not_do(
+    monkeypatch: pytest.MonkeyPatch, error: ImportError | None, replaced: bool
+) -> None:
+    def load(name: str) -> object:
+        if error is not None:
+            raise error
+        return object()
+
+    litellm_module()
+    for name in MCP_MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(importlib, "import_module", load)
     litellm_faults.allow_tools_without_mcp.cache_clear()
     litellm_faults.allow_tools_without_mcp()
-    assert sys.modules == before
     litellm_faults.allow_tools_without_mcp.cache_clear()
+    assert [name in sys.modules for name in MCP_MODULES] == [replaced] * 2
+    if error is not None and replaced:
+        handler = sys.modules[MCP_MODULES[1]].LiteLLM_Proxy_MCP_Handler
+        assert handler.should_use_litellm_mcp_gateway([TOOL]) is False
+        with pytest.raises(type(error), match="tools of type mcp need it"):
+            handler.should_use_litellm_mcp_gateway([{"type": "mcp"}])
 
 
 def test_no_workaround_is_sent_to_a_provider() -> None:

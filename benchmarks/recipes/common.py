@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
+MARK = "recipe: "
 UPSTREAM, GATEWAY = "http://127.0.0.1:8000/v1", "http://127.0.0.1:8080/v1"
 MODEL = "my-model"
 OSLO = "2 days of sun in Oslo"
@@ -135,18 +136,20 @@ OPENAI_TOOLS = [
 
 def block(heading: str, cell: str) -> dict[str, Any]:
     """The names that the recipe under a heading defines, for one cell."""
+    names: dict[str, Any] = {}
+    exec(compile(text_of(heading, cell), f"{PAGE.name}: {heading}", "exec"), names)
+    return names
+
+
+def text_of(heading: str, cell: str) -> str:
+    """The recipe under a heading, for one cell."""
     text = PAGE.read_text("utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```python[^\n]*\n(.*?)```", section, re.S)
+    blocks = re.findall(r"```(?:python|yaml)[^\n]*\n(.*?)```", section, re.S)
     code = blocks[-1 if "--litellm" in sys.argv else 0]
     for place, variable in ((GATEWAY, "RECIPE_GATEWAY"), (UPSTREAM, "RECIPE_UPSTREAM")):
         code = code.replace(place, os.environ[variable])
-    names: dict[str, Any] = {}
-    exec(
-        compile(code.replace(MODEL, cell.replace(" ", "+")), f"{PAGE.name}: {heading}", "exec"),
-        names,
-    )
-    return names
+    return code.replace(MODEL, cell.replace(" ", "+"))
 
 
 class Limit(Exception):
@@ -172,7 +175,7 @@ def run(cells: Mapping[str, Callable[[str], Any]]) -> None:
             if os.environ.get("RECIPE_TRACE"):
                 traceback.print_exc()
             found[cell] = f"{type(e).__name__}: {e}"[:300]
-    print("\n" + json.dumps(found))
+    print(f"\n{MARK}{json.dumps(found)}", flush=True)
 
 
 def _verdict(cell: str, words: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import BadOptions
 from ..gateway import Gateway, serve
 from ..gateway.recorder import Recorder
-from ..middleware import create_tool_middleware
+from ..litellm_bridge.options import middleware_for
 from ..store.store import Store
 
 
@@ -21,7 +21,8 @@ def start_gateway(options: Any, tell: Callable[[str], None]) -> Gateway:
     """
     upstream_key = _variable(options.upstream_key_env)
     api_key = _variable(options.key_env)
-    middleware = create_tool_middleware(options.protocol, tool_choice_by=options.tool_choice_by)
+    by = options.tool_choice_by
+    middleware = middleware_for(options.protocol, {"tool_choice_by": by} if by else {})
     recorder = None
     if options.record:
         recorder = Recorder(Store(options.record), middleware.protocol, tell)

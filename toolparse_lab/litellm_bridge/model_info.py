@@ -11,6 +11,9 @@ from .options import middleware_for
 PROVIDER = "toolparse"
 # Abilities that a model has by the bridge, whatever the model below it has.
 _ABILITIES = ("supports_function_calling", "supports_tool_choice")
+_PRICES = ("input_cost_per_token", "output_cost_per_token")
+# Short names that models of different prices share.
+_ambiguous: set[str] = set()
 _CACHE_PRICES = (
     "cache_creation_input_token_cost",
     "cache_read_input_token_cost",
@@ -30,7 +33,29 @@ def register_models(litellm: Any, models: Iterable[str]) -> None:
         raise BadOptions("models is a list of model strings", got=models, expected=[models])
     entries = {name: _entry_of(litellm, name) for name in models}
     if entries:
+        entries.update(_short_entries(litellm, entries))
         litellm.register_model(entries)
+
+
+def _short_entries(litellm: Any, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The entries of priced models once more, under the name that an answer has: a stream's cost is
+    looked up by `toolparse/` and that.
+
+    Where two models of one name cost differently none of them has such an entry: an unknown cost is
+    better than a wrong one.
+    """
+    short: dict[str, Any] = {}
+    for name, entry in entries.items():
+        alias = f"{PROVIDER}/{name.split('/', 3)[-1]}"
+        before = short.get(alias) or litellm.model_cost.get(alias)
+        if before is not None and any(before.get(key) != entry.get(key) for key in _PRICES):
+            _ambiguous.add(alias)
+        if "input_cost_per_token" in entry:
+            short[alias] = entry
+    for alias in _ambiguous:
+        short.pop(alias, None)
+        litellm.model_cost.pop(alias, None)
+    return short
 
 
 def _entry_of(litellm: Any, name: str) -> dict[str, Any]:

@@ -46,7 +46,6 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import re
 import sys
 import threading
@@ -65,36 +64,37 @@ _ANSWERING = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
 @functools.lru_cache(maxsize=1)
 def allow_tools_without_mcp() -> None:
-    """Let litellm take requests with tools where the `mcp` package is missing.
+    """Let litellm take requests with tools where the `mcp` package is missing, or older than it
+    needs (CrewAI installs such a one).
 
     litellm 1.106 asks two of its modules whether a tool belongs to its own gateway, and they need
     `mcp`: without it every request with tools fails, whatever the provider. Where they cannot be
     imported, modules of their names say that function tools do not belong there. Nothing is done
-    where `mcp` is installed, or with another litellm. Looked into once a process.
+    where `mcp` will do, or with another litellm. Looked into once a process.
     """
     with _lock:
-        if importlib.util.find_spec("mcp") is not None or _ASKING in sys.modules:
+        if _ASKING in sys.modules:
             return
         missing = _missing_mcp()
         if missing is not None:
             sys.modules[_ANSWERING], sys.modules[_ASKING] = _stand_ins(missing)
 
 
-def _missing_mcp() -> ModuleNotFoundError | None:
-    """The error of litellm's module where `mcp` is what it misses, else None.
+def _missing_mcp() -> ImportError | None:
+    """The error of litellm's module where `mcp`, or a part of it, is what it misses, else None.
 
     A module that imports well needs no workaround, whatever it does.
     """
     try:
         importlib.import_module("litellm.responses.mcp.chat_completions_handler")
-    except ModuleNotFoundError as e:
+    except ImportError as e:
         # Another litellm may lack the module itself, and then does not ask it.
         if e.name is not None and e.name.partition(".")[0] == "mcp":
             return e
     return None
 
 
-def _stand_ins(missing: ModuleNotFoundError) -> tuple[ModuleType, ModuleType]:
+def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
     """Modules in place of the answering and the asking one.
 
     A tool of type `mcp` does belong to the gateway: for it the error is raised that litellm itself
@@ -104,9 +104,7 @@ def _stand_ins(missing: ModuleNotFoundError) -> tuple[ModuleType, ModuleType]:
     def belongs(tools: Iterable[Any] | None) -> bool:
         for tool in tools or ():
             if isinstance(tool, Mapping) and tool.get("type") == "mcp":
-                raise ModuleNotFoundError(
-                    f"{missing}: tools of type mcp need it", name=missing.name
-                )
+                raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
         return False
 
     answering, asking = ModuleType(_ANSWERING), ModuleType(_ASKING)

@@ -25,10 +25,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--protocol", default="hermes", metavar="ID",
-        help="how its models are told to write a call (default: hermes)",
+        help="how its models are told to write a call, options behind it as in "
+        "hermes;unknown=call (default: hermes)",
     )  # fmt: skip
     command.add_argument(
-        "--tool-choice-by", choices=("response_format", "prompt"), default="response_format",
+        "--tool-choice-by", choices=("response_format", "prompt"),
         help="how a forced call is asked for (default: response_format)",
     )  # fmt: skip
     command.add_argument(
