@@ -170,7 +170,6 @@ def test_answers_to_a_required_choice_fit_its_schema() -> None:
             max_tokens=100,
         )
         ((name, arguments),) = calls_of(first.message)
-        schema = {
-            tool["function"]["name"]: tool["function"]["parameters"] for tool in (WEATHER, TIMER)
-        }
+        tools: tuple[Any, ...] = (WEATHER, TIMER)
+        schema = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
         assert Draft202012Validator(schema[name]).is_valid(json.loads(arguments))

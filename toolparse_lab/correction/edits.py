@@ -46,7 +46,10 @@ def edits_between(old: Any, new: Any) -> list[FieldEdit]:
 
 
 def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
-    """`edits_between` below a path; what nests too deep is one change."""
+    """`edits_between` below a path; what nests too deep is one change.
+
+    path: where both values stand. level: how deep that is.
+    """
     if same(old, new):
         return
     if level < _MOST_LEVELS and isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -91,7 +94,11 @@ def merged(
 
 
 def _is_named(edit: FieldEdit, issue: Issue) -> bool:
-    """True for an edit at the place of an issue, or below it."""
+    """True for an edit at the place of an issue, or below it.
+
+    A rule about members is told of their object: they may be added or removed there, and the
+    others stay as they are.
+    """
     place = issue.path or ""
     if issue.keyword.lower() in _OF_MEMBERS:
         # Of the object itself where the rule is told of it, of the member where it is told of that.
@@ -103,7 +110,10 @@ def _is_named(edit: FieldEdit, issue: Issue) -> bool:
 
 
 def _with(value: Any, tokens: list[str], edit: FieldEdit) -> Any:
-    """A copy of a value with an edit made at a path below it."""
+    """A copy of a value with an edit made at a path below it.
+
+    tokens: of the path, from here on. What is not on the way is shared with the value.
+    """
     if not tokens:
         return edit.new
     token, *rest = tokens

@@ -119,7 +119,11 @@ def _text_of(response: Any) -> str:
 
 
 def _issues_of_error(error: BaseException) -> Iterator[Issue]:
-    """The issues in an exception, by its shape."""
+    """The issues in an exception, by its shape.
+
+    An `errors()` method is pydantic's, or that of a class like it. `absolute_path` beside
+    `validator` is jsonschema's. Anything else has none.
+    """
     errors = getattr(error, "errors", None)
     if callable(errors):
         try:
@@ -141,7 +145,11 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
 
 
 def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
-    """The issues in rows of error objects; what is none is passed over."""
+    """The issues in rows of error objects, in their order.
+
+    rows: of any values; what is no object, or names no place, is passed over. At most
+    `_MOST_ISSUES` are looked at.
+    """
     for _, row in zip(range(_MOST_ISSUES), rows, strict=False):
         if isinstance(row, Mapping):
             issue = _issue_of_row(row)
@@ -150,7 +158,11 @@ def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
 
 
 def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
-    """The issue that an error object tells; None where it names no place."""
+    """The issue that an error object tells; None where it names no place.
+
+    row: as validators write them; the place, the rule and the message stand under one of several
+    names.
+    """
     for name in _LOCATIONS:
         path = pointer_of(row.get(name))
         if path is not None:
@@ -230,7 +242,11 @@ def issues_in_body(body: str) -> tuple[Issue, ...]:
 
 
 def _issues_in(value: Any) -> Iterator[Issue]:
-    """The issues in a JSON value, in the order in which they stand."""
+    """The issues in a JSON value, in the order in which they stand.
+
+    Without recursion, since a body may nest as deep as it likes; what is inside an error object is
+    not looked at again.
+    """
     waiting = [value]
     for _ in range(_MOST_NODES):
         if not waiting:

@@ -161,7 +161,10 @@ def _candidates(text: str) -> Sequence[str]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The object that a text is, repaired where it must be; None for anything else."""
+    """The object that a text is, repaired where it must be; None for anything else.
+
+    A repair that would have to invent something is none, so that such a text has no object.
+    """
     text = text.strip()
     if not text.startswith("{"):
         return None
@@ -173,7 +176,10 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
-    """The arguments inside a wrapper that is none of the tool's own parameters."""
+    """The arguments inside a wrapper that is none of the tool's own parameters.
+
+    value: an object that may be the arguments themselves, which then comes back as it is.
+    """
     schema = tool.schema if isinstance(tool.schema, Mapping) else {}
     declared = schema.get("properties") or {}
     for name in ("arguments", "parameters", "args", "input"):

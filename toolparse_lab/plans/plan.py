@@ -127,16 +127,16 @@ class TaskPlan:
                     expected=", ".join(by_id),
                     hint=near(name, by_id),
                 )
-        known = {*step.depends_on, *(("inputs",) if self.inputs else ())}
+        sources = {*step.depends_on, *(("inputs",) if self.inputs else ())}
         for reference in references_in(step.parameters):
-            if reference.step not in known:
+            if reference.step not in sources:
                 raise BadTaskPlan(
                     f"a template of step {step.step_id!r} names a step that it does not depend on",
                     got=reference.text,
-                    expected=", ".join(sorted(known)) or "a step of its depends_on",
+                    expected=", ".join(sorted(sources)) or "a step of its depends_on",
                     hint=f"add {reference.step!r} to its depends_on"
                     if reference.step in by_id
-                    else near(reference.step, known),
+                    else near(reference.step, sources),
                 )
 
     def bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,36 +205,67 @@ def read_plan(plan: Any, tools: Any = None, *, inputs: Mapping[str, Any] | None 
         )
     if len(steps) > _MOST_STEPS:
         raise BadTaskPlan("a plan of too many steps", got=len(steps), expected=f"{_MOST_STEPS}")
-    read = tuple(_step(x, number) for number, x in enumerate(steps, 1))
+    every_step = tuple(_step(x, number) for number, x in enumerate(steps, 1))
     if tools is not None:
-        _check_tools(read, [tool.name for tool in tool_specs(tools)])
-    return TaskPlan(read, {name: Input.of(x) for name, x in (inputs or {}).items()})
+        _check_tools(every_step, [tool.name for tool in tool_specs(tools)])
+    return TaskPlan(every_step, {name: Input.of(x) for name, x in (inputs or {}).items()})
 
 
 def _step(x: Any, number: int) -> Step:
-    """One step of either shape. Raises BadTaskPlan."""
+    """One step of either shape. Raises BadTaskPlan.
+
+    number: its place in the plan, from 1, which names it where it has no id.
+    """
     if not isinstance(x, Mapping):
         raise BadTaskPlan(f"step {number} is not an object", got=x)
     metadata = x.get("metadata")
     body: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else x
-    tool = body.get("capability") or body.get("tool") or body.get("name")
-    if not isinstance(tool, str) or not tool:
-        raise BadTaskPlan(f"step {number} names no tool", got=x)
-    parameters = body.get("parameters", body.get("arguments"))
-    if parameters is None:
-        parameters = {}
-    if not isinstance(parameters, Mapping):
-        raise BadTaskPlan(f"the parameters of step {number} are not an object", got=parameters)
+    return Step(
+        _id_of(x, number),
+        _tool_of(body, number),
+        _parameters_of(body, number),
+        _dependencies_of(x, number),
+        str(x.get("agent_name") or x.get("agent") or ""),
+    )
+
+
+def _id_of(x: Mapping[Any, Any], number: int) -> str:
+    """The id of a step, made of its place where it has none. Raises BadTaskPlan."""
     step_id = x.get("step_id", x.get("id", f"step_{number}"))
-    depends_on = x.get("depends_on") or ()
-    if isinstance(depends_on, str):
-        depends_on = (depends_on,)
-    if not isinstance(depends_on, (list, tuple)) or not all(_is_id(d) for d in depends_on):
-        raise BadTaskPlan(f"depends_on of step {number} is a list of step ids", got=depends_on)
     if not _is_id(step_id):
         raise BadTaskPlan(f"the id of step {number} is a text", got=step_id)
-    agent = x.get("agent_name") or x.get("agent") or ""
-    return Step(str(step_id), tool, dict(parameters), tuple(map(str, depends_on)), str(agent))
+    return str(step_id)
+
+
+def _tool_of(body: Mapping[Any, Any], number: int) -> str:
+    """The name of a step's tool: in the seed's shape, its capability. Raises BadTaskPlan."""
+    tool = body.get("capability") or body.get("tool") or body.get("name")
+    if not isinstance(tool, str):
+        raise BadTaskPlan(f"step {number} names no tool", got=dict(body))
+    return tool
+
+
+def _parameters_of(body: Mapping[Any, Any], number: int) -> dict[str, Any]:
+    """The arguments of a step, {} where it has none. Raises BadTaskPlan."""
+    parameters = body.get("parameters", body.get("arguments"))
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping):
+        raise BadTaskPlan(f"the parameters of step {number} are not an object", got=parameters)
+    return dict(parameters)
+
+
+def _dependencies_of(x: Mapping[Any, Any], number: int) -> tuple[str, ...]:
+    """The ids of the steps that a step depends on; one alone may be a text.
+
+    Raises BadTaskPlan.
+    """
+    depends_on = x.get("depends_on") or ()
+    if isinstance(depends_on, str):
+        return (depends_on,)
+    if not isinstance(depends_on, (list, tuple)) or not all(map(_is_id, depends_on)):
+        raise BadTaskPlan(f"depends_on of step {number} is a list of step ids", got=depends_on)
+    return tuple(map(str, depends_on))
 
 
 def _is_id(x: Any) -> bool:

@@ -125,7 +125,7 @@ def run_plan(plan: TaskPlan, tools: Any, runnable: Any, **options: Any) -> PlanR
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """What all steps of one run share."""
+    """Everything that the steps of one run share."""
 
     specs: Mapping[str, ToolSpec]
     runnable: Mapping[str, Callable[..., Any]]
