@@ -520,7 +520,7 @@ def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_pa
         process.communicate()
         with Store(path) as store:
             before = {item.case_id: c.raw for item, c in store.completions("the-run")}
-            assert store.run("the-run").status == "running"
+            assert store.run("the-run").status == "interrupted"
         first = _asked(mock)
         assert 8 <= len(before) < 40
         assert len(first) - len(before) <= 4  # at most what was in flight is lost
@@ -693,7 +693,7 @@ def test_a_plan_holds_keys_alone() -> None:
     finally:
         tracemalloc.stop()
     assert plan.calls == 3000
-    assert (now - began) / plan.calls < 900  # bytes; a request takes several thousand
+    assert (now - began) / plan.calls < 950  # bytes; a request takes several thousand
     key, request = next(iter(plan.requests.items()))
     assert request.key == key
     assert plan.cost == 0

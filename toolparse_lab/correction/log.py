@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..schema.policies import go_log_line
+from ..schema.policies import GO_KINDS, go_log_line
 from ..types import Step
 
 LOGGER = logging.getLogger("toolparse_lab.type_safety")
@@ -51,7 +51,7 @@ def log_event(name: str, attributes: Mapping[str, Any]) -> None:
 
 def coercion_line(step: Step) -> str:
     """A step as one line: the seed's where the seed's policy made it."""
-    if step.rule.startswith("coerce.go-"):
+    if step.rule in GO_KINDS:
         return go_log_line(step)
     return f"{step.path}: {step.before_json} -> {step.after_json}"
 

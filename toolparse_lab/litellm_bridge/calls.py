@@ -96,9 +96,9 @@ async def acompletion_with(
     """
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
-    ids = add_callback(litellm, middleware, turn, arguments)
     if tap is not None:
         turn.params.update(tap.sent(turn))
+    ids = add_callback(litellm, middleware, turn, arguments)
     try:
         response = await litellm.acompletion(**turn.params)
     except Exception as e:

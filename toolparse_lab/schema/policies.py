@@ -25,7 +25,7 @@ from .walk import Walk
 _FLOATS = frozenset(("number", "float64", "float", "double"))
 _INTEGERS = frozenset(("integer", "int", "int64", "int32"))
 _BOOLEANS = frozenset(("boolean", "bool"))
-_GO_KINDS = {
+GO_KINDS = {
     "coerce.go-parse-float": "float64",
     "coerce.go-parse-int": "int64",
     "coerce.go-parse-bool": "bool",
@@ -113,7 +113,7 @@ def go_log_line(step: Step) -> str:
     >>> go_log_line(steps[0])
     'n: string(1e6) -> float64(1e+06)'
     """
-    kind = _GO_KINDS[step.rule]
+    kind = GO_KINDS[step.rule]
     new = float(step.after) if kind == "float64" else step.after
     (key,) = pointer_tokens(step.path)
     return f"{key}: string({step.before}) -> {kind}({format_v(new)})"

@@ -109,6 +109,8 @@ class Store:
             self._rescue.close()
         if self._anchor is not None:
             self._anchor.close()
+            # A closed store may be read again, and nothing of it is held open then.
+            self._anchor = None
 
     # -- writing
 

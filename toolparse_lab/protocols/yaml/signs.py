@@ -56,14 +56,14 @@ def _quote_edits(value: str, at: int) -> Iterator[Edit]:
     if first == '"' and last != '"':
         if last in QUOTES:
             yield Edit(Span(end - 1, end), '"', _KEY_RULE)
-        elif value[-2] == '"':
+        elif value[1:][-2:-1] == '"':
             yield Edit(Span(end - 2, end), last + '"', _KEY_RULE)
         else:
             yield Edit(Span(end, end), '"', _KEY_RULE)
     elif last == '"' and first != '"':
         if first in QUOTES:
             yield Edit(Span(at, at + 1), '"', _KEY_RULE)
-        elif value[1] == '"':
+        elif value[:-1][1:2] == '"':
             yield Edit(Span(at, at + 2), '"' + first, _KEY_RULE)
         else:
             yield Edit(Span(at, at), '"', _KEY_RULE)
