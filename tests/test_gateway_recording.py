@@ -17,6 +17,7 @@ from toolparse_lab.engine.any_protocol import any_protocol
 from toolparse_lab.gateway import recorder as recorder_module
 from toolparse_lab.gateway import serve
 from toolparse_lab.gateway.recorder import Recorder
+from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.store.store import Store
 
 from .bridge import OSLO, TOOLS
@@ -61,7 +62,12 @@ class Passing:
             return list(answer) if more.get("stream") else answer
 
 
-def test_what_passed_is_a_run_like_any_other(mock: MockOpenAI, tmp_path: Path) -> None:
+@pytest.mark.parametrize("callbacks", [False, True], ids=["", "beside a callback"])
+def test_what_passed_is_a_run_like_any_other(
+    mock: MockOpenAI, tmp_path: Path, callbacks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if callbacks:
+        monkeypatch.setattr(litellm_module(), "success_callback", [lambda *_: None])
     with Passing(mock, tmp_path / "passing.db") as passing:
         passing.ask(f"say=Well. {OSLO}", tools=TOOLS, temperature=0.5)
         passing.ask(f"say=Well. {OSLO}", tools=TOOLS, stream=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,7 +39,8 @@ class Exchange:
 
     def sent(self, turn: Turn) -> Mapping[str, Any]:
         """Take the request as it is sent."""
-        self._turn = turn
+        # As it is now: litellm's own arguments, callbacks among them, come to it later.
+        self._turn = replace(turn, params=dict(turn.params))
         self._answer.native = bool(turn.params.get("tools"))
         self._answer.started = time.perf_counter()
         return {"logger_fn": self._answer.log}
