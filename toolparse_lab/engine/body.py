@@ -459,20 +459,21 @@ class BodyReader:
             self._take_back(body, after)
             return
         given_up = self._text.given_up
-        if (given_up is not None and given_up.quotes(body.opener, after)) or any(
-            self._is_inside_words(call) for call in calls
-        ):
+        quoted = given_up is not None and given_up.quotes(body.opener, after)
+        if quoted or self._is_inside_words(calls):
             calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
         self._text.resume_behind_call()
 
-    def _is_inside_words(self, call: ToolCall) -> bool:
+    def _is_inside_words(self, calls: tuple[ToolCall, ...]) -> bool:
         """Return whether the words that were dropped around a call begin another one."""
-        return any(
-            open_head(self._feed.text_of(edit.span), self._setting.tools) is not None
-            for edit in call.edits
-            if edit.rule == "rjson.prose"
-        )
+        for call in calls:
+            for edit in call.edits:
+                if edit.rule == "rjson.prose":
+                    words = self._feed.text_of(edit.span)
+                    if open_head(words, self._setting.tools) is not None:
+                        return True
+        return False
 
     def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
         """Log a body that is a whole message.

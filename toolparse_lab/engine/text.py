@@ -121,7 +121,8 @@ class TextScanner:
         """
         log, tools = self._log, self._setting.tools
         start = log.text_start
-        if at > start and tools:
+        # One character, as the line break between two calls, begins nothing.
+        if at > start + 1 and tools:
             head = open_head(self._feed.text_of(Span(start, at)), tools)
             if head is not None:
                 self.remember().begin(start + head.end, head.closers)
