@@ -50,7 +50,7 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
             questions = await _next_questions(conversations, store, run_id)
             if not questions:
                 break
-            remaining = _remaining(limits, summary, time.monotonic() - began)
+            remaining = remaining_limits(limits, summary, time.monotonic() - began)
             if remaining.get("deadline") is not None and remaining["deadline"] <= 0:
                 # The tools took all the time there was.
                 planned = summary.planned + len(questions)
@@ -179,7 +179,7 @@ def _answers(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]
     return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
 
 
-def _remaining(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
+def remaining_limits(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
     """Return the limits of the rounds to come, after `seconds` of time."""
     remaining = dict(limits)
     spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}
