@@ -104,10 +104,11 @@ def layer2_frame(
     """
     rows = []
     before = calls[calls["policy"] == "none"].set_index(list(_PLACE))[["valid", "gold"]]
+    before = before.add_suffix("_before")
     for policy in policies:
         if policy == "none":
             continue
-        after = calls[calls["policy"] == policy].join(before, on=list(_PLACE), rsuffix="_before")
+        after = calls[calls["policy"] == policy].join(before, on=list(_PLACE))
         for keys, part in groups_of(after, (*by, "l1")):
             names = dict(zip((*by, "l1"), keys, strict=True))
             rows.append({**names, "policy": policy, **_rescues(part, level)})

@@ -65,7 +65,8 @@ PathKey: TypeAlias = tuple[int, int, Policy, bool]
 class CorrectionTree:
     """The corrections of many calls, as far as they are recorded.
 
-    recorded: key of a correction's request -> its answer, None where the store has none.
+    recorded: key of a correction's request -> its answer, None where the store has none. items,
+    requests: of every question that a walk has met, by key.
     """
 
     plan: Plan
@@ -73,6 +74,7 @@ class CorrectionTree:
     tools: CaseTools
     recorded: dict[str, Completion | None] = field(default_factory=dict)
     items: dict[str, PlanItem] = field(default_factory=dict)
+    requests: dict[str, Request] = field(default_factory=dict)
 
     def walk(self, answers: list[BaseAnswer], store: Store, run_id: str) -> dict[PathKey, Path]:
         """The path of every call that a tool can take, under every policy, with layer 3 and
@@ -160,19 +162,28 @@ class _Walk:
             request = request_of(self.tree.plan, self.base.question)
             self.correction = ModelCorrection(request, self.tree.settings.feedback.wording)
         request = self.correction.request(need.context)
+        self._note(request, need.context.number)
         completion = self.tree.recorded.get(request.key)
         if completion is None:
             self.leaf = request
-            question = self.base.question
-            arm = {**question.item.arm, "turn": need.context.number + 1}
-            item = PlanItem(question.case.id, question.model, request.key, question.trial, arm)
-            self.tree.items.setdefault(request.key, item)
             return None
         self.nodes.append(completion)
         try:
             return self.correction.read(completion, need.context)
         except CorrectionFailed as e:
             return e
+
+    def _note(self, request: Request, number: int) -> None:
+        """Remember a question as a line of the plan; its turn says that it is no base question.
+
+        number: of the correction, from 1.
+        """
+        if request.key not in self.tree.items:
+            question = self.base.question
+            arm = {**question.item.arm, "turn": number + 1}
+            item = PlanItem(question.case.id, question.model, request.key, question.trial, arm)
+            self.tree.items[request.key] = item
+            self.tree.requests[request.key] = request
 
 
 def _text(arguments: Mapping[str, Any]) -> str:

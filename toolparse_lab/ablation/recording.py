@@ -111,6 +111,9 @@ async def record(
         recorded = await loop.run_in_executor(
             None, read_recorded, run, settings, tree, recorded.answers
         )
+    # What an earlier run has asked belongs to this one as well, and to its recording.
+    nodes = [request for key, request in tree.requests.items() if tree.recorded.get(key)]
+    await loop.run_in_executor(store.writer, _extend, run, tree, nodes)
     return recorded, summary
 
 
