@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..errors import BadOptions, MissingRecording, near
-from . import cells, costs, detectors, layers, rows
+from . import cells, costs, detectors, layers, pages, pictures, rows
 from .recording import Recorded
 
 BY = ("model", "protocol")
@@ -157,3 +159,32 @@ class Ablation:
             )
         frame: pd.DataFrame = getattr(self, name)
         return frame
+
+    # shown and saved
+
+    def text(self, *names: str) -> str:
+        """Return figures for a terminal, by default all; names: of `FIGURES`."""
+        return pages.render_text(self, names or pages.SHOWN)
+
+    def markdown(self) -> str:
+        """Return everything as GitHub-flavoured Markdown."""
+        return pages.render_markdown(self)
+
+    def html(self, *, page: bool = False) -> str:
+        """Return everything as HTML: a fragment, or a whole document."""
+        return pages.render_html(self, page=page)
+
+    def picture(self, name: str = "waterfall") -> pictures.Picture:
+        """Return a picture, which shows itself in a notebook; name: of `pictures.PICTURES`."""
+        return pictures.Picture(pictures.picture(self, name), pictures.words(self, name))
+
+    def save(self, path: str | Path) -> Path:
+        """Write .html, .md, .json, .csv (the cells) or .svg (the waterfall); see `pages.save`."""
+        return pages.save(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every figure as rows of JSON."""
+        return pages.to_dict(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self.html()}

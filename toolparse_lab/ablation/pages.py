@@ -1,0 +1,187 @@
+"""An ablation as HTML, Markdown, terminal text and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..evals.reports.pages.files import save_file
+from ..evals.reports.pages.html_parts import Table, fragment
+from ..evals.reports.pages.html_parts import page as html_page
+from ..evals.reports.pages.markdown import md, section_lines
+from ..evals.reports.pages.tables import Section
+from ..evals.reports.pages.text import aligned
+from ..render.templating import Markup, render
+from .pictures import TEMPLATES, picture
+from .sections import section_of
+
+if TYPE_CHECKING:
+    from .ablation import Ablation
+
+TITLE = "Three layers of type safety"
+SHOWN = (
+    "cells",
+    "attribution",
+    "layer1",
+    "layer2",
+    "rules",
+    "layer3",
+    "costs",
+    "tests",
+    "detectors",
+)
+"""The figures in the order of a page: what is asked first comes first."""
+_PICTURE_OF = {"cells": "cells", "attribution": "waterfall", "layer2": "layer2", "rules": "rules"}
+_LONGEST = 24  # rows of a table that stands open
+
+
+def headline(ablation: Ablation) -> str:
+    """Return the ablation in one line: what it rests on."""
+    answers = ablation.recorded.answers
+    cases = {one.question.case.id for one in answers}
+    models = {one.question.model for one in answers}
+    corrections = ablation.corrections["key"].nunique()
+    return (
+        f"{len(answers)} base answers to {len(cases)} cases by {len(models)} "
+        f"model{'' if len(models) == 1 else 's'}, {corrections} different corrections; layer 2 is "
+        f"the policy {ablation.settings.policy}, the tools are "
+        + ("functions" if ablation.settings.functions else "mocks of their schemas")
+    )
+
+
+def notes(ablation: Ablation) -> list[str]:
+    """Return what has to be known to read the figures."""
+    settings = ablation.settings
+    factor, off, on = settings.layer1
+    plan, answers = ablation.run.plan, ablation.recorded.answers
+    dropped = len(plan.cases) - len({one.question.case.id for one in answers})
+    lines = [
+        f"Layer 1 is {factor}: {off} or {on}. It changes the prompt, so that each of its levels has "
+        "base answers of its own.",
+        "Layer 2 is re-run on the same recorded bytes under every policy.",
+        "Layer 3 asks a model only where the tool refused a call. Equal correction prompts are one "
+        "question, whichever cell asks it.",
+        f"A tool is tried {settings.feedback.max_attempts} times, corrections are "
+        f"{settings.feedback.max_validation_retries} at most; layer 2 is applied to them as well.",
+        "An answer with several calls is valid, accepted or gold where all its calls are.",
+        "A tool that is a mock takes whatever its schema allows, so that accepted is valid there.",
+        "In formats of tags every value is text as it is written: without layer 2 nearly all "
+        "numbers are mistyped there, by the format and not by the model.",
+    ]
+    if dropped:
+        lines.append(
+            f"{dropped} cases are left out: no call is wanted there, and so no type can be wrong."
+        )
+    return lines
+
+
+def warnings(ablation: Ablation) -> list[str]:
+    """Return what stands against taking the figures at their word."""
+    out = []
+    if ablation.missing:
+        out.append(
+            f"{len(ablation.missing)} questions have no recorded answer. A cell that needs one of "
+            "their corrections is not known; it does not count as a failure."
+        )
+    frame = ablation.cells
+    few = int(frame["n_cases"].max()) if len(frame) else 0
+    if few < 100:
+        out.append(
+            f"{few} cases are few: intervals of such a size cannot tell layers apart that differ by "
+            "less than some tens of points."
+        )
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A figure of the page; `folded` is the line that unfolds a long table, '' where it is open."""
+
+    title: str
+    lead: str
+    picture: Markup
+    table: Table
+    folded: str
+
+
+def _block(ablation: Ablation, name: str) -> _Block:
+    """One figure of the page."""
+    section = section_of(ablation, name)
+    drawing = picture(ablation, _PICTURE_OF[name]) if name in _PICTURE_OF else Markup()
+    folded = f"{len(section.rows)} rows" if len(section.rows) > _LONGEST else ""
+    return _Block(section.title, section.lead, drawing, Table(section.head, section.rows), folded)
+
+
+def render_html(ablation: Ablation, *, page: bool = False) -> str:
+    """Return the ablation as HTML: a fragment for a notebook's output, or a whole document."""
+    body = render(
+        f"{TEMPLATES}/ablation.html",
+        title=TITLE,
+        headline=headline(ablation),
+        warnings=warnings(ablation),
+        blocks=[_block(ablation, name) for name in SHOWN],
+        notes=notes(ablation),
+    )
+    return html_page(TITLE, fragment(body)) if page else fragment(body)
+
+
+def render_markdown(ablation: Ablation) -> str:
+    """Return the ablation as GitHub-flavoured Markdown."""
+    lines = [f"# {TITLE}", "", md(headline(ablation)), ""]
+    lines += [f"> {md(warning)}\n>" for warning in warnings(ablation)]
+    lines.append("")
+    for name in SHOWN:
+        lines += section_lines(section_of(ablation, name))
+    return "\n".join([*lines, "## Method", "", *(f"- {md(note)}" for note in notes(ablation)), ""])
+
+
+def render_text(ablation: Ablation, names: tuple[str, ...] = SHOWN) -> str:
+    """Return figures for a terminal, each as a table."""
+    lines = [TITLE, headline(ablation), ""]
+    for name in names:
+        section = section_of(ablation, name)
+        lines += [section.title, section_text(section), ""]
+    lines += [f"! {warning}" for warning in warnings(ablation)]
+    return "\n".join(lines).rstrip()
+
+
+def section_text(section: Section) -> str:
+    """Return a table for a terminal, columns of the same words throughout left out."""
+    if not section.rows:
+        return "nothing to show"
+    names = [i for i, (_, kind) in enumerate(section.head) if "k" in kind.split()]
+    others = [i for i in range(len(section.head)) if i not in names]
+    places = [*names, *others]
+    rows = [[row[i] for i in places] for row in section.rows]
+    return aligned([section.head[i][0] for i in places], rows, len(names))
+
+
+def save(ablation: Ablation, path: str | Path) -> Path:
+    """Write the ablation as its suffix says, and return the path.
+
+    .html and .md hold everything, .json every figure as rows, .csv the eight cells, .svg the
+    waterfall. Raises BadOptions for another suffix, StoreError where the file cannot be written.
+    """
+    writers: Mapping[str, Callable[[Path], object]] = {
+        ".html": lambda f: f.write_text(render_html(ablation, page=True), encoding="utf-8"),
+        ".md": lambda f: f.write_text(render_markdown(ablation), encoding="utf-8"),
+        ".json": lambda f: f.write_text(json.dumps(to_dict(ablation), indent=1), encoding="utf-8"),
+        ".csv": lambda f: ablation.cells.to_csv(f, index=False),
+        ".svg": lambda f: f.write_text(
+            picture(ablation, "waterfall", alone=True), encoding="utf-8"
+        ),
+    }
+    return save_file(path, writers, lambda writer, file: writer(file), "an ablation")
+
+
+def to_dict(ablation: Ablation) -> dict[str, Any]:
+    """Return every figure as rows of JSON, what is not known as null."""
+    return {
+        "run_id": ablation.run.run_id,
+        "settings": ablation.settings.to_dict(),
+        "missing": list(ablation.missing),
+        **{name: json.loads(ablation.figure(name).to_json(orient="records")) for name in SHOWN},
+    }
