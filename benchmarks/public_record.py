@@ -202,9 +202,8 @@ def _chart_row(number: int, model: str, row: Counter[str]) -> str:
         n - row["explained"],
     )
     y, x = 40 + _ROW * number, float(_LEFT)
-    drawn = [
-        f'<text x="{_LEFT - 8}" y="{y + 15}" text-anchor="end">{escape(model.rpartition("/")[2])} ({n})</text>'
-    ]
+    name = escape(model.rpartition("/")[2])
+    drawn = [f'<text x="{_LEFT - 8}" y="{y + 15}" text-anchor="end">{name} ({n})</text>']
     for (label, colour), share in zip(BARS.items(), pieces, strict=True):
         width = _WIDTH * share / n
         if share:
