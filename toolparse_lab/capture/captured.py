@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, UnreadableInput
+from ..types.inputs import RawLike, TokenizerLike
 from ..types.server import ServerReading
 from ..values import read_strict, write_canonical
 from .assembly import Assembly, get, items
@@ -117,7 +118,9 @@ class Captured:
         return "raw_completion" if self.completion else "chat_text"
 
     @classmethod
-    def of(cls, obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
+    def of(
+        cls, obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+    ) -> Captured:
         """`capture`.
 
         The same function as a constructor, for those who have the class at hand.
@@ -138,7 +141,9 @@ class Captured:
         return ServerReading.of(self.tool_calls, self.fidelity, not self.native)
 
 
-def capture(obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
+def capture(
+    obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+) -> Captured:
     """A response of any client, in one shape.
 
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object

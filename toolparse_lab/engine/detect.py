@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from ..protocols.registry import protocols
-from ..toolspec import tool_specs
-from ..types import ParseOptions, ParseResult, Span, ToolCall
+from ..toolspec import ToolsLike, tool_specs
+from ..types import ParseOptions, ParseResult, RawLike, Span, ToolCall
 from .parse import parse
 
 # A call outside every format's delimiters is no evidence for one of them.
@@ -48,7 +47,7 @@ class Candidate:
         return f"{self.protocol} {self.score:.2f}: {self.why}"
 
 
-def detect(raw: Any, tools: Any = None) -> tuple[Candidate, ...]:
+def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
     """The formats that find an attempt at a call in a text, the likeliest first; empty where none
     does.
 

@@ -81,11 +81,13 @@ class StreamParser:
         self._closed = False
         self._result: ParseResult | None = None
 
-    def feed(self, chunk: str) -> tuple[Event, ...]:
-        """The events that `chunk` settles. Raises ParserClosed after close; never on account of the
-        text."""
+    def feed(self, chunk: str | None) -> tuple[Event, ...]:
+        """The events that `chunk` settles; none for None, which is the content of a stream's first
+        and last delta. Raises ParserClosed after close; never on account of the text."""
         if self._closed:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
+        if chunk is None:
+            return ()
         feed = self._feed
         more = feed.add(chunk)
 

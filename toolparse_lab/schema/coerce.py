@@ -11,10 +11,9 @@ splits text into lists, unwraps single keys and reads values the schema says not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import UnknownRule
-from ..types import Policy, Problem, Step
+from ..types import JsonSchema, Policy, Problem, Step
 from ..types.makers import maker_of
 from ..values import Value, read_plain
 from .budget import Budget, OverBudget
@@ -44,8 +43,8 @@ _make_coerced = maker_of(Coerced)
 
 
 def coerce(
-    value: Any,
-    schema: Any,
+    value: object,
+    schema: JsonSchema,
     policy: Policy = "safe",
     *,
     one_item: bool = False,
@@ -120,7 +119,7 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
     return _make_coerced(value, tuple(steps))
 
 
-def coerce_by_schema(value: Any, schema: Any = None) -> Value:
+def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
     """`value` under the policy ``middleware``, without the record of what was done.
 
     >>> coerce_by_schema({"tags": "a,b"}, {"properties": {"tags": {"type": "array"}}})

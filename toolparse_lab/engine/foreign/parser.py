@@ -79,11 +79,13 @@ class ForeignParser:
         self._events: list[Event] = []
         self._result: ParseResult | None = None
 
-    def feed(self, chunk: str) -> tuple[Event, ...]:
-        """Takes a chunk; no event comes before `close`. Raises ParserClosed after it."""
+    def feed(self, chunk: str | None) -> tuple[Event, ...]:
+        """Takes a chunk, or None for an empty one; no event comes before `close`. Raises
+        ParserClosed after it."""
         if self._result is not None:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
-        self._chunks.append(chunk)
+        if chunk is not None:
+            self._chunks.append(chunk)
         return ()
 
     def close(self) -> ParseResult:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ...engine.any_protocol import any_protocol
 from ...engine.parse import parse
 from ...errors import BadOptions, MissingExtra, UnreadableInput
+from ...protocols.like import ProtocolLike
 from ...protocols.registry import protocols as known_protocols
 from ...schema.validate import validate
-from ...toolspec import ToolSpec, tool_specs
-from ...types import ParseOptions, ParseResult
+from ...toolspec import ToolsLike, ToolSpec, tool_specs
+from ...types import ParseOptions, ParseResult, RawLike
 from ...values import Value, read_strict, same
 from .outside import OutsideCall, outside_calls
 from .reading import ReadCall, Reading
@@ -73,10 +74,10 @@ class Comparison:
 
 
 def compare(
-    raw: Any,
-    tools: Any = None,
-    protocols: Iterable[Any] | None = None,
-    also: Mapping[str, Callable[[str], Any]] | None = None,
+    raw: RawLike,
+    tools: ToolsLike = None,
+    protocols: Iterable[ProtocolLike] | None = None,
+    also: Mapping[str, Callable[[str], object]] | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Return one text read by several parsers.
