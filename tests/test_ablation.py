@@ -30,7 +30,7 @@ from tests.ablation_model import (
 )
 from tests.tool_server import SCHEMA, ToolServer
 from toolparse_lab.ablation import DIALECTS, Ablation, AblationSettings, MockTool
-from toolparse_lab.ablation.ablation import FIGURES
+from toolparse_lab.ablation.figures import FIGURES
 from toolparse_lab.ablation.mock_tool import problems_of
 from toolparse_lab.correction import DETECTORS, Feedback, Refused, ToolFailure, ToolRefused
 from toolparse_lab.errors import BadOptions, BadPlan, MissingRecording

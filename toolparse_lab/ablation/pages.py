@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..evals.reports.pages.files import save_file
 from ..evals.reports.pages.html_parts import Table, fragment
@@ -15,11 +15,9 @@ from ..evals.reports.pages.markdown import md, section_lines
 from ..evals.reports.pages.tables import Section
 from ..evals.reports.pages.text import aligned
 from ..render.templating import Markup, render
+from .figures import Figures
 from .pictures import TEMPLATES, picture
 from .sections import section_of
-
-if TYPE_CHECKING:
-    from .ablation import Ablation
 
 TITLE = "Three layers of type safety"
 SHOWN = (
@@ -38,7 +36,7 @@ _PICTURE_OF = {"cells": "cells", "attribution": "waterfall", "layer2": "layer2",
 _LONGEST = 24  # rows of a table that stands open
 
 
-def headline(ablation: Ablation) -> str:
+def headline(ablation: Figures) -> str:
     """Return the ablation in one line: what it rests on."""
     answers = ablation.recorded.answers
     cases = {one.question.case.id for one in answers}
@@ -52,15 +50,15 @@ def headline(ablation: Ablation) -> str:
     )
 
 
-def notes(ablation: Ablation) -> list[str]:
+def notes(ablation: Figures) -> list[str]:
     """Return what has to be known to read the figures."""
     settings = ablation.settings
     factor, off, on = settings.layer1
     plan, answers = ablation.run.plan, ablation.recorded.answers
     dropped = len(plan.cases) - len({one.question.case.id for one in answers})
     lines = [
-        f"Layer 1 is {factor}: {off} or {on}. It changes the prompt, so that each of its levels has "
-        "base answers of its own.",
+        f"Layer 1 is {factor}: {off} or {on}. It changes the prompt, so that each of its levels "
+        "has base answers of its own.",
         "Layer 2 is re-run on the same recorded bytes under every policy.",
         "Layer 3 asks a model only where the tool refused a call. Equal correction prompts are one "
         "question, whichever cell asks it.",
@@ -78,7 +76,7 @@ def notes(ablation: Ablation) -> list[str]:
     return lines
 
 
-def warnings(ablation: Ablation) -> list[str]:
+def warnings(ablation: Figures) -> list[str]:
     """Return what stands against taking the figures at their word."""
     out = []
     if ablation.missing:
@@ -90,8 +88,8 @@ def warnings(ablation: Ablation) -> list[str]:
     few = int(frame["n_cases"].max()) if len(frame) else 0
     if few < 100:
         out.append(
-            f"{few} cases are few: intervals of such a size cannot tell layers apart that differ by "
-            "less than some tens of points."
+            f"{few} cases are few: intervals of such a size cannot tell layers apart that differ "
+            "by less than some tens of points."
         )
     return out
 
@@ -107,7 +105,7 @@ class _Block:
     folded: str
 
 
-def _block(ablation: Ablation, name: str) -> _Block:
+def _block(ablation: Figures, name: str) -> _Block:
     """One figure of the page."""
     section = section_of(ablation, name)
     drawing = picture(ablation, _PICTURE_OF[name]) if name in _PICTURE_OF else Markup()
@@ -115,7 +113,7 @@ def _block(ablation: Ablation, name: str) -> _Block:
     return _Block(section.title, section.lead, drawing, Table(section.head, section.rows), folded)
 
 
-def render_html(ablation: Ablation, *, page: bool = False) -> str:
+def render_html(ablation: Figures, *, page: bool = False) -> str:
     """Return the ablation as HTML: a fragment for a notebook's output, or a whole document."""
     body = render(
         f"{TEMPLATES}/ablation.html",
@@ -128,7 +126,7 @@ def render_html(ablation: Ablation, *, page: bool = False) -> str:
     return html_page(TITLE, fragment(body)) if page else fragment(body)
 
 
-def render_markdown(ablation: Ablation) -> str:
+def render_markdown(ablation: Figures) -> str:
     """Return the ablation as GitHub-flavoured Markdown."""
     lines = [f"# {TITLE}", "", md(headline(ablation)), ""]
     lines += [f"> {md(warning)}\n>" for warning in warnings(ablation)]
@@ -138,7 +136,7 @@ def render_markdown(ablation: Ablation) -> str:
     return "\n".join([*lines, "## Method", "", *(f"- {md(note)}" for note in notes(ablation)), ""])
 
 
-def render_text(ablation: Ablation, names: tuple[str, ...] = SHOWN) -> str:
+def render_text(ablation: Figures, names: tuple[str, ...] = SHOWN) -> str:
     """Return figures for a terminal, each as a table."""
     lines = [TITLE, headline(ablation), ""]
     for name in names:
@@ -159,7 +157,7 @@ def section_text(section: Section) -> str:
     return aligned([section.head[i][0] for i in places], rows, len(names))
 
 
-def save(ablation: Ablation, path: str | Path) -> Path:
+def save(ablation: Figures, path: str | Path) -> Path:
     """Write the ablation as its suffix says, and return the path.
 
     .html and .md hold everything, .json every figure as rows, .csv the eight cells, .svg the
@@ -177,7 +175,7 @@ def save(ablation: Ablation, path: str | Path) -> Path:
     return save_file(path, writers, lambda writer, file: writer(file), "an ablation")
 
 
-def to_dict(ablation: Ablation) -> dict[str, Any]:
+def to_dict(ablation: Figures) -> dict[str, Any]:
     """Return every figure as rows of JSON, what is not known as null."""
     return {
         "run_id": ablation.run.run_id,

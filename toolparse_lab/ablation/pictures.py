@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -13,9 +13,7 @@ from ..errors import BadOptions, near
 from ..evals.reports.pages.numbers import percent, points, span
 from ..render.templating import Markup, macro
 from .cells import LAYERS, WATERFALL, groups_of
-
-if TYPE_CHECKING:
-    from .ablation import Ablation
+from .figures import Figures
 
 TEMPLATES = "ablation/templates"
 PICTURES = ("waterfall", "cells", "layer2", "rules")
@@ -107,14 +105,14 @@ class Picture:
         return {"text/plain": self.words, "text/html": self.svg}
 
 
-def words(ablation: Ablation, name: str) -> str:
+def words(ablation: Figures, name: str) -> str:
     """Return the rows of a picture as lines of text. Raises BadOptions for another name."""
     chart = _chart(ablation, name)
     rows = [f"{line.label}: {line.value}".rstrip(": ") for line in chart.lines]
     return "\n".join([chart.words, *rows])
 
 
-def picture(ablation: Ablation, name: str, *, alone: bool = False) -> Markup:
+def picture(ablation: Figures, name: str, *, alone: bool = False) -> Markup:
     """Return one of `PICTURES` as SVG.
 
     alone: as a file of its own, not as a part of a page. Raises BadOptions for another name.
@@ -122,7 +120,7 @@ def picture(ablation: Ablation, name: str, *, alone: bool = False) -> Markup:
     return macro(f"{TEMPLATES}/pictures.html", "chart", _chart(ablation, name), alone)
 
 
-def _chart(ablation: Ablation, name: str) -> Chart:
+def _chart(ablation: Figures, name: str) -> Chart:
     """The contents of a picture. Raises BadOptions for a name that no picture has."""
     if name not in PICTURES:
         raise BadOptions(
@@ -154,7 +152,7 @@ def _name(by: Sequence[str], row: Mapping[Any, Any]) -> str:
     return " · ".join(str(row[name]) for name in by)
 
 
-def _waterfall(ablation: Ablation) -> Chart:
+def _waterfall(ablation: Figures) -> Chart:
     """The rate of gold in S000, what each layer adds to it, and S111; valid as a hollow dot."""
     rows: list[dict[str, Any]] = []
     for keys, part in groups_of(ablation.attribution, ablation.by):
@@ -213,7 +211,7 @@ def _rate_words(cell: Mapping[Any, Any]) -> str:
     return f"{percent(cell['gold'])} [{span(cell['gold_low'], cell['gold_high'])}]"
 
 
-def _cells(ablation: Ablation) -> Chart:
+def _cells(ablation: Figures) -> Chart:
     """The eight cells: gold as a dot with its interval, valid as a hollow one."""
     rows: list[dict[str, Any]] = []
     for keys, part in groups_of(ablation.cells, ablation.by):
@@ -256,7 +254,7 @@ def _stacked(
     return Chart(title, words, _lines(lines), ticks, key)
 
 
-def _layer2(ablation: Ablation) -> Chart:
+def _layer2(ablation: Figures) -> Chart:
     """Rescued calls of each policy: the wanted ones, and those that are valid and wrong."""
     columns = ["invalid", "true_rescues", "faithful", "changed_meaning"]
     frame = ablation.layer2
@@ -280,7 +278,7 @@ def _layer2(ablation: Ablation) -> Chart:
     return _stacked("Rescues of layer 2", words, rows, key)
 
 
-def _rules(ablation: Ablation) -> Chart:
+def _rules(ablation: Figures) -> Chart:
     """Values that each rule changed, right and wrong."""
     rows = []
     for row in ablation.rules.to_dict("records"):

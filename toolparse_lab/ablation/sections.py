@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from ..evals.reports.pages.numbers import money, percent, points, span
 from ..evals.reports.pages.tables import Section
-
-if TYPE_CHECKING:
-    from .ablation import Ablation
+from .figures import Figures
 
 Row: TypeAlias = Mapping[Any, Any]
 Column: TypeAlias = tuple[str, str, Callable[[Row], str]]
 """Head, classes (see `tables.Section`), and the text of a row's cell."""
 
 
-def section_of(ablation: Ablation, name: str) -> Section:
-    """Return one of `ablation.FIGURES` as a table with its title and what to know before it."""
+def section_of(ablation: Figures, name: str) -> Section:
+    """Return one of `figures.FIGURES` as a table with its title and what to know before it."""
     title, lead, columns = _SECTIONS[name]
     frame = ablation.figure(name)
     shown = (*_keys(ablation, frame), *columns)
@@ -29,7 +27,7 @@ def section_of(ablation: Ablation, name: str) -> Section:
     return Section(title, lead, tuple((head, kind) for head, kind, _ in shown), rows)
 
 
-def _keys(ablation: Ablation, frame: pd.DataFrame) -> tuple[Column, ...]:
+def _keys(ablation: Figures, frame: pd.DataFrame) -> tuple[Column, ...]:
     """The columns that name a group, where the figure has groups."""
     return tuple(_word(name) for name in ablation.by if name in frame)
 
