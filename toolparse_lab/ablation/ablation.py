@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import pages, pictures
+from .chart import Picture
 from .figures import Figures
 
 
@@ -43,9 +44,9 @@ class Ablation(Figures):
         """Return everything as HTML: a fragment, or a whole document."""
         return pages.render_html(self, page=page)
 
-    def picture(self, name: str = "waterfall") -> pictures.Picture:
+    def picture(self, name: str = "waterfall") -> Picture:
         """Return a picture, which shows itself in a notebook; name: of `pictures.PICTURES`."""
-        return pictures.Picture(pictures.picture(self, name), pictures.words(self, name))
+        return pictures.picture(self, name)
 
     def save(self, path: str | Path) -> Path:
         """Write .html, .md, .json, .csv (the cells) or .svg (the waterfall); see `pages.save`."""

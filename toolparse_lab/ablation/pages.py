@@ -15,8 +15,9 @@ from ..evals.reports.pages.markdown import md, section_lines
 from ..evals.reports.pages.tables import Section
 from ..evals.reports.pages.text import aligned
 from ..render.templating import Markup, render
+from .chart import TEMPLATES
 from .figures import Figures
-from .pictures import TEMPLATES, picture
+from .pictures import chart
 from .sections import section_of
 
 TITLE = "Three layers of type safety"
@@ -32,7 +33,8 @@ SHOWN = (
     "detectors",
 )
 """The figures in the order of a page: what is asked first comes first."""
-_PICTURE_OF = {"cells": "cells", "attribution": "waterfall", "layer2": "layer2", "rules": "rules"}
+# The detectors alone have a table and no picture.
+_PICTURES_OF = {"attribution": ("waterfall", "attribution"), "detectors": ()}
 _LONGEST = 24  # rows of a table that stands open
 
 
@@ -100,7 +102,7 @@ class _Block:
 
     title: str
     lead: str
-    picture: Markup
+    pictures: tuple[Markup, ...]
     table: Table
     folded: str
 
@@ -108,9 +110,9 @@ class _Block:
 def _block(ablation: Figures, name: str) -> _Block:
     """One figure of the page."""
     section = section_of(ablation, name)
-    drawing = picture(ablation, _PICTURE_OF[name]) if name in _PICTURE_OF else Markup()
+    drawings = tuple(chart(ablation, one).svg() for one in _PICTURES_OF.get(name, (name,)))
     folded = f"{len(section.rows)} rows" if len(section.rows) > _LONGEST else ""
-    return _Block(section.title, section.lead, drawing, Table(section.head, section.rows), folded)
+    return _Block(section.title, section.lead, drawings, Table(section.head, section.rows), folded)
 
 
 def render_html(ablation: Figures, *, page: bool = False) -> str:
@@ -169,7 +171,7 @@ def save(ablation: Figures, path: str | Path) -> Path:
         ".json": lambda f: f.write_text(json.dumps(to_dict(ablation), indent=1), encoding="utf-8"),
         ".csv": lambda f: ablation.cells.to_csv(f, index=False),
         ".svg": lambda f: f.write_text(
-            picture(ablation, "waterfall", alone=True), encoding="utf-8"
+            chart(ablation, "waterfall").svg(alone=True), encoding="utf-8"
         ),
     }
     return save_file(path, writers, lambda writer, file: writer(file), "an ablation")

@@ -1,127 +1,46 @@
-"""Pictures of an ablation as SVG: the waterfall, the cells, rescues and rules. They print, can be
-read aloud, and need nothing from elsewhere."""
+"""The pictures of an ablation: the waterfall, the cells, the differences between them, what each
+layer adds and costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from ..errors import BadOptions, near
-from ..evals.reports.pages.numbers import percent, points, span
-from ..render.templating import Markup, macro
-from .cells import LAYERS, WATERFALL, groups_of
+from ..evals.reports.pages.numbers import money, percent, points, span
+from . import layers
+from .cells import JUDGED, LAYERS, WATERFALL, groups_of
+from .chart import (
+    BASE,
+    CHANGED,
+    LAYER_COLOURS,
+    RIGHT,
+    SHARES,
+    WRONG,
+    Chart,
+    Line,
+    Mark,
+    Picture,
+    Scale,
+    lines_of,
+    percent_ticks,
+    stacked,
+)
 from .figures import Figures
 
-TEMPLATES = "ablation/templates"
-PICTURES = ("waterfall", "cells", "layer2", "rules")
-"""The pictures of an ablation, by name."""
-# Okabe and Ito's colours.
-BASE, RIGHT, WRONG, CHANGED = "#999999", "#009E73", "#E69F00", "#D55E00"
-GAINS = ("#0072B2", "#009E73", "#E69F00")
-_LEFT, _PLOT, _RIGHT = 250, 420, 150  # widths of labels, plot and values
-_LINE, _TOP, _BAR = 26, 26, 14  # heights of a row, of the axis, of a bar
-_MOST_ROWS = 40
+_UNKNOWN = "not recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A coloured bar: where it begins, how wide it is, and what it says when it is pointed at."""
-
-    x: float
-    width: float
-    colour: str
-    words: str
+def picture(ablation: Figures, name: str) -> Picture:
+    """Return one of `PICTURES`. Raises BadOptions for another name."""
+    made = chart(ablation, name)
+    return Picture(made.svg(), made.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A rate with its interval; `solid` is filled, which gold is."""
-
-    low: float
-    middle: float
-    high: float
-    solid: bool
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A row of a picture: its label, what is drawn, and the figures beside it."""
-
-    y: int
-    label: str
-    value: str
-    bars: tuple[Bar, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    strong: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A picture: rows under an axis, and what its colours stand for."""
-
-    title: str
-    words: str
-    lines: tuple[Line, ...]
-    ticks: tuple[tuple[float, str], ...]
-    key: tuple[tuple[str, str], ...]
-    left: int = _LEFT
-    plot: int = _PLOT
-
-    @property
-    def width(self) -> int:
-        """The width of the picture."""
-        return _LEFT + _PLOT + _RIGHT
-
-    @property
-    def height(self) -> int:
-        """The height of the picture, its key included."""
-        return _TOP + _LINE * len(self.lines) + (_LINE if self.key else 0)
-
-    @property
-    def key_places(self) -> list[tuple[int, str, str]]:
-        """(x, colour, words) of each entry of the key."""
-        places, x = [], 0
-        for colour, words in self.key:
-            places.append((x, colour, words))
-            x += 34 + 7 * len(words)
-        return places
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture that a notebook shows. svg: as part of a page. words: its figures as text."""
-
-    svg: str
-    words: str
-
-    def __repr__(self) -> str:
-        return self.words
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": self.words, "text/html": self.svg}
-
-
-def words(ablation: Figures, name: str) -> str:
-    """Return the rows of a picture as lines of text. Raises BadOptions for another name."""
-    chart = _chart(ablation, name)
-    rows = [f"{line.label}: {line.value}".rstrip(": ") for line in chart.lines]
-    return "\n".join([chart.words, *rows])
-
-
-def picture(ablation: Figures, name: str, *, alone: bool = False) -> Markup:
-    """Return one of `PICTURES` as SVG.
-
-    alone: as a file of its own, not as a part of a page. Raises BadOptions for another name.
-    """
-    return macro(f"{TEMPLATES}/pictures.html", "chart", _chart(ablation, name), alone)
-
-
-def _chart(ablation: Figures, name: str) -> Chart:
-    """The contents of a picture. Raises BadOptions for a name that no picture has."""
+def chart(ablation: Figures, name: str) -> Chart:
+    """Return the contents of one of `PICTURES`. Raises BadOptions for another name."""
     if name not in PICTURES:
         raise BadOptions(
             "an ablation has no such picture",
@@ -129,153 +48,241 @@ def _chart(ablation: Figures, name: str) -> Chart:
             expected=", ".join(PICTURES),
             hint=near(name, PICTURES),
         )
-    return _MAKERS[name](ablation)
+    return PICTURES[name](ablation)
 
 
-def _place(share: float) -> float:
-    """A place on the axis for a share of 0 to 1."""
-    return round(_LEFT + _PLOT * min(1.0, max(0.0, share)), 1)
-
-
-def _percent_ticks() -> tuple[tuple[float, str], ...]:
-    """The axis from 0 to 100 %."""
-    return tuple((_place(i / 4), f"{25 * i} %") for i in range(5))
-
-
-def _lines(rows: Iterable[dict[str, Any]]) -> tuple[Line, ...]:
-    """Rows of a picture one under the other; what does not fit is left out."""
-    return tuple(Line(y=_TOP + _LINE * i, **row) for i, row in enumerate(list(rows)[:_MOST_ROWS]))
-
-
-def _name(by: Sequence[str], row: Mapping[Any, Any]) -> str:
-    """The name of a group."""
-    return " · ".join(str(row[name]) for name in by)
-
-
-def _waterfall(ablation: Figures) -> Chart:
-    """The rate of gold in S000, what each layer adds to it, and S111; valid as a hollow dot."""
-    rows: list[dict[str, Any]] = []
-    for keys, part in groups_of(ablation.attribution, ablation.by):
+def _groups(
+    ablation: Figures, frame: pd.DataFrame
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame, list[Line]]]:
+    """Yield each group of a frame: its names, its rows, and the line that heads it, if any."""
+    if frame.empty:
+        return
+    for keys, part in groups_of(frame, ablation.by):
         names = dict(zip(ablation.by, keys, strict=True))
-        cells = _of(ablation.cells, names).set_index("cell")
-        if names:
-            n = int(part["n"].iloc[0])
-            rows.append({"label": _name(ablation.by, names), "value": f"n = {n}", "strong": True})
-        gold = part[part["rung"] == "gold"].set_index("layer")
-        rows.append(_end(cells, WATERFALL[0]))
-        rows += [_step(gold.loc[layer], i) for i, layer in enumerate(LAYERS) if layer in gold.index]
-        rows.append(_end(cells, WATERFALL[-1]))
-    key = ((BASE, "gold"), *((GAINS[i], f"gain of {layer}") for i, layer in enumerate(LAYERS)))
-    words = "Share of answers that are gold, without any layer, with each layer added, and with all"
-    return Chart("Waterfall", words, _lines(rows), _percent_ticks(), key)
+        title = " · ".join(str(name) for name in names.values())
+        yield names, part, [Line(title, strong=True)] if names else []
 
 
-def _of(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
+def _under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
     """The rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
 
 
-def _end(cells: pd.DataFrame, name: str) -> dict[str, Any]:
+# rates
+
+
+def _waterfall(ablation: Figures) -> Chart:
+    """The rate of gold in S000, what each layer adds to it, and S111; valid as a hollow dot."""
+    rows: list[Line] = []
+    for names, part, head in _groups(ablation, ablation.attribution):
+        cells = _under(ablation.cells, names).set_index("cell")
+        gold = part[part["rung"] == "gold"].set_index("layer")
+        rows += [*head, _end(cells.loc[WATERFALL[0]], "no layer (S000)")]
+        rows += [_step(gold.loc[layer], i) for i, layer in enumerate(LAYERS) if layer in gold.index]
+        rows.append(_end(cells.loc[WATERFALL[-1]], "all three (S111)"))
+    gains = ((LAYER_COLOURS[i], f"gain of {layer}") for i, layer in enumerate(LAYERS))
+    words = (
+        "Share of answers that are gold, without any layer, with each layer added, and with all; "
+        "hollow dots are valid ones"
+    )
+    return Chart("Waterfall", words, lines_of(rows), percent_ticks(), ((BASE, "gold"), *gains))
+
+
+def _end(cell: Mapping[Any, Any], label: str) -> Line:
     """The row of the first or last cell: gold as a bar with its interval, valid as a dot."""
-    cell = cells.loc[name]
-    label = {"S000": "no layer (S000)", "S111": "all three (S111)"}[name]
     if pd.isna(cell["gold"]):
-        return {"label": label, "value": "not recorded"}
-    bar = Bar(_place(0), round(_PLOT * cell["gold"], 1), BASE, f"{label}: {percent(cell['gold'])}")
-    marks = (_mark(cell, "valid", solid=False), _mark(cell, "gold", solid=True))
-    return {"label": label, "value": _rate_words(cell), "bars": (bar,), "marks": marks}
+        return Line(label, _UNKNOWN)
+    bar = SHARES.bar(0, cell["gold"], BASE, f"{label}: {percent(cell['gold'])}")
+    return Line(label, _rate_words(cell), (bar,), _rungs(cell))
 
 
-def _step(row: pd.Series[Any], i: int) -> dict[str, Any]:
+def _step(row: Mapping[Any, Any], i: int) -> Line:
     """The row of one layer's gain, from the cell before it to the cell after it."""
     label = f"+ {LAYERS[i]}"
     if pd.isna(row["gain"]):
-        return {"label": label, "value": "not recorded"}
-    low, high = sorted((row["rate_from"], row["rate_to"]))
-    words = f"{points(row['gain'])} [{points(row['gain_low'])}, {points(row['gain_high'])}]"
-    bar = Bar(_place(low), max(1.0, round(_PLOT * (high - low), 1)), GAINS[i], f"{label}: {words}")
-    return {"label": label, "value": words, "bars": (bar,)}
+        return Line(label, _UNKNOWN)
+    words = _gain_words(row, "gain", "gain_")
+    bar = SHARES.bar(row["rate_from"], row["rate_to"], LAYER_COLOURS[i], f"{label}: {words}")
+    return Line(label, f"{words}, n = {row['n']}", (bar,))
 
 
-def _mark(cell: Mapping[Any, Any], rung: str, *, solid: bool) -> Mark:
-    """A rung of a cell as a mark."""
-    low, middle, high = (cell[f"{rung}_low"], cell[rung], cell[f"{rung}_high"])
-    words = f"{rung} {percent(middle)}, interval {span(low, high)} %"
-    return Mark(_place(low), _place(middle), _place(high), solid, words)
+def _gain_words(row: Mapping[Any, Any], name: str, prefix: str) -> str:
+    """A difference in points with its interval."""
+    return f"{points(row[name])} [{points(row[f'{prefix}low'])}, {points(row[f'{prefix}high'])}]"
+
+
+def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
+    """Valid as a hollow dot and gold as a filled one, each with its interval."""
+    marks = []
+    for rung in JUDGED:
+        low, high = cell[f"{rung}_low"], cell[f"{rung}_high"]
+        words = f"{rung} {percent(cell[rung])}, interval {span(low, high)} %"
+        places = (SHARES.place(x) for x in (low, cell[rung], high))
+        marks.append(Mark(*places, rung == "gold", words))
+    return tuple(marks)
 
 
 def _rate_words(cell: Mapping[Any, Any]) -> str:
-    """A rate of gold with its interval."""
-    return f"{percent(cell['gold'])} [{span(cell['gold_low'], cell['gold_high'])}]"
+    """A rate of gold with its interval and n."""
+    interval = span(cell["gold_low"], cell["gold_high"])
+    return f"{percent(cell['gold'])} [{interval}], n = {cell['n']}"
 
 
 def _cells(ablation: Figures) -> Chart:
     """The eight cells: gold as a dot with its interval, valid as a hollow one."""
-    rows: list[dict[str, Any]] = []
-    for keys, part in groups_of(ablation.cells, ablation.by):
-        names = dict(zip(ablation.by, keys, strict=True))
-        if names:
-            rows.append({"label": _name(ablation.by, names), "value": "", "strong": True})
+    rows: list[Line] = []
+    for _, part, head in _groups(ablation, ablation.cells):
+        rows += head
         for cell in part.to_dict("records"):
-            layers = [str(i + 1) for i, name in enumerate(("l1", "l2", "l3")) if cell[name]]
-            label = f"{cell['cell']}  " + (f"layer {' + '.join(layers)}" if layers else "no layer")
-            if pd.isna(cell["gold"]):
-                rows.append({"label": label, "value": "not recorded"})
-                continue
-            marks = (_mark(cell, "valid", solid=False), _mark(cell, "gold", solid=True))
-            rows.append({"label": label, "value": _rate_words(cell), "marks": marks})
+            present = [str(i + 1) for i, name in enumerate(("l1", "l2", "l3")) if cell[name]]
+            label = f"{cell['cell']}  {'layer ' + ' + '.join(present) if present else 'no layer'}"
+            known = not pd.isna(cell["gold"])
+            value = _rate_words(cell) if known else _UNKNOWN
+            rows.append(Line(label, value, marks=_rungs(cell) if known else ()))
     words = "Gold (filled) and valid (hollow) in each of the eight cells, with intervals"
-    return Chart("The eight cells", words, _lines(rows), _percent_ticks(), ())
+    return Chart("The eight cells", words, lines_of(rows), percent_ticks())
 
 
-def _stacked(
+def _layer1(ablation: Figures) -> Chart:
+    """The share of mistyped parameters without the prompt's rules and with them."""
+    rows: list[Line] = []
+    for _, part, head in _groups(ablation, ablation.layer1):
+        rows += head
+        for row in part.to_dict("records"):
+            label = f"layer 1 {'on' if row['l1'] else 'off'}"
+            rows.append(_share_line(row, label, "type_error_rate", "ci_", row["typed"]))
+    words = "Share of typed parameters that are mistyped as the model wrote them"
+    return Chart("Type errors", words, lines_of(rows), percent_ticks())
+
+
+def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: int) -> Line:
+    """A share as a filled dot with its interval and n."""
+    if pd.isna(row[name]):
+        return Line(label, "none" if n == 0 else _UNKNOWN)
+    interval = span(row[f"{prefix}low"], row[f"{prefix}high"])
+    value = f"{percent(row[name])} [{interval}], n = {n}"
+    return Line(label, value, marks=(SHARES.mark(row, name, prefix, f"{label}: {value}"),))
+
+
+def _layer3(ablation: Figures) -> Chart:
+    """The share of refused calls that the tool took after corrections, and of gold ones."""
+    rows: list[Line] = []
+    figures = [name for name in ablation.layer3 if str(name).startswith("success_at_")]
+    figures = [name for name in figures if not str(name).endswith(("_low", "_high"))]
+    for _, part, head in _groups(ablation, ablation.layer3):
+        rows += head
+        for row in part.to_dict("records"):
+            place = f"{row['policy']}, layer 1 {'on' if row['l1'] else 'off'}"
+            for name in (*figures, "gold_rate"):
+                what = "gold" if name == "gold_rate" else f"taken, k = {name.rpartition('_')[2]}"
+                rows.append(_share_line(row, f"{place}: {what}", name, f"{name}_", row["entered"]))
+    words = "Refused calls that the tool took after at most k corrections, and that are gold then"
+    return Chart("Corrections", words, lines_of(rows), percent_ticks())
+
+
+# differences
+
+
+def _tests(ablation: Figures) -> Chart:
+    """The differences of gold between cells, with their intervals."""
+    frame = ablation.tests[ablation.tests["rung"] == "gold"]
+    return _differences(
+        ablation,
+        frame,
+        "Differences between cells",
+        "Points of gold between two cells on the same answers, with intervals; p is adjusted",
+        lambda row: [_difference(row)],
+    )
+
+
+def _difference(row: Mapping[Any, Any]) -> tuple[str, str, str, str, str]:
+    """The label, column, interval's prefix, colour and further words of a contrast."""
+    p = "" if pd.isna(row["p_holm"]) else f", p = {row['p_holm']:.3f}"
+    return str(row["contrast"]), "difference", "ci_", "", f", n = {row['n']}{p}"
+
+
+def _attribution(ablation: Figures) -> Chart:
+    """The gain of each layer in the waterfall's order, and its Shapley share."""
+    frame = ablation.attribution[ablation.attribution["rung"] == "gold"]
+    return _differences(
+        ablation,
+        frame,
+        "What each layer adds",
+        "Points of gold: the gain in the order 1, 2, 3, and the mean gain over all six orders",
+        _shares_of_layer,
+    )
+
+
+def _shares_of_layer(row: Mapping[Any, Any]) -> list[tuple[str, str, str, str, str]]:
+    """Both shares of a layer; see `_difference`."""
+    colour = LAYER_COLOURS[LAYERS.index(row["layer"])]
+    return [
+        (f"{row['layer']}: gain", "gain", "gain_", colour, f", n = {row['n']}"),
+        (f"{row['layer']}: Shapley", "shapley", "shapley_", colour, f", n = {row['n_shapley']}"),
+    ]
+
+
+def _differences(
+    ablation: Figures,
+    frame: pd.DataFrame,
     title: str,
     words: str,
-    rows: Sequence[tuple[str, str, Sequence[tuple[int, str, str]]]],
-    key: tuple[tuple[str, str], ...],
+    shown: Callable[[Mapping[Any, Any]], list[tuple[str, str, str, str, str]]],
 ) -> Chart:
-    """Bars of counts on one scale.
+    """Differences in points on one scale, with their intervals.
 
-    rows: (label, figures, parts), each part with its count, colour and words.
+    shown: a row's (label, column, interval's prefix, colour of a bar or '', further words).
     """
-    most = max((sum(count for count, _, _ in parts) for _, _, parts in rows), default=0) or 1
-    lines = []
-    for label, value, parts in rows:
-        bars, x = [], 0
-        for count, colour, part_words in parts:
-            if count:
-                width = round(_PLOT * count / most, 1)
-                bars.append(Bar(_place(x / most), width, colour, f"{part_words}: {count}"))
-            x += count
-        lines.append({"label": label, "value": value, "bars": tuple(bars)})
-    ticks = ((_place(0), "0"), (_place(1), str(most)))
-    return Chart(title, words, _lines(lines), ticks, key)
+    records = [(row, one) for row in frame.to_dict("records") for one in shown(row)]
+    scale = Scale.around_zero(
+        row[column]
+        for row, (_, _, prefix, _, _) in records
+        for column in (f"{prefix}low", f"{prefix}high")
+    )
+    rows: list[Line] = []
+    for _, part, head in _groups(ablation, frame):
+        rows += head
+        for row in part.to_dict("records"):
+            for label, column, prefix, colour, more in shown(row):
+                if pd.isna(row[column]):
+                    rows.append(Line(label, _UNKNOWN))
+                    continue
+                value = _gain_words(row, column, prefix) + more
+                bars = (scale.bar(0, row[column], colour, f"{label}: {value}"),) if colour else ()
+                mark = scale.mark(row, column, prefix, f"{label}: {value}")
+                rows.append(Line(label, value, bars, (mark,)))
+    ticks = tuple((scale.place(x), points(x)) for x in (scale.low, 0.0, scale.high))
+    return Chart(title, words, lines_of(rows), ticks)
+
+
+# counts
 
 
 def _layer2(ablation: Figures) -> Chart:
-    """Rescued calls of each policy: the wanted ones, and those that are valid and wrong."""
-    columns = ["invalid", "true_rescues", "faithful", "changed_meaning"]
-    frame = ablation.layer2
-    table = frame.groupby("policy", sort=False)[columns].sum() if len(frame) else frame
+    """Rescued calls of each policy, over all groups: the wanted ones, and valid ones that are
+    wrong."""
+    settings = ablation.settings
+    frame = layers.layer2_frame(ablation.calls, settings.policies, (), settings.level)
     rows = []
-    for policy, row in zip(table.index, table.to_dict("records"), strict=True):
-        true, faithful, changed = (int(row[name]) for name in columns[1:])
+    for row in frame.to_dict("records"):
         parts = [
-            (true, RIGHT, "true rescues"),
-            (faithful, WRONG, "faithful to a wrong value"),
-            (changed, CHANGED, "meaning changed"),
+            (row["true_rescues"], RIGHT, "true rescues"),
+            (row["faithful"], WRONG, "faithful to a wrong value"),
+            (row["changed_meaning"], CHANGED, "meaning changed"),
         ]
-        rescues = true + faithful + changed
-        rows.append((str(policy), f"{true} of {rescues} true", parts))
+        n = row["true_rescues"] + row["false_rescues"]
+        interval = span(row["false_rescue_low"], row["false_rescue_high"])
+        false = f"false {percent(row['false_rescue'])} [{interval}], n = {n}" if n else "no rescue"
+        rows.append((f"{row['policy']}, layer 1 {'on' if row['l1'] else 'off'}", false, parts))
     key = (
         (RIGHT, "true rescue"),
         (WRONG, "faithful to a wrong value"),
         (CHANGED, "meaning changed"),
     )
-    words = "Calls that each policy made valid: true rescues and false ones"
-    return _stacked("Rescues of layer 2", words, rows, key)
+    words = "Invalid calls that a policy made valid: true rescues, and false ones with their rate"
+    return stacked("Rescues of layer 2", words, rows, key)
 
 
 def _rules(ablation: Figures) -> Chart:
@@ -284,9 +291,49 @@ def _rules(ablation: Figures) -> Chart:
     for row in ablation.rules.to_dict("records"):
         parts = [(row["right"], RIGHT, "right"), (row["wrong"], WRONG, "wrong")]
         label = f"{row['policy']}: {str(row['rule']).removeprefix('coerce.')}"
-        rows.append((label, f"{row['right']} of {row['applied']} right", parts))
+        share = f"{percent(row['right_share'])} [{span(row['ci_low'], row['ci_high'])}]"
+        rows.append((label, f"right {share}, n = {row['applied']}", parts))
     key = ((RIGHT, "the wanted value"), (WRONG, "another value"))
-    return _stacked("Rules of layer 2", "Values that each rule changed", rows, key)
+    return stacked("Rules of layer 2", "Values that each rule changed", rows, key)
 
 
-_MAKERS = {"waterfall": _waterfall, "cells": _cells, "layer2": _layer2, "rules": _rules}
+def _costs(ablation: Figures) -> Chart:
+    """Tokens that each cell spends beyond S000 for one true rescue."""
+    frame = ablation.costs
+    most = frame["tokens_per_rescue"].max() if len(frame) else 0
+    scale = Scale(0, most if most > 0 else 1)
+    rows: list[Line] = []
+    for _, part, head in _groups(ablation, frame[frame["cell"] != WATERFALL[0]]):
+        rows += head
+        for row in part.to_dict("records"):
+            rows.append(_price(row, scale))
+    ticks = tuple((scale.place(x), f"{x:,.0f}") for x in (0, scale.high))
+    words = "Tokens beyond those of S000 for each answer that is gold and was not there"
+    return Chart("Cost of a true rescue", words, lines_of(rows), ticks)
+
+
+def _price(row: Mapping[Any, Any], scale: Scale) -> Line:
+    """The row of one cell's price."""
+    if not row["n"]:
+        return Line(row["cell"], _UNKNOWN)
+    if pd.isna(row["tokens_per_rescue"]):
+        return Line(row["cell"], f"no true rescue, n = {row['n']}")
+    dollars = row["cost_per_rescue"]
+    paid = "" if pd.isna(dollars) or not dollars else f", ${money(dollars)}"
+    value = f"{row['tokens_per_rescue']:,.0f}{paid} × {row['true_rescues']:.0f}, n = {row['n']}"
+    bar = scale.bar(0, row["tokens_per_rescue"], BASE, f"{row['cell']}: {value}")
+    return Line(row["cell"], value, (bar,))
+
+
+PICTURES: Mapping[str, Callable[[Figures], Chart]] = {
+    "waterfall": _waterfall,
+    "cells": _cells,
+    "attribution": _attribution,
+    "tests": _tests,
+    "layer1": _layer1,
+    "layer2": _layer2,
+    "rules": _rules,
+    "layer3": _layer3,
+    "costs": _costs,
+}
+"""The pictures of an ablation, by name."""

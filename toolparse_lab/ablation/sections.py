@@ -17,9 +17,12 @@ Column: TypeAlias = tuple[str, str, Callable[[Row], str]]
 
 
 def section_of(ablation: Figures, name: str) -> Section:
-    """Return one of `figures.FIGURES` as a table with its title and what to know before it."""
-    title, lead, columns = _SECTIONS[name]
+    """Return one of `figures.FIGURES` as a table with its title and what to know before it.
+
+    Raises BadOptions for another name.
+    """
     frame = ablation.figure(name)
+    title, lead, columns = _SECTIONS[name]
     shown = (*_keys(ablation, frame), *columns)
     if name == "layer3":
         shown = (*shown, *_success_at(frame))
