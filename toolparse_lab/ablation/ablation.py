@@ -52,9 +52,9 @@ class Ablation(Figures):
         """Write .html, .md, .json, .csv (the cells) or .svg (the waterfall); see `pages.save`."""
         return pages.save(self, path)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return every figure as rows of JSON."""
-        return pages.to_dict(self)
+    def to_dict(self, *names: str) -> dict[str, Any]:
+        """Return figures as rows of JSON, by default all; names: of `FIGURES`."""
+        return pages.to_dict(self, names or pages.SHOWN)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self.html()}

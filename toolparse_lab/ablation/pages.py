@@ -81,6 +81,12 @@ def notes(ablation: Figures) -> list[str]:
 def warnings(ablation: Figures) -> list[str]:
     """Return what stands against taking the figures at their word."""
     out = []
+    levels = {one.question.on for one in ablation.recorded.answers}
+    if len(levels) == 1:
+        out.append(
+            f"Layer 1 is {'on' if True in levels else 'off'} in all of these answers, so that "
+            "half of the cells have none."
+        )
     if ablation.missing:
         out.append(
             f"{len(ablation.missing)} questions have no recorded answer. A cell that needs one of "
@@ -159,29 +165,40 @@ def section_text(section: Section) -> str:
     return aligned([section.head[i][0] for i in places], rows, len(names))
 
 
+def _save_json(ablation: Figures, file: Path) -> None:
+    """Write every figure as rows."""
+    file.write_text(json.dumps(to_dict(ablation), indent=1), encoding="utf-8")
+
+
+def _save_svg(ablation: Figures, file: Path) -> None:
+    """Write the waterfall as a picture of its own."""
+    file.write_text(chart(ablation, "waterfall").svg(alone=True), encoding="utf-8")
+
+
+WRITERS: Mapping[str, Callable[[Figures, Path], object]] = {
+    ".html": lambda a, file: file.write_text(render_html(a, page=True), encoding="utf-8"),
+    ".md": lambda a, file: file.write_text(render_markdown(a), encoding="utf-8"),
+    ".json": _save_json,
+    ".csv": lambda a, file: a.cells.to_csv(file, index=False),
+    ".svg": _save_svg,
+}
+"""Suffix -> what writes such a file."""
+
+
 def save(ablation: Figures, path: str | Path) -> Path:
     """Write the ablation as its suffix says, and return the path.
 
     .html and .md hold everything, .json every figure as rows, .csv the eight cells, .svg the
     waterfall. Raises BadOptions for another suffix, StoreError where the file cannot be written.
     """
-    writers: Mapping[str, Callable[[Path], object]] = {
-        ".html": lambda f: f.write_text(render_html(ablation, page=True), encoding="utf-8"),
-        ".md": lambda f: f.write_text(render_markdown(ablation), encoding="utf-8"),
-        ".json": lambda f: f.write_text(json.dumps(to_dict(ablation), indent=1), encoding="utf-8"),
-        ".csv": lambda f: ablation.cells.to_csv(f, index=False),
-        ".svg": lambda f: f.write_text(
-            chart(ablation, "waterfall").svg(alone=True), encoding="utf-8"
-        ),
-    }
-    return save_file(path, writers, lambda writer, file: writer(file), "an ablation")
+    return save_file(path, WRITERS, lambda writer, file: writer(ablation, file), "an ablation")
 
 
-def to_dict(ablation: Figures) -> dict[str, Any]:
-    """Return every figure as rows of JSON, what is not known as null."""
+def to_dict(ablation: Figures, names: tuple[str, ...] = SHOWN) -> dict[str, Any]:
+    """Return figures as rows of JSON, what is not known as null, beside what they rest on."""
     return {
         "run_id": ablation.run.run_id,
         "settings": ablation.settings.to_dict(),
         "missing": list(ablation.missing),
-        **{name: json.loads(ablation.figure(name).to_json(orient="records")) for name in SHOWN},
+        **{name: json.loads(ablation.figure(name).to_json(orient="records")) for name in names},
     }
