@@ -51,11 +51,12 @@ def cell_name(l1: bool, l2: bool, l3: bool) -> str:
 
 
 def groups_of(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Keys, pd.DataFrame]]:
-    """Yield each combination of values that occurs, with its rows; () and all rows without `by`."""
+    """Yield each combination of values that occurs, sorted, with its rows; () and all rows without
+    `by`."""
     if not by:
         yield (), frame
         return
-    for keys, part in frame.groupby(list(by), sort=False):
+    for keys, part in frame.groupby(list(by), sort=True):
         yield tuple(keys), part
 
 
