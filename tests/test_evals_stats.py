@@ -305,3 +305,31 @@ def test_one_case_says_nothing_of_others() -> None:
     got = stats.clustered_interval([True, False, True], ["a"] * 3)
     assert got.low < 0.2
     assert got.high > 0.95
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bootstrap_ratio_against_every_resample(level: float) -> None:
+    totals, counts = [300.0, 100.0, 50.0, 250.0, 10.0], [2, 1, 1, 3, 1]
+    got = stats.bootstrap_ratio(totals, counts, range(5), level)
+    assert got.rate == sum(totals) / sum(counts)
+    every = [
+        sum(totals[i] for i in draw) / sum(counts[i] for i in draw)
+        for draw in itertools.product(range(5), repeat=5)
+    ]
+    tail = scipy_stats.norm.cdf((5 / 4) ** 0.5 * scipy_stats.t.ppf((1 - level) / 2, 4))
+    low, high = np.quantile(every, [tail, 1 - tail])
+    assert got.low == pytest.approx(low, abs=8)
+    assert got.high == pytest.approx(high, abs=8)
+    # Trials of one case are one unit.
+    assert stats.bootstrap_ratio([1, 2, 3], [1, 0, 1], ["a"] * 3).rate == 3
+
+
+def test_bootstrap_ratio_of_little() -> None:
+    assert math.isnan(stats.bootstrap_ratio([5.0], [0], ["a"]).rate)
+    assert math.isnan(stats.bootstrap_ratio([], [], []).rate)
+    assert math.isnan(stats.bootstrap_ratio([math.nan, 1], [1, 1], "ab").rate)
+    free = stats.bootstrap_ratio([0.0] * 9, [1] + [0] * 8, range(9))
+    assert (free.rate, free.low, free.high) == (0, 0, 0)
+    dear = stats.bootstrap_ratio([10.0] * 9, [1] + [0] * 8, range(9))
+    assert dear.rate == 90
+    assert dear.high == math.inf, "a resample may well hold no rescue"

@@ -15,14 +15,17 @@ from .cells import CELLS, cell_name, groups_of, part_of
 _SAMPLE = ["model", "protocol", "case_id", "trial"]
 
 
-def costs_frame(answers: pd.DataFrame, policy: Policy, by: Sequence[str]) -> pd.DataFrame:
+def costs_frame(
+    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
+) -> pd.DataFrame:
     """One row a group × cell, means for an answer, all attempts and failures included.
 
     model_calls: beside the base answer. tokens: in and out, corrections included; prompt_tokens: of
     the base question. cost: US dollars. latency_p50, latency_p95: seconds of the model, base answer
     and corrections. pauses: seconds of back-off between regular attempts, which are counted and not
     waited for. tool_calls: attempts and corrections. true_rescues: answers that are gold here and
-    not in S000; calls, tokens and cost for each of them are those beyond S000's.
+    not in S000; calls, tokens and cost for each of them are those beyond S000's, with
+    intervals from resampling cases (see `stats.bootstrap_ratio`).
     """
     rows = []
     for keys, part in groups_of(answers, by):
@@ -32,7 +35,7 @@ def costs_frame(answers: pd.DataFrame, policy: Policy, by: Sequence[str]) -> pd.
                 dict(zip(by, keys, strict=True))
                 | {"cell": name}
                 | _spent(some)
-                | _for_a_rescue(cells["S000"], some)
+                | _for_a_rescue(cells["S000"], some, level)
             )
     return pd.DataFrame(rows)
 
@@ -73,17 +76,22 @@ def _spent(part: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame) -> dict[str, Any]:
+def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[str, Any]:
     """The price of a true rescue beyond S000, on the samples that both have."""
     before, after = _totals(base), _totals(part)
     both = before.index.intersection(after.index)
     gap = after.loc[both] - before.loc[both]
     graded = gap[gap["gold"].notna()]
-    rescues = int((graded["gold"] > 0).sum())
-    out: dict[str, Any] = {"true_rescues": rescues if len(graded) else stats.NAN}
+    out: dict[str, Any] = {
+        "true_rescues": int((graded["gold"] > 0).sum()) if len(graded) else stats.NAN
+    }
+    cases = gap.index.get_level_values("case_id").to_numpy()
     for name in ("calls", "tokens", "cost"):
-        total = float(gap[name].sum(skipna=False)) if len(gap) else stats.NAN
-        out[f"{name}_per_rescue"] = total / rescues if rescues else stats.NAN
+        price = stats.bootstrap_ratio(
+            gap[name].to_numpy(float), (gap["gold"] > 0).to_numpy(), cases, level
+        )
+        out[f"{name}_per_rescue"] = price.rate
+        out |= {f"{name}_per_rescue_low": price.low, f"{name}_per_rescue_high": price.high}
     return out
 
 

@@ -3,8 +3,9 @@ answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -19,6 +20,15 @@ FIGURES = (
 """The frames of an ablation, in the order in which they are shown."""
 
 
+def check_names(names: Iterable[Any], choices: Collection[str], problem: str) -> None:
+    """Raise BadOptions for the first name that is not among the choices."""
+    for name in names:
+        if name not in choices:
+            raise BadOptions(
+                problem, got=name, expected=", ".join(choices), hint=near(str(name), choices)
+            )
+
+
 class Figures:
     """The figures of an ablation as pandas frames, each made when it is first asked for.
 
@@ -27,14 +37,7 @@ class Figures:
     """
 
     def __init__(self, recorded: Recorded, by: Sequence[str] = BY) -> None:
-        for name in by:
-            if name not in BY:
-                raise BadOptions(
-                    "an ablation is not grouped by this",
-                    got=name,
-                    expected=", ".join(BY),
-                    hint=near(str(name), BY),
-                )
+        check_names(by, BY, "an ablation is not grouped by this")
         self.recorded = recorded
         self.settings = recorded.settings
         self.run = recorded.run
@@ -131,16 +134,10 @@ class Figures:
     @cached_property
     def costs(self) -> pd.DataFrame:
         """Calls, tokens, seconds and dollars of the cells; see `costs.costs_frame`."""
-        return costs.costs_frame(self.answers, self.settings.policy, self.by)
+        return costs.costs_frame(self.answers, self.settings.policy, self.by, self.settings.level)
 
     def figure(self, name: str) -> pd.DataFrame:
         """Return the frame of one of `FIGURES`; raises BadOptions for others."""
-        if name not in FIGURES:
-            raise BadOptions(
-                "an ablation has no such figure",
-                got=name,
-                expected=", ".join(FIGURES),
-                hint=near(name, FIGURES),
-            )
+        check_names([name], FIGURES, "an ablation has no such figure")
         frame: pd.DataFrame = getattr(self, name)
         return frame

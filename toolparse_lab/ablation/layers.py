@@ -46,13 +46,26 @@ def layer1_frame(
                     "type_error_rate": rate.rate,
                     "ci_low": rate.low,
                     "ci_high": rate.high,
-                    "lift": float(lift["difference"].iloc[0]) if on and len(lift) else stats.NAN,
+                    **_lift(lift if on else lift.iloc[:0]),
                     "extra_prompt_tokens": extra if on else stats.NAN,
                     "errors_avoided": errors if on else stats.NAN,
                     "tokens_per_error": extra / errors if on and errors > 0 else stats.NAN,
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _lift(tests: pd.DataFrame) -> dict[str, float]:
+    """The lift of layer 1 with its interval, from its test; NaN without one."""
+    row = tests.iloc[0] if len(tests) else {}
+    return {
+        name: float(row.get(column, stats.NAN))
+        for name, column in (
+            ("lift", "difference"),
+            ("lift_low", "ci_low"),
+            ("lift_high", "ci_high"),
+        )
+    }
 
 
 def _under(frame: pd.DataFrame, names: dict[str, Any]) -> pd.DataFrame:

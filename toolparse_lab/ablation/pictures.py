@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import BadOptions, near
-from ..evals.reports.pages.numbers import money, percent, points, span
+from ..evals.reports.pages.numbers import percent, points, span
 from . import layers
 from .cells import JUDGED, LAYERS, WATERFALL, groups_of
 from .chart import (
@@ -28,7 +27,8 @@ from .chart import (
     percent_ticks,
     stacked,
 )
-from .figures import Figures
+from .figures import Figures, check_names
+from .sections import price_words
 
 _UNKNOWN = "not recorded"
 
@@ -41,13 +41,7 @@ def picture(ablation: Figures, name: str) -> Picture:
 
 def chart(ablation: Figures, name: str) -> Chart:
     """Return the contents of one of `PICTURES`. Raises BadOptions for another name."""
-    if name not in PICTURES:
-        raise BadOptions(
-            "an ablation has no such picture",
-            got=name,
-            expected=", ".join(PICTURES),
-            hint=near(name, PICTURES),
-        )
+    check_names([name], PICTURES, "an ablation has no such picture")
     return PICTURES[name](ablation)
 
 
@@ -318,9 +312,8 @@ def _price(row: Mapping[Any, Any], scale: Scale) -> Line:
         return Line(row["cell"], _UNKNOWN)
     if pd.isna(row["tokens_per_rescue"]):
         return Line(row["cell"], f"no true rescue, n = {row['n']}")
-    dollars = row["cost_per_rescue"]
-    paid = "" if pd.isna(dollars) or not dollars else f", ${money(dollars)}"
-    value = f"{row['tokens_per_rescue']:,.0f}{paid} × {row['true_rescues']:.0f}, n = {row['n']}"
+    price = price_words(row, "tokens_per_rescue", "{:,.0f}".format)
+    value = f"{price} × {row['true_rescues']:.0f}, n = {row['n']}"
     bar = scale.bar(0, row["tokens_per_rescue"], BASE, f"{row['cell']}: {value}")
     return Line(row["cell"], value, (bar,))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -89,6 +90,19 @@ def _p(name: str, head: str) -> Column:
 def _money(name: str, head: str) -> Column:
     """A column of US dollars."""
     return head, "", lambda row: money(row[name])
+
+
+def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
+    """A price with its interval; '–' where nothing was bought."""
+    if pd.isna(row[name]):
+        return "–"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f"{form(row[name])} [{form(low)}–{'∞' if math.isinf(high) else form(high)}]"
+
+
+def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
+    """A column of prices with their intervals."""
+    return head, "", lambda row: price_words(row, name, form)
 
 
 def _on(name: str, head: str) -> Column:
@@ -180,7 +194,7 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _count("typed"),
             _count("mistyped"),
             _share("type_error_rate", "type errors", prefix="ci_"),
-            ("lift", "", lambda row: points(row["lift"])),
+            _gain("lift", "lift", "lift_"),
             _count("extra_prompt_tokens", "extra tokens"),
             _count("errors_avoided", "errors avoided"),
             _number("tokens_per_error", "tokens an error", ".0f"),
@@ -272,9 +286,9 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _number("pauses", "pauses (s)"),
             _number("tool_calls", "tool calls"),
             _count("true_rescues", "true rescues"),
-            _number("calls_per_rescue", "calls a rescue"),
-            _number("tokens_per_rescue", "tokens a rescue", ".0f"),
-            _money("cost_per_rescue", "$ a rescue"),
+            _price("calls_per_rescue", "calls a rescue", "{:,.2f}".format),
+            _price("tokens_per_rescue", "tokens a rescue", "{:,.0f}".format),
+            _price("cost_per_rescue", "$ a rescue", money),
         ),
     ),
 }

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadOptions, near
+from ...errors import BadOptions
 from ...exchange.summary import LIMITS
 from ..asking import add_limits, with_credentials
 from ..options import (
@@ -89,17 +89,12 @@ def run(options: Any) -> int:
 
 def _check(options: Any) -> None:
     """Raise BadOptions for figures that do not exist and files that could not be written."""
-    from ...ablation.figures import FIGURES  # pandas and SciPy: 2 s, and an extra
+    # pandas and SciPy: 2 s, and an extra
+    from ...ablation.figures import BY, FIGURES, check_names
     from ...ablation.pages import WRITERS  # the same
 
-    for name in options.figures or ():
-        if name not in FIGURES:
-            raise BadOptions(
-                "an ablation has no such figure",
-                got=name,
-                expected=", ".join(FIGURES),
-                hint=near(name, FIGURES),
-            )
+    check_names(options.figures or (), FIGURES, "an ablation has no such figure")
+    check_names(options.by or (), BY, "an ablation is not grouped by this")
     for file in options.out:
         if Path(file).suffix.lower() not in WRITERS:
             raise BadOptions(

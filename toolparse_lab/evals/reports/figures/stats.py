@@ -27,6 +27,7 @@ Flags: TypeAlias = Sequence[bool] | npt.NDArray[Any]
 Keys: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 NAN = float("nan")
 DRAWS = 10_000
+_HUGE = 1e300
 _COARSEST = 5040
 """The finest grid on which the sign-flip test lays differences of rates: parts of a success."""
 
@@ -212,6 +213,31 @@ def bootstrap_difference(
     low, high = _percentiles(hb / nb - ha / na, len(table), level)
     ha, na, hb, nb = table.sum(axis=0)
     return Interval(float(hb / nb - ha / na), low, high)
+
+
+def bootstrap_ratio(
+    totals: Flags, counts: Flags, clusters: Keys, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """sum(totals) / sum(counts), such as the cost of a rescue, with an interval from resampling
+    cases.
+
+    The upper end is infinite where a resample may well hold nothing that is counted; NaN where
+    nothing is counted at all.
+    """
+    _check_level(level)
+    codes, m = _codes(clusters)
+    table = np.column_stack([_counts(values, codes, m)[0] for values in (totals, counts)])
+    total, count = table.sum(axis=0)
+    if not count > 0 or total != total:
+        return Interval(NAN, NAN, NAN)
+    # Such numbers are rarely equal, so that draws cost more here than those of flags do.
+    drawn, n = _resampled(table, DRAWS // 5, seed).T
+    # Nothing bought for nothing says nothing of the price.
+    drawn, n = drawn[(drawn != 0) | (n > 0)], n[(drawn != 0) | (n > 0)]
+    # A number as large as this stands for an infinite one, which has no quantiles.
+    ratios = np.divide(drawn, n, out=np.full(len(n), _HUGE), where=n > 0)
+    low, high = (x if x < _HUGE / 1e6 else math.inf for x in _percentiles(ratios, m, level))
+    return Interval(float(total / count), low, high)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
