@@ -78,8 +78,7 @@ class Chart:
     lines: tuple[Line, ...]
     ticks: tuple[tuple[float, str], ...]
     key: tuple[tuple[str, str], ...] = ()
-    left: int = _LEFT
-    plot: int = _PLOT
+    value_place: int = _LEFT + _PLOT + 12
 
     @property
     def width(self) -> int:
@@ -133,12 +132,12 @@ class Picture:
 def lines_of(rows: Iterable[Line]) -> tuple[Line, ...]:
     """Return rows one under the other; what is too much for a picture is counted."""
     all_rows = list(rows)
-    shown = all_rows[:_MOST_ROWS]
-    if len(all_rows) > len(shown):
-        shown.append(Line(f"… and {len(all_rows) - len(shown)} more rows", "see the table"))
+    lines = all_rows[:_MOST_ROWS]
+    if len(all_rows) > len(lines):
+        lines.append(Line(f"… and {len(all_rows) - len(lines)} more rows", "see the table"))
     return tuple(
         Line(row.label, row.value, row.bars, row.marks, row.strong, _TOP + _LINE * i)
-        for i, row in enumerate(shown)
+        for i, row in enumerate(lines)
     )
 
 

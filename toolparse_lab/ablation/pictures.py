@@ -35,8 +35,8 @@ _UNKNOWN = "not recorded"
 
 def picture(ablation: Figures, name: str) -> Picture:
     """Return one of `PICTURES`. Raises BadOptions for another name."""
-    made = chart(ablation, name)
-    return Picture(made.svg(), made.text)
+    drawing = chart(ablation, name)
+    return Picture(drawing.svg(), drawing.text)
 
 
 def chart(ablation: Figures, name: str) -> Chart:
@@ -132,9 +132,9 @@ def _cells(ablation: Figures) -> Chart:
         for cell in part.to_dict("records"):
             present = [str(i + 1) for i, name in enumerate(("l1", "l2", "l3")) if cell[name]]
             label = f"{cell['cell']}  {'layer ' + ' + '.join(present) if present else 'no layer'}"
-            known = not pd.isna(cell["gold"])
-            value = _rate_words(cell) if known else _UNKNOWN
-            rows.append(Line(label, value, marks=_rungs(cell) if known else ()))
+            is_known = not pd.isna(cell["gold"])
+            value = _rate_words(cell) if is_known else _UNKNOWN
+            rows.append(Line(label, value, marks=_rungs(cell) if is_known else ()))
     words = "Gold (filled) and valid (hollow) in each of the eight cells, with intervals"
     return Chart("The eight cells", words, lines_of(rows), percent_ticks())
 
@@ -223,13 +223,13 @@ def _differences(
     frame: pd.DataFrame,
     title: str,
     words: str,
-    shown: Callable[[Mapping[Any, Any]], list[tuple[str, str, str, str, str]]],
+    parts: Callable[[Mapping[Any, Any]], list[tuple[str, str, str, str, str]]],
 ) -> Chart:
     """Differences in points on one scale, with their intervals.
 
-    shown: a row's (label, column, interval's prefix, colour of a bar or '', further words).
+    parts: a row's (label, column, interval's prefix, colour of a bar or '', further words).
     """
-    records = [(row, one) for row in frame.to_dict("records") for one in shown(row)]
+    records = [(row, one) for row in frame.to_dict("records") for one in parts(row)]
     scale = Scale.around_zero(
         row[column]
         for row, (_, _, prefix, _, _) in records
@@ -239,7 +239,7 @@ def _differences(
     for _, part, head in _groups(ablation, frame):
         rows += head
         for row in part.to_dict("records"):
-            for label, column, prefix, colour, more in shown(row):
+            for label, column, prefix, colour, more in parts(row):
                 if pd.isna(row[column]):
                     rows.append(Line(label, _UNKNOWN))
                     continue

@@ -23,12 +23,12 @@ def section_of(ablation: Figures, name: str) -> Section:
     Raises BadOptions for another name.
     """
     frame = ablation.figure(name)
-    title, lead, columns = _SECTIONS[name]
-    shown = (*_keys(ablation, frame), *columns)
+    title, lead, own = _SECTIONS[name]
+    columns = (*_keys(ablation, frame), *own)
     if name == "layer3":
-        shown = (*shown, *_success_at(frame))
-    rows = tuple(tuple(text(row) for _, _, text in shown) for row in frame.to_dict("records"))
-    return Section(title, lead, tuple((head, kind) for head, kind, _ in shown), rows)
+        columns = (*columns, *_success_at(frame))
+    rows = tuple(tuple(text(row) for _, _, text in columns) for row in frame.to_dict("records"))
+    return Section(title, lead, tuple((head, kind) for head, kind, _ in columns), rows)
 
 
 def _keys(ablation: Figures, frame: pd.DataFrame) -> tuple[Column, ...]:

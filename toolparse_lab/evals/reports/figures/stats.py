@@ -231,11 +231,11 @@ def bootstrap_ratio(
     if not count > 0 or total != total:
         return Interval(NAN, NAN, NAN)
     # Such numbers are rarely equal, so that draws cost more here than those of flags do.
-    drawn, n = _resampled(table, DRAWS // 5, seed).T
+    sums, n = _resampled(table, DRAWS // 5, seed).T
     # Nothing bought for nothing says nothing of the price.
-    drawn, n = drawn[(drawn != 0) | (n > 0)], n[(drawn != 0) | (n > 0)]
+    sums, n = sums[(sums != 0) | (n > 0)], n[(sums != 0) | (n > 0)]
     # A number as large as this stands for an infinite one, which has no quantiles.
-    ratios = np.divide(drawn, n, out=np.full(len(n), _HUGE), where=n > 0)
+    ratios = np.divide(sums, n, out=np.full(len(n), _HUGE), where=n > 0)
     low, high = (x if x < _HUGE / 1e6 else math.inf for x in _percentiles(ratios, m, level))
     return Interval(float(total / count), low, high)
 
