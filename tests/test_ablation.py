@@ -541,3 +541,16 @@ def test_settings_are_recorded_with_the_run(tmp_path: Path) -> None:
         assert again.settings.feedback.wording == "seed"
         assert lab.ablation("latest", ask=False, policy="safe").settings.policy == "safe"
     assert "success_at_2" not in first.layer3
+
+
+def test_another_factor_can_be_layer_1_beside_type_rules(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        found = lab.ablation(
+            cases_of(["layer 2"]), MODELS, ["hermes"], complete=KnownModel(), progress=False,
+            layer1=("few_shot", 0, 2), type_rules=[False, True],
+        )  # fmt: skip
+    assert sorted(found.cells["protocol"].unique()) == ["hermes type_rules=False", "hermes type_rules=True"]  # fmt: skip
+    for protocol in found.cells["protocol"].unique():
+        for cell in CELLS:
+            gold = row(found.cells, protocol=protocol, cell=cell)["gold"]
+            assert gold == int(GOLD["layer 2"][CELLS.index(cell)])
