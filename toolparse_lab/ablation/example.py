@@ -35,5 +35,5 @@ def example_ablation(lab: Lab, **settings: Any) -> Ablation:
 
     settings: as for `Lab.ablation`, beside those of the shipped plan.
     """
-    plan = {"wording": "brief", "max_tokens": 96}
+    plan: dict[str, Any] = {"wording": "brief", "max_tokens": 96}
     return lab.ablation(ablation_cases(), {ALIAS: Model(MODEL)}, PROTOCOLS, **plan, **settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def layer1_frame(
 
 def _lift(tests: pd.DataFrame) -> dict[str, float]:
     """The lift of layer 1 with its interval, from its test; NaN without one."""
-    row = tests.iloc[0] if len(tests) else {}
+    row: Mapping[Any, Any] = next(iter(tests.to_dict("records")), {})
     return {
         name: float(row.get(column, stats.NAN))
         for name, column in (

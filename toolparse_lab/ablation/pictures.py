@@ -3,6 +3,7 @@ layer adds and costs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -71,11 +72,11 @@ def _waterfall(ablation: Figures) -> Chart:
     """The rate of gold in S000, what each layer adds to it, and S111; valid as a hollow dot."""
     rows: list[Line] = []
     for names, part, head in _groups(ablation, ablation.attribution):
-        cells = _under(ablation.cells, names).set_index("cell")
-        gold = part[part["rung"] == "gold"].set_index("layer")
-        rows += [*head, _end(cells.loc[WATERFALL[0]], "no layer (S000)")]
-        rows += [_step(gold.loc[layer], i) for i, layer in enumerate(LAYERS) if layer in gold.index]
-        rows.append(_end(cells.loc[WATERFALL[-1]], "all three (S111)"))
+        cells = {one["cell"]: one for one in _under(ablation.cells, names).to_dict("records")}
+        gold = part[part["rung"] == "gold"].to_dict("records")
+        rows += [*head, _end(cells[WATERFALL[0]], "no layer (S000)")]
+        rows += [_step(row) for row in gold]
+        rows.append(_end(cells[WATERFALL[-1]], "all three (S111)"))
     gains = ((LAYER_COLOURS[i], f"gain of {layer}") for i, layer in enumerate(LAYERS))
     words = (
         "Share of answers that are gold, without any layer, with each layer added, and with all; "
@@ -92,13 +93,18 @@ def _end(cell: Mapping[Any, Any], label: str) -> Line:
     return Line(label, _rate_words(cell), (bar,), _rungs(cell))
 
 
-def _step(row: Mapping[Any, Any], i: int) -> Line:
+def _step(row: Mapping[Any, Any]) -> Line:
     """The row of one layer's gain, from the cell before it to the cell after it."""
-    label = f"+ {LAYERS[i]}"
+    label = f"+ {row['layer']}"
     if pd.isna(row["gain"]):
         return Line(label, _UNKNOWN)
     words = _gain_words(row, "gain", "gain_")
-    bar = SHARES.bar(row["rate_from"], row["rate_to"], LAYER_COLOURS[i], f"{label}: {words}")
+    bar = SHARES.bar(
+        row["rate_from"],
+        row["rate_to"],
+        LAYER_COLOURS[LAYERS.index(row["layer"])],
+        f"{label}: {words}",
+    )
     return Line(label, f"{words}, n = {row['n']}", (bar,))
 
 
@@ -113,8 +119,8 @@ def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
     for rung in JUDGED:
         low, high = cell[f"{rung}_low"], cell[f"{rung}_high"]
         words = f"{rung} {percent(cell[rung])}, interval {span(low, high)} %"
-        places = (SHARES.place(x) for x in (low, cell[rung], high))
-        marks.append(Mark(*places, rung == "gold", words))
+        ends = SHARES.place(low), SHARES.place(high)
+        marks.append(Mark(ends[0], SHARES.place(cell[rung]), ends[1], rung == "gold", words))
     return tuple(marks)
 
 
@@ -163,8 +169,8 @@ def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: i
 def _layer3(ablation: Figures) -> Chart:
     """The share of refused calls that the tool took after corrections, and of gold ones."""
     rows: list[Line] = []
-    figures = [name for name in ablation.layer3 if str(name).startswith("success_at_")]
-    figures = [name for name in figures if not str(name).endswith(("_low", "_high"))]
+    columns = [str(name) for name in ablation.layer3]
+    figures = [name for name in columns if re.fullmatch(r"success_at_\d+", name)]
     for _, part, head in _groups(ablation, ablation.layer3):
         rows += head
         for row in part.to_dict("records"):

@@ -65,8 +65,8 @@ def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
 
     def text(row: Row) -> str:
         low, high = row.get(f"{stem}low"), row.get(f"{stem}high")
-        interval = "" if low is None or pd.isna(low) else f" [{span(low, high)}]"
-        return percent(row[name]) + interval
+        words = "" if low is None or pd.isna(low) else f" [{span(low, high)}]"
+        return percent(row[name]) + words
 
     return head or name.replace("_", " "), "", text
 
@@ -75,9 +75,9 @@ def _gain(name: str, head: str, prefix: str) -> Column:
     """A column of differences in points, with their intervals."""
 
     def text(row: Row) -> str:
-        low, high = row[f"{prefix}low"], row[f"{prefix}high"]
-        interval = "" if pd.isna(low) else f" [{points(low)}, {points(high)}]"
-        return points(row[name]) + interval
+        low: float = row[f"{prefix}low"]
+        words = "" if math.isnan(low) else f" [{points(low)}, {points(row[f'{prefix}high'])}]"
+        return points(row[name]) + words
 
     return head, "", text
 
@@ -94,10 +94,11 @@ def _money(name: str, head: str) -> Column:
 
 def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
     """A price with its interval; '–' where nothing was bought."""
-    if pd.isna(row[name]):
+    price: float = row[name]
+    if math.isnan(price):
         return "–"
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{form(row[name])} [{form(low)}–{'∞' if math.isinf(high) else form(high)}]"
+    return f"{form(price)} [{form(low)}–{'∞' if math.isinf(high) else form(high)}]"
 
 
 def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
@@ -120,7 +121,7 @@ def _bounds(row: Row) -> str:
 def _success_at(frame: pd.DataFrame) -> tuple[Column, ...]:
     """The columns of success after at most k corrections."""
     stem = "success_at_"
-    numbers = [name.removeprefix(stem) for name in frame if str(name).startswith(stem)]
+    numbers = [name.removeprefix(stem) for name in map(str, frame) if name.startswith(stem)]
     return tuple(_share(f"{stem}{k}", f"success at {k}") for k in numbers if k.isdecimal())
 
 

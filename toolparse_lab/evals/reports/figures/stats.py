@@ -216,7 +216,11 @@ def bootstrap_difference(
 
 
 def bootstrap_ratio(
-    totals: Flags, counts: Flags, clusters: Keys, level: float = 0.95, seed: int = 0
+    totals: Sequence[float] | npt.NDArray[Any],
+    counts: Sequence[float] | npt.NDArray[Any],
+    clusters: Keys,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> Interval:
     """sum(totals) / sum(counts), such as the cost of a rescue, with an interval from resampling
     cases.
@@ -226,7 +230,8 @@ def bootstrap_ratio(
     """
     _check_level(level)
     codes, m = _codes(clusters)
-    table = np.column_stack([_counts(values, codes, m)[0] for values in (totals, counts)])
+    pair = (np.asarray(values, dtype=float) for values in (totals, counts))
+    table = np.column_stack([_counts(values, codes, m)[0] for values in pair])
     total, count = table.sum(axis=0)
     if not count > 0 or total != total:
         return Interval(NAN, NAN, NAN)
