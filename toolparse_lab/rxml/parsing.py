@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import BadOptions, RXMLCoercionError, RXMLDuplicateStringTagError, RXMLParseError
+from ..errors import (
+    BadOptions,
+    BadToolSpec,
+    RXMLCoercionError,
+    RXMLDuplicateStringTagError,
+    RXMLParseError,
+)
 from ..rjson.positions import EditMap, apply_edits
 from ..rjson.refusal import Refusal
 from ..schema.coerce import Coerced, coerce
@@ -175,7 +181,7 @@ def _view(schema: Any) -> View:
     """The view of a schema. Raises RXMLCoercionError where it cannot be read."""
     try:
         return view_of(schema)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
         raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 
