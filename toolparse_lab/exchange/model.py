@@ -32,6 +32,10 @@ class Model:
     answer, in bytes of its text. Credentials are best left to the provider's own chain
     (environment, profile, role);
     `api_key` is never stored. Raises BadOptions for values that cannot work.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))
+    Model('hosted_vllm/Qwen3-8B', api_base='http://localhost:8000/v1', price=[0.0, 0.0])
     """
 
     name: str

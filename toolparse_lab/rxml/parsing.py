@@ -46,6 +46,11 @@ class Reading:
 
     value: as `parse` gives it. source: the same before coercion. steps: what coercion did. edits:
     repairs, in raw coordinates. places: JSON Pointer into `source` -> the span of raw it stands at.
+
+    >>> from toolparse_lab import rxml
+    >>> reading = rxml.read('<a><n>1</n></a>')
+    >>> reading.value
+    {'a': {'n': '1'}}
     """
 
     value: Any

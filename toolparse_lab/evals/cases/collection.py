@@ -42,6 +42,11 @@ class Cases(Sequence[Case]):
     again.
 
     `skipped` says which rows of the source an importer had no way to express as cases.
+
+    >>> import toolparse_lab as tp
+    >>> cases = tp.Cases([tp.Case("a", "Hello?"), tp.Case("b", "Oslo?")])
+    >>> cases["b"].input, len(cases[:1])
+    ('Oslo?', 1)
     """
 
     __slots__ = ("_by_id", "_cases", "skipped", "source")

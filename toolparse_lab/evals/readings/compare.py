@@ -33,7 +33,13 @@ _Calls = list[tuple[str, Value]]
 @dataclass(frozen=True)
 class Comparison:
     """Readings of one text: ours from the best to the worst, then those of others as they were
-    given."""
+    given.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.compare(text, protocols=["hermes", "gemma"])["hermes"].calls[0].arguments_json
+    '{"a":"1"}'
+    """
 
     raw: str
     tools: tuple[ToolSpec, ...]
