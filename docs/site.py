@@ -28,6 +28,7 @@ GUESTS = {
     "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "security_policy.md": "SECURITY.md",
     "shipped_data.md": "datasets/README.md",
 }
 # Title of an API page -> the module whose public names it documents, in order of use.

@@ -56,6 +56,10 @@ class Captured:
     endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
     text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept;
     'logprobs', 'token_ids' or 'raw_messages' for what says `token_text`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
+    'Hello'
     """
 
     content: str = ""

@@ -35,6 +35,11 @@ class Candidate:
     mean of its attempts, 1 where each is a whole call that needed no repair. It ranks formats for
     one text and is no probability. spans: the attempts, in code points of the text. why: the
     evidence in one sentence.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.detect(text)[0].protocol
+    'hermes'
     """
 
     protocol: str

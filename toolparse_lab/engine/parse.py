@@ -102,6 +102,13 @@ def stream(
     options, request: as for `parse`.
 
     Raises as `parse` does, and never on account of the text.
+
+    >>> import toolparse_lab as tp
+    >>> parser = tp.stream("hermes")
+    >>> parser.feed("Hello <tool")
+    (TextDelta(span=Span(start=0, end=6), escaped=False),)
+    >>> parser.close().text
+    'Hello <tool'
     """
     return Reader(protocol, tools, options).stream(request)
 

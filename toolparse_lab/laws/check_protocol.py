@@ -81,7 +81,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LawReport:
-    """The outcome of `check_protocol`, law by law."""
+    """The outcome of `check_protocol`, law by law.
+
+    >>> import toolparse_lab as tp
+    >>> report = tp.check_protocol("hermes")
+    >>> report.ok, report["partition"].verdict
+    (True, 'held')
+    """
 
     protocol: str
     seed: int

@@ -32,7 +32,13 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, what was done to it, and why nothing could be done."""
+    """A value after coercion, what was done to it, and why nothing could be done.
+
+    >>> import toolparse_lab as tp
+    >>> coerced = tp.coerce("5", {"type": "integer"})
+    >>> coerced.value, coerced.steps[0].rule
+    (5, 'coerce.integer-from-string')
+    """
 
     value: Value
     steps: tuple[Step, ...]
