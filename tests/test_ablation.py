@@ -514,6 +514,9 @@ def test_settings_that_do_not_exist_are_refused(tmp_path: Path) -> None:
         {"dialect": "rust"},
         {"level": 1.5},
         {"layer1": ("typerules", 0, 1)},
+        {"policies": "safe"},
+        {"feedback": "often"},
+        {"functions": {"weather": 3}},
     ):
         with pytest.raises(BadOptions):
             AblationSettings(**wrong)
@@ -554,3 +557,38 @@ def test_another_factor_can_be_layer_1_beside_type_rules(tmp_path: Path) -> None
         for cell in CELLS:
             gold = row(found.cells, protocol=protocol, cell=cell)["gold"]
             assert gold == int(GOLD["layer 2"][CELLS.index(cell)])
+
+
+def test_cases_in_which_no_call_is_right_are_not_asked(tmp_path: Path) -> None:
+    cases = cases_of(["right", "right", "layer 2"])
+    cases[0]["target"] = []
+    model = KnownModel()
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        found = lab.ablation(cases, MODELS, ["hermes"], few_shot=0, complete=model, progress=False)
+        assert model.calls == 5
+        assert row(found.cells, cell="S000")["n"] == 2
+        assert "no type can be wrong: 1" in found.markdown()
+        assert "no type can be wrong: 1" in lab.ablation("latest", ask=False).markdown()
+        with pytest.raises(BadPlan, match="no call is wanted"):
+            lab.ablation(cases[:1], MODELS, ["hermes"], complete=model)
+
+
+def test_outputs_from_elsewhere_have_no_corrections(tmp_path: Path) -> None:
+    answers = [
+        {"case_id": f"case-{i}", "model": "x", "raw": f"<tool_call>{json.dumps(call)}</tool_call>"}
+        for i, call in enumerate(
+            {"name": "weather", "arguments": {"lat": lat, "days": 3, "unit": "F"}}
+            for lat in (10, "11", "north")
+        )
+    ]
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        run = lab.ingest(answers, cases=tp.load_cases(cases_of(["right"] * 3)), protocol="hermes")
+        found = lab.ablation(run)
+        gold = found.cells.set_index("cell")["gold"]
+        assert gold["S000"] == pytest.approx(1 / 3)
+        assert gold["S010"] == pytest.approx(2 / 3)
+        assert gold.drop(["S000", "S010"]).isna().all()
+        assert row(found.cells, cell="S011")["missing_corrections"] == 1
+        assert row(found.layer2, policy="safe")["true_rescues"] == 1
+        assert "outputs from elsewhere" in found.text("cells")
+        assert found.html()

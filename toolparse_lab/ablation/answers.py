@@ -90,7 +90,8 @@ def wants_call(case: Case) -> bool:
 def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
     """The base questions of a plan, those of cases that want a call, in the plan's order.
 
-    Raises BadPlan for an arm of several turns: a correction there would be a turn of its own.
+    Raises BadPlan where there is none, and for an arm of several turns: a correction there would
+    be a turn of its own.
     """
     for arm in plan.arms:
         if arm.conversing:
@@ -102,6 +103,11 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
         label, on = arms[str(item.arm["arm"])]
         if on is not None and wants_call(case):
             questions.append(Question(case, item.model, label, item.trial, on, item))
+    if not questions:
+        raise BadPlan(
+            "an ablation needs cases in which a call is wanted, with or without layer 1",
+            got=f"{len(plan.items)} questions, none of them of this kind",
+        )
     return questions
 
 

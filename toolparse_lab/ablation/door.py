@@ -9,12 +9,15 @@ from functools import partial
 from typing import Any
 
 from ..errors import BadPlan, ToolparseError
+from ..evals.cases.collection import Cases
+from ..evals.cases.loading import load_cases
 from ..experiment.limits import RunLimits, check_limits
 from ..experiment.plan import Plan
 from ..experiment.run import Run
 from ..runner.loop import run_sync
 from ..store.store import Store
 from .ablation import Ablation
+from .answers import questions_of, wants_call
 from .recording import read_recorded, record
 from .settings import SETTINGS, AblationSettings
 
@@ -56,8 +59,10 @@ class AblationDoor:
             chosen = AblationSettings.from_dict(stored, **own)
             return run_sync(self._of_run(run, chosen, limits, ask))
         chosen = AblationSettings(**own)
-        plan = self._planned(source, models, protocols, chosen, settings)
-        return run_sync(self._of_plan(plan, chosen, limits, despite_check, ask))
+        plan, left_out = self._planned(source, models, protocols, chosen, settings)
+        record = {**chosen.to_dict(), "left_out": left_out}
+        questions_of(plan, chosen)
+        return run_sync(self._of_plan(plan, chosen, record, limits, despite_check, ask))
 
     def _planned(
         self,
@@ -66,8 +71,11 @@ class AblationDoor:
         protocols: Any,
         chosen: AblationSettings,
         settings: Mapping[str, Any],
-    ) -> Plan:
-        """The plan of both levels of layer 1. Raises BadPlan."""
+    ) -> tuple[Plan, int]:
+        """The plan of both levels of layer 1, and the number of cases left out. Raises BadPlan.
+
+        Where no call is right, an answer would be paid for in vain.
+        """
         if models is None or protocols is None:
             raise BadPlan(
                 "an ablation of cases needs models and protocols",
@@ -80,19 +88,24 @@ class AblationDoor:
                 got=settings[factor],
                 hint=f"layer1=({factor!r}, OFF, ON) chooses them",
             )
-        return self.plan(cases, models, protocols, **{factor: [off, on]}, **settings)
+        loaded = cases if isinstance(cases, Cases) else load_cases(cases)
+        wanted = Cases(filter(wants_call, loaded), loaded.source, loaded.skipped)
+        if loaded and not wanted:
+            raise BadPlan("no call is wanted in any of these cases", got=f"{len(loaded)} cases")
+        plan = self.plan(wanted, models, protocols, **{factor: [off, on]}, **settings)
+        return plan, len(loaded) - len(wanted)
 
     async def _of_plan(
         self,
         plan: Plan,
         settings: AblationSettings,
+        record: Mapping[str, Any],
         limits: Mapping[str, Any],
         despite_check: bool,
         ask: bool,
     ) -> Ablation:
-        """Begin a run of a plan, and ask it."""
-        record_of = {"ablation": settings.to_dict()}
-        run_id = await self.begin(plan, despite_check, limits, **record_of)
+        """Begin a run of a plan, and ask it. record: the settings, kept with the run."""
+        run_id = await self.begin(plan, despite_check, limits, ablation=record)
         run = Run(self.store, run_id, plan, None, partial(self.retry, plan))
         if not ask:
             # Nobody works on it: another process may.
@@ -104,7 +117,7 @@ class AblationDoor:
     ) -> Ablation:
         """Ask what a run lacks, unless nothing is to be asked, and mark it as what it is then."""
         loop = asyncio.get_running_loop()
-        if not ask:
+        if not ask or not run.plan.requests:
             recorded = await loop.run_in_executor(None, read_recorded, run, settings)
             return Ablation(recorded)
         rest = dict(limits)

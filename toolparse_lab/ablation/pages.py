@@ -57,7 +57,9 @@ def notes(ablation: Figures) -> list[str]:
     settings = ablation.settings
     factor, off, on = settings.layer1
     plan, answers = ablation.run.plan, ablation.recorded.answers
+    record = ablation.run.store.run(ablation.run.run_id).plan.get("ablation") or {}
     dropped = len(plan.cases) - len({one.question.case.id for one in answers})
+    dropped += int(record.get("left_out", 0))
     lines = [
         f"Layer 1 is {factor}: {off} or {on}. It changes the prompt, so that each of its levels "
         "has base answers of its own.",
@@ -73,7 +75,7 @@ def notes(ablation: Figures) -> list[str]:
     ]
     if dropped:
         lines.append(
-            f"{dropped} cases are left out: no call is wanted there, and so no type can be wrong."
+            f"Cases left out, because no call is wanted and so no type can be wrong: {dropped}."
         )
     return lines
 
@@ -86,6 +88,11 @@ def warnings(ablation: Figures) -> list[str]:
         out.append(
             f"Layer 1 is {'on' if True in levels else 'off'} in all of these answers, so that "
             "half of the cells have none."
+        )
+    if not ablation.run.plan.requests:
+        out.append(
+            "These are outputs from elsewhere, so that no correction could be asked. A cell with "
+            "layer 3 is not known where a call was refused."
         )
     if ablation.missing:
         out.append(

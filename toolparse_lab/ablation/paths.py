@@ -43,18 +43,14 @@ _ANSWERS = ("refused", "context_overflow")
 class Path:
     """One call under one policy, with layer 3.
 
-    nodes: the answers of its corrections, in order. leaf: the question that has no answer, None
-    where the path is whole.
+    nodes: the answers of its corrections, in order. leaf: the question that has no answer. whole:
+    nothing is missing; a path that is not whole has a leaf, unless nobody could be asked.
     """
 
     call: CorrectedCall
     nodes: tuple[Completion, ...] = ()
     leaf: Request | None = None
-
-    @property
-    def whole(self) -> bool:
-        """True where nothing of it is missing."""
-        return self.leaf is None
+    whole: bool = True
 
 
 PathKey: TypeAlias = tuple[int, int, Policy, bool]
@@ -130,7 +126,9 @@ class CorrectionTree:
             try:
                 need = flow.send(reply)
             except StopIteration as end:
-                return Path(cast(CorrectedCall, end.value), tuple(walk.nodes), walk.leaf)
+                return Path(
+                    cast(CorrectedCall, end.value), tuple(walk.nodes), walk.leaf, not walk.is_open
+                )
             reply = walk.answer(need)
 
 
@@ -143,6 +141,7 @@ class _Walk:
     correction: ModelCorrection | None = None
     nodes: list[Completion] = field(default_factory=list)
     leaf: Request | None = None
+    is_open: bool = False
     attempts: Counter[str] = field(default_factory=Counter)
 
     def answer(self, need: Need) -> Any:
@@ -158,6 +157,10 @@ class _Walk:
 
     def _correction(self, need: Correct) -> Any:
         """The recorded correction, the failure to read one, or None where there is none."""
+        if not self.tree.plan.requests:
+            # Outputs from elsewhere: there is no prompt that a correction could go on from.
+            self.is_open = True
+            return None
         if self.correction is None:
             request = request_of(self.tree.plan, self.base.question)
             self.correction = ModelCorrection(request, self.tree.settings.feedback.wording)
@@ -165,7 +168,7 @@ class _Walk:
         self._note(request, need.context.number)
         completion = self.tree.recorded.get(request.key)
         if completion is None:
-            self.leaf = request
+            self.leaf, self.is_open = request, True
             return None
         self.nodes.append(completion)
         try:

@@ -125,9 +125,9 @@ def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
 
 
 def _rate_words(cell: Mapping[Any, Any]) -> str:
-    """A rate of gold with its interval and n."""
+    """The rate of gold with its interval, that of valid, and n."""
     interval = span(cell["gold_low"], cell["gold_high"])
-    return f"{percent(cell['gold'])} [{interval}], n = {cell['n']}"
+    return f"{percent(cell['gold'])} [{interval}], valid {percent(cell['valid'])}, n = {cell['n']}"
 
 
 def _cells(ablation: Figures) -> Chart:

@@ -242,7 +242,7 @@ def _call_row(
         "mistyped": len(wrong & typed),
         "idempotent": same(again, arguments),
         "stop": end.stop,
-        "entered": bool(end.corrections) or on.leaf is not None,
+        "entered": bool(end.corrections) or not on.whole,
         "corrected_valid": not problems_of(end.arguments, tool) if on.whole else None,
         "corrected_accepted": end.ok if on.whole else None,
         "corrected_gold": _is_wanted(answer, call.name, end.arguments) if on.whole else None,

@@ -54,6 +54,11 @@ class AblationSettings:
                 expected='("type_rules", False, True)',
                 hint=near(str(self.layer1[0]), FACTORS) if self.layer1 else None,
             )
+        for name in ("policies", "correct_under"):
+            if isinstance(getattr(self, name), str):
+                raise BadOptions(
+                    f"{name} are several", got=getattr(self, name), expected="a tuple of names"
+                )
         for policy in (self.policy, *self.policies, *self.correct_under):
             if policy not in POLICIES:
                 raise BadOptions(
@@ -65,6 +70,15 @@ class AblationSettings:
         if self.policy == "none":
             raise BadOptions("layer 2 of an ablation does something", got="none")
         check_dialect(self.dialect)
+        if not isinstance(self.feedback, Feedback):
+            raise BadOptions(
+                "feedback is an object", got=self.feedback, expected="correction.Feedback(…)"
+            )
+        for name, function in self.functions.items():
+            if not callable(function):
+                raise BadOptions(
+                    f"the tool {name!r} is no function", got=function, expected="a callable"
+                )
         if not 0 < self.level < 1:
             raise BadOptions("a confidence level lies between 0 and 1", got=self.level)
         policies = dict.fromkeys(("none", *self.policies, self.policy))
