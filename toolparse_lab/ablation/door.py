@@ -89,11 +89,11 @@ class AblationDoor:
                 hint=f"layer1=({factor!r}, OFF, ON) chooses them",
             )
         loaded = cases if isinstance(cases, Cases) else load_cases(cases)
-        wanted = Cases(filter(wants_call, loaded), loaded.source, loaded.skipped)
-        if loaded and not wanted:
+        subjects = Cases(filter(wants_call, loaded), loaded.source, loaded.skipped)
+        if loaded and not subjects:
             raise BadPlan("no call is wanted in any of these cases", got=f"{len(loaded)} cases")
-        plan = self.plan(wanted, models, protocols, **{factor: [off, on]}, **settings)
-        return plan, len(loaded) - len(wanted)
+        plan = self.plan(subjects, models, protocols, **{factor: [off, on]}, **settings)
+        return plan, len(loaded) - len(subjects)
 
     async def _of_plan(
         self,
