@@ -67,7 +67,7 @@ def test_the_picture_of_cells_says_each_rate_with_its_interval(ablation: Ablatio
     assert "S000  no layer: 10 % [2–40], valid 10 %, n = 10" in words
     assert "S111  layer 1 + 2 + 3: 60 % [31–83], valid 70 %, n = 10" in words
     assert "layer 3: Shapley: +38" in repr(ablation.picture("attribution"))
-    assert "all three: +50 [+10, +90], n = 10, p = 0.062" in repr(ablation.picture("tests"))
+    assert "all three: +50 [+5, +78], n = 10, p = 0.062" in repr(ablation.picture("tests"))
     assert "lossy, layer 1 off: false 62 % [31–86], n = 8" in repr(ablation.picture("layer2"))
     assert "S111: 228 [82–810] × 5, n = 10" in repr(ablation.picture("costs"))
 

@@ -345,13 +345,16 @@ class Lab:
         *,
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
+        cluster: str | None = None,
     ) -> ArmComparison:
         """Return the comparison of run b with run a, paired on cases, and the cases that flipped.
 
         a, b: each a Run, a run id or a trials frame. within: the columns to hold fixed (default:
         model and arm, less what each run has one value of its own in). policy: by default `safe`,
-        or the only one that a frame holds. `lab.diff(a, b).regression()` says whether anything has
-        become worse. Raises BadOptions where the two have nothing in common.
+        or the only one that a frame holds. cluster: a column that holds whole cases together, such
+        as conversation_id, which intervals and p go by. `lab.diff(a, b).regression()` says of each
+        stratum if it is worse, not worse, or that it cannot be told. Raises
+        BadOptions where the two have nothing in common.
         """
         from .evals.reports.figures.run_diff import compare_runs  # pandas is slow to import
 
@@ -364,7 +367,7 @@ class Lab:
         openers = None
         if isinstance(before, Run) and isinstance(after, Run):
             openers = (before.trial, after.trial)
-        return compare_runs(*frames, within=within, policy=policy, openers=openers)
+        return compare_runs(*frames, within=within, policy=policy, cluster=cluster, openers=openers)
 
     # one question
 

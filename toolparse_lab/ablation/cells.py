@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ..evals.reports.figures import stats
+from ..evals.reports.figures.differences import paired_difference
 from ..types import Policy
+from .intervals import mean_of, share_of
 
 # How it works. The cells of one policy are eight columns over the same samples: layer 1 off and on
 # are two base answers, layer 2 off is the policy "none", layer 3 off and on are the two ends of a
@@ -95,9 +97,9 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
         interval = _interval(flags.iloc[:0] if blank else flags, rung, level)
         rates |= {rung: interval.rate, f"{rung}_low": interval.low, f"{rung}_high": interval.high}
     unrecorded = len(part) - len(recorded)
-    hits = int(graded["gold"].sum())
+    hits, unknown = int(graded["gold"].sum()), open_paths + unrecorded
     # An ungraded case is not missing: nobody can say what would be right.
-    worst, best = stats.bounds(hits, len(graded), open_paths + unrecorded)
+    whole = len(graded) + unknown
     return {
         "n": len(graded),
         "n_cases": graded["case_id"].nunique(),
@@ -105,19 +107,14 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
         "missing": unrecorded,
         "missing_corrections": open_paths,
         **rates,
-        "worst": worst,
-        "best": best,
+        "worst": hits / whole if whole else stats.NAN,
+        "best": (hits + unknown) / whole if whole else stats.NAN,
     }
 
 
 def _interval(part: pd.DataFrame, column: str, level: float) -> stats.Interval:
     """The rate of a flag with its interval, cases as clusters."""
-    return rate_of(part[column].to_numpy(bool), part["case_id"].to_numpy(), level)
-
-
-def rate_of(values: Any, cases: Any, level: float) -> stats.Interval:
-    """A rate with its interval, cases as clusters; NaN without values."""
-    return stats.clustered_interval(np.asarray(values, dtype=bool), np.asarray(cases), level)
+    return share_of(part[column].to_numpy(bool), part["case_id"].to_numpy(), level)
 
 
 def wide_frame(answers: pd.DataFrame, policy: Policy, rung: str) -> pd.DataFrame:
@@ -163,26 +160,21 @@ def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, A
     both = part[part[a].notna() & part[b].notna()]
     cases = both["case_id"].to_numpy()
     x, y = both[a].to_numpy(bool), both[b].to_numpy(bool)
-    gap = stats.bootstrap_difference(x, cases, y, cases, level)
-    test = "McNemar" if both["case_id"].is_unique else "sign-flip"
-    p = stats.NAN
-    if len(both):
-        by_majority = stats.paired_mcnemar(x, cases, y, cases)
-        p = by_majority.p if test == "McNemar" else stats.sign_flip(x, cases, y, cases)
+    gap = paired_difference(x, cases, y, cases, level)
     return {
         "a": a,
         "b": b,
         "n": len(both),
         "n_cases": both["case_id"].nunique(),
-        "rate_a": float(x.mean()) if len(both) else stats.NAN,
-        "rate_b": float(y.mean()) if len(both) else stats.NAN,
+        "rate_a": gap.rate_a,
+        "rate_b": gap.rate_b,
         "difference": gap.rate,
         "ci_low": gap.low,
         "ci_high": gap.high,
         "only_a": int((x & ~y).sum()),
         "only_b": int((y & ~x).sum()),
-        "test": test,
-        "p": p,
+        "test": "McNemar" if both["case_id"].is_unique else "sign-flip",
+        "p": gap.p,
     }
 
 
@@ -203,29 +195,20 @@ def attribution_frame(
             steps = part.dropna(subset=list(WATERFALL))
             for i, layer in enumerate(LAYERS):
                 before, after = WATERFALL[i], WATERFALL[i + 1]
-                gain = _mean(steps, steps[after] - steps[before], level)
-                share = _mean(whole, _shapley(whole, i), level)
+                cases = steps["case_id"].to_numpy()
+                x, y = steps[before].to_numpy(bool), steps[after].to_numpy(bool)
+                gain = paired_difference(x, cases, y, cases, level)
+                share = mean_of(_shapley(whole, i), whole["case_id"].to_numpy(), level)
                 rows.append(
                     dict(zip(by, keys, strict=True))
                     | {"rung": rung, "layer": layer, "from": before, "to": after}
                     | {"n": len(steps), "n_cases": steps["case_id"].nunique()}
-                    | {"rate_from": _rate(steps[before]), "rate_to": _rate(steps[after])}
+                    | {"rate_from": gain.rate_a, "rate_to": gain.rate_b}
                     | {"gain": gain.rate, "gain_low": gain.low, "gain_high": gain.high}
                     | {"n_shapley": len(whole), "shapley": share.rate}
                     | {"shapley_low": share.low, "shapley_high": share.high}
                 )
     return pd.DataFrame(rows)
-
-
-def _rate(values: pd.Series[Any]) -> float:
-    """A mean, NaN of nothing."""
-    return float(values.mean()) if len(values) else stats.NAN
-
-
-def _mean(part: pd.DataFrame, values: Any, level: float) -> stats.Interval:
-    """The mean of numbers of -1 to 1 with an interval from resampling cases."""
-    cases, numbers = part["case_id"].to_numpy(), np.asarray(values, dtype=float)
-    return stats.bootstrap_difference(np.zeros(len(numbers)), cases, numbers, cases, level)
 
 
 def _shapley(part: pd.DataFrame, layer: int) -> Any:

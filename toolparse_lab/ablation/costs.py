@@ -11,6 +11,7 @@ import pandas as pd
 from ..evals.reports.figures import stats
 from ..types import Policy
 from .cells import CELLS, cell_name, groups_of, part_of
+from .intervals import ratio_of
 
 _SAMPLE = ["model", "protocol", "case_id", "trial"]
 
@@ -25,7 +26,7 @@ def costs_frame(
     and corrections. pauses: seconds of back-off between regular attempts, which are counted and not
     waited for. tool_calls: attempts and corrections. true_rescues: answers that are gold here and
     not in S000; calls, tokens and cost for each of them are those beyond S000's, with
-    intervals from resampling cases (see `stats.bootstrap_ratio`).
+    intervals from resampling cases (see `intervals.ratio_of`).
     """
     rows = []
     for keys, part in groups_of(answers, by):
@@ -87,9 +88,7 @@ def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[
     }
     cases = gap.index.get_level_values("case_id").to_numpy()
     for name in ("calls", "tokens", "cost"):
-        price = stats.bootstrap_ratio(
-            gap[name].to_numpy(float), (gap["gold"] > 0).to_numpy(), cases, level
-        )
+        price = ratio_of(gap[name].to_numpy(float), (gap["gold"] > 0).to_numpy(), cases, level)
         out[f"{name}_per_rescue"] = price.rate
         out |= {f"{name}_per_rescue_low": price.low, f"{name}_per_rescue_high": price.high}
     return out

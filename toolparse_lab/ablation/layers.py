@@ -11,7 +11,8 @@ import pandas as pd
 from ..evals.reports.figures import stats
 from ..rules import RULES
 from ..types import Policy
-from .cells import groups_of, rate_of
+from .cells import groups_of
+from .intervals import share_of
 
 _PLACE = ("answer", "call")
 _SAMPLE = ("model", "protocol", "case_id", "trial")
@@ -80,7 +81,7 @@ def _typed_rate(part: pd.DataFrame, level: float) -> stats.Interval:
     typed, wrong = part["typed"].to_numpy(int), part["mistyped"].to_numpy(int)
     flags = np.concatenate([np.repeat(True, wrong.sum()), np.repeat(False, (typed - wrong).sum())])
     cases = part["case_id"].to_numpy()
-    return rate_of(
+    return share_of(
         flags, np.concatenate([np.repeat(cases, wrong), np.repeat(cases, typed - wrong)]), level
     )
 
@@ -155,7 +156,7 @@ def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
         ("harm", ~right["gold"].astype(bool), right),
         ("idempotent", compared["idempotent"], compared),
     ):
-        interval = rate_of(flags.to_numpy(bool), rows["case_id"].to_numpy(), level)
+        interval = share_of(flags.to_numpy(bool), rows["case_id"].to_numpy(), level)
         out |= {name: interval.rate, f"{name}_low": interval.low, f"{name}_high": interval.high}
     return out
 
@@ -185,7 +186,7 @@ def rules_frame(calls: pd.DataFrame, policies: Sequence[Policy], level: float) -
                 cases.setdefault(rule, []).extend([case_id] * (right + wrong))
                 n_calls[rule] = n_calls.get(rule, 0) + 1
         for rule in sorted(flags, key=lambda one: (-len(flags[one]), one)):
-            share = rate_of(flags[rule], cases[rule], level)
+            share = share_of(flags[rule], cases[rule], level)
             rows.append(
                 {
                     "policy": policy,
@@ -264,6 +265,6 @@ def _corrections(
         accepted = ended["corrected_accepted"].astype(bool) & (ended["needed"] <= k)
         figures[f"success_at_{k}"] = (accepted & (ended["needed"] > 0), ended)
     for name, (flags, rows) in figures.items():
-        interval = rate_of(flags.to_numpy(bool), rows["case_id"].to_numpy(), level)
+        interval = share_of(flags.to_numpy(bool), rows["case_id"].to_numpy(), level)
         out |= {name: interval.rate, f"{name}_low": interval.low, f"{name}_high": interval.high}
     return out

@@ -23,6 +23,7 @@ def compare_runs(
     within: str | Sequence[str] | None = None,
     policy: str | None = None,
     level: float = 0.95,
+    cluster: str | None = None,
     openers: tuple[Opener, Opener] | None = None,
 ) -> ArmComparison:
     """Compare two trials frames, `b` against `a`, paired on case ids within model and arm (or
@@ -58,6 +59,7 @@ def compare_runs(
         within=strata or None,
         policy=policy,
         level=level,
+        cluster=cluster,
         openers=openers,
         notes=notes,
     )

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .numbers import percent
 from .tables import Section, ladder_section, sections_of
-from .text import cell_rows, comparison_rows, headline, outcome_name
+from .text import cell_rows, comparison_legend, comparison_rows, headline, outcome_name
 
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
@@ -55,7 +55,8 @@ def render_comparison_markdown(c: ArmComparison) -> str:
     ]
     if len(c.flips):
         out += [*_flips(c.flips), ""]
-    return "\n".join([*out, *(f"- {md(note)}" for note in c.notes), ""])
+    notes = [*c.notes, comparison_legend()]
+    return "\n".join([*out, *(f"- {md(note)}" for note in notes), ""])
 
 
 def _failures(failures: pd.DataFrame) -> list[str]:
