@@ -108,7 +108,7 @@ THIRD_PARTY = {
     "referencing": ("schema",),
     "regex": ("schema",),
     "rfc3987_syntax": ("schema",),
-    "scipy": ("evals",),
+    "scipy": ("ablation", "evals"),
     "sqlalchemy": ("store",),
     "tqdm": ("runner",),
     "traitlets": ("widgets",),
