@@ -363,7 +363,7 @@ def _edited_note(edited: pd.DataFrame, b: str) -> str:
     if edited.empty:
         return ""
     counts = ", ".join(
-        f"{column.removesuffix('_json')} of {len(cases)}"
+        f"{str(column).removesuffix('_json')} of {len(cases)}"
         for column, cases in edited.groupby("column", sort=False)["case_id"]
     )
     cases = edited["case_id"].drop_duplicates().tolist()

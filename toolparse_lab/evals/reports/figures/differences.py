@@ -15,7 +15,7 @@ other sign. With one trial a case that is McNemar's exact test. With unequal num
 case's difference is skewed and the flips are not alike; p is then the larger of theirs and that of
 the interval.
 
-`benchmarks/intervals.py` measures coverage and false positives; the table is in docs/theory.md.
+`benchmarks/intervals.py` measures coverage and false positives; the table is in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -23,13 +23,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats as scipy_stats
 
-from .stats import NAN, Flags, Keys, check_level, cluster_codes, codes_of, counts_of
+from .stats import (
+    NAN,
+    Flags,
+    Keys,
+    check_level,
+    cluster_codes,
+    codes_of,
+    counts_of,
+    normal_quantile,
+)
 
 _COARSEST = 5040
 """The finest grid on which the sign-flip test lays differences of rates: parts of a success."""
@@ -42,11 +52,10 @@ class Difference:
     """b against a over the cases that both were judged on; figures that are not known are NaN.
 
     rate_a, rate_b: the mean over cases of each arm's rate. rate: rate_b less rate_a, with `low` and
-    `high`. p: two-sided. n_cases, n_a, n_b: cases, and trials of them. unequal: some case has more
-    trials in one arm. only_a, only_b, both, neither: cases by the majority of each arm's trials;
-    ties: cases without one in an arm. changed: cases whose rate differs. low_if_lost: `low` if
-    every case that a has and b lacks had failed in b. smallest: the smallest drop that these cases
-    could have shown, above 1 where no drop could.
+    `high`. p: two-sided. n_cases, n_a, n_b: cases, and trials of them. only_a, only_b: cases that
+    the majority of one arm's trials alone gets right; ties: cases without a majority. changed:
+    cases whose rate differs. low_if_lost: `low` if every case that a has and b lacks had failed in
+    b. smallest: the smallest drop that these cases could have shown, above 1 where no drop could.
     """
 
     rate: float = NAN
@@ -58,11 +67,8 @@ class Difference:
     n_cases: int = 0
     n_a: int = 0
     n_b: int = 0
-    unequal: bool = False
     only_a: int = 0
     only_b: int = 0
-    both: int = 0
-    neither: int = 0
     ties: int = 0
     changed: int = 0
     low_if_lost: float = NAN
@@ -99,9 +105,8 @@ def paired_difference(
     units = cluster_codes(cases, clusters)
     rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
     gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
-    unequal = bool((na != nb)[shared].any())
     p = _flip_p(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
-    if unequal:
+    if (na != nb)[shared].any():
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
     worst = _Gaps(all_gaps, units[np.concatenate([np.where(shared)[0], np.where(lost)[0]])],
@@ -110,7 +115,6 @@ def paired_difference(
     x, y = np.sign(2 * rate_a - 1), np.sign(2 * rate_b - 1)
     decided = (x != 0) & (y != 0)
     only_a, only_b = int((decided & (x > y)).sum()), int((decided & (y > x)).sum())
-    both, n = int((decided & (x > 0) & (y > 0)).sum()), int(decided.sum())
     return Difference(
         rate=gaps.mean,
         low=gaps.low,
@@ -121,12 +125,9 @@ def paired_difference(
         n_cases=len(gaps.values),
         n_a=int(na[shared].sum()),
         n_b=int(nb[shared].sum()),
-        unequal=unequal,
         only_a=only_a,
         only_b=only_b,
-        both=both,
-        neither=n - both - only_a - only_b,
-        ties=len(x) - n,
+        ties=int((~decided).sum()),
         changed=int((rate_a != rate_b).sum()),
         low_if_lost=worst.low,
         smallest=gaps.smallest,
@@ -161,13 +162,13 @@ class _Gaps:
         rest += size**2 * ((self._step - middle) ** 2 + (self._step + middle) ** 2)
         self._error = math.sqrt(rest) / total
         self._middle = middle
-        self._half = float(scipy_stats.norm.ppf((1 + level) / 2)) * self._error
+        self._half = normal_quantile(level) * self._error
         self.low, self.high = max(-1.0, middle - self._half), min(1.0, middle + self._half)
 
     @property
     def p(self) -> float:
         """The two-sided p of the interval."""
-        return float(2 * scipy_stats.norm.sf(abs(self._middle) / self._error))
+        return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
 
     @property
     def smallest(self) -> float:
@@ -225,12 +226,18 @@ def _flip_p(
     sums = np.ones(1)
     for size, count in zip(*np.unique(np.abs(steps[steps != 0]), return_counts=True), strict=True):
         spread = np.zeros(2 * size * count + 1)
-        spread[:: 2 * size] = scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5)
+        spread[:: 2 * size] = _coins(int(count))
         sums = fftconvolve(sums, spread) if len(sums) > 1 else spread
     # Two-sided: all sums at least as far from nothing as the observed one.
     middle = len(sums) // 2
     far = np.abs(np.arange(len(sums)) - middle) >= abs(int(steps.sum()))
     return float(min(1.0, max(0.0, sums[far].sum())))
+
+
+@lru_cache(maxsize=256)
+def _coins(count: int) -> npt.NDArray[Any]:
+    """The chance of each number of heads among `count` coins."""
+    return np.asarray(scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5))
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:

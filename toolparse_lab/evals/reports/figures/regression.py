@@ -4,7 +4,7 @@ comparison."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -46,7 +46,7 @@ class Regression:
             raise GateFailed(str(self))
 
     def __str__(self) -> str:
-        head = self.verdict
+        head: str = self.verdict
         if head == "not worse":
             head += f" than {_points(self.margin)} points"
         elif self.ok:
@@ -82,14 +82,9 @@ def find_regressions(
     for row in comparison.frame.to_dict("records"):
         verdict = _verdict(row, alpha, margin)
         name = " · ".join(str(row[c]) for c in strata) or comparison.on
-        if verdict == "not judged":
-            # A stratum that only b has is new; one of a that b lost may hide a drop.
-            failed = failed or row["unpaired_a"] > 0
-            sentences.append(f"{name}: not judged, {_why_not_judged(comparison, row)}")
-        else:
-            kept = verdict == "not worse" or (_is_unchanged(row) and not confident)
-            failed = failed or not kept
-            sentences.append(f"{name}: {_sentence(row, verdict, margin)}")
+        passes, sentence = _judged(comparison, row, verdict, margin, confident)
+        failed = failed or not passes
+        sentences.append(f"{name}: {sentence}")
         keys = {c: row[c] for c in strata}
         figures = {
             "difference": float(row["difference"]),
@@ -102,14 +97,32 @@ def find_regressions(
     if all(verdict == "not judged" for verdict in verdicts):
         failed = True
         sentences.append("the two have no judged case in common, so there is nothing to compare")
-    if not comparison.edited.empty:
-        n = comparison.edited["case_id"].nunique()
+    if n := comparison.edited["case_id"].nunique() if len(comparison.edited) else 0:
         sentences.append(f"{n} case{'' if n == 1 else 's'} edited: see the notes")
     frame = pd.DataFrame(rows, columns=[*strata, "verdict", "difference", "p", "smallest"])
-    overall = next((v for v in _RANKS if v in verdicts), "cannot tell")
-    if overall == "not worse" and failed:  # an arm that is gone
-        overall = "cannot tell"
-    return Regression(not failed, frame, tuple(sentences), overall, margin)
+    return Regression(not failed, frame, tuple(sentences), _overall(verdicts, failed), margin)
+
+
+def _judged(
+    comparison: ArmComparison,
+    row: Mapping[Any, Any],
+    verdict: ArmVerdict,
+    margin: float,
+    confident: bool,
+) -> tuple[bool, str]:
+    """(True where a stratum passes, its sentence)."""
+    if verdict == "not judged":
+        # A stratum that only b has is new; one of a that b lost may hide a drop.
+        return row["unpaired_a"] == 0, f"not judged, {_why_not_judged(comparison, row)}"
+    passes = verdict == "not worse" or (_is_unchanged(row) and not confident)
+    return passes, _sentence(row, verdict, margin)
+
+
+def _overall(verdicts: Sequence[ArmVerdict], failed: bool) -> ArmVerdict:
+    """The verdict on all strata: that of the worst one."""
+    overall: ArmVerdict = next((v for v in _RANKS if v in verdicts), "cannot tell")
+    # An arm that is gone fails, and nothing is known of it.
+    return "cannot tell" if overall == "not worse" and failed else overall
 
 
 def _check_share(name: str, value: Any) -> None:
@@ -143,7 +156,7 @@ def _verdict(row: Mapping[Any, Any], alpha: float, margin: float) -> ArmVerdict:
 
 def _is_unchanged(row: Mapping[Any, Any]) -> bool:
     """True where no case changed: nothing lost, gained or flipped, down to single trials."""
-    return row["changed"] == 0 and row["n_a"] == row["n_b"] and row["unpaired_a"] == 0
+    return bool(row["changed"] == 0 and row["n_a"] == row["n_b"] and row["unpaired_a"] == 0)
 
 
 def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str:
@@ -159,7 +172,7 @@ def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """What became of the rate of one stratum."""
+    """Return what became of the rate of one stratum."""
     verb = "rose" if row["difference"] > 0 else "fell" if row["difference"] < 0 else "stayed"
     if _is_unchanged(row):
         return f"no case changed, success {row['success_b']:.3g} on {_cases(row)}"

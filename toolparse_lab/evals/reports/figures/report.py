@@ -99,7 +99,7 @@ class Report:
             self.policy_said = f"policies {', '.join(policies)}, each in rows of its own"
         self.level = level
         self.cluster = cluster
-        self._clusters = clusters_of(self.trials, cluster)
+        clusters_of(self.trials, cluster)  # told now, not with the first figure
         self.title = title
         self.stops = tuple(stops)
         self.models = dict(models or {})
@@ -145,6 +145,10 @@ class Report:
             expected=", ".join(values),
             hint=near(self.baseline, values),
         )
+
+    @cached_property
+    def _clusters(self) -> Mapping[Any, Any] | None:
+        return clusters_of(self.trials, self.cluster)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
