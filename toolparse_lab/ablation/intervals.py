@@ -10,6 +10,7 @@ from resampling cases.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import stats as scipy_stats
 
 from ..evals.reports.figures.stats import NAN, Flags, Interval, Keys, codes_of, counts_of, wilson
 
-Numbers: TypeAlias = Flags | list[float]
+Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 
 DRAWS = 2000
 _HUGE = 1e300
