@@ -18,6 +18,7 @@ from toolparse_lab.ablation.figures import FIGURES
 from toolparse_lab.ablation.pictures import PICTURES, chart
 from toolparse_lab.cli import main
 from toolparse_lab.errors import BadOptions
+from toolparse_lab.store.recording import import_recording
 
 HOSTILE = '<script>alert(1)</script>"&|`'
 
@@ -242,3 +243,21 @@ def test_a_run_with_one_level_of_layer_1_is_said_to_have_one(tmp_path: Path) -> 
         assert "half of the cells" in half.text("cells")
         assert half.cells["gold"].isna().sum() == 4
         assert half.html()
+
+
+def test_the_recording_is_made_by_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = tp.example_recording(ablation=True)
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        import_recording(shipped, lab.store)
+    # Every answer is there by now, so that nobody is asked.
+    out = tmp_path / "again.jsonl"
+    assert (
+        main(["record", "--ablation", "--out", str(out), "--store", str(tmp_path / "runs.db")]) == 0
+    )
+    assert sorted(out.read_text("utf-8").splitlines()) == sorted(
+        shipped.read_text("utf-8").splitlines()
+    )
+    with pytest.raises(SystemExit):
+        main(["record", "--ablation", "--conversations", "--out", str(out)])
