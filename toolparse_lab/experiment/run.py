@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.comparison import ArmComparison
     from ..evals.reports.figures.matrix import Matrix
+    from ..evals.reports.figures.noise import Noise
+    from ..evals.reports.figures.power_table import PowerTable
     from ..evals.reports.figures.report import Report
 
 HEADLINE: Policy = "safe"
@@ -322,6 +324,35 @@ class Run:
     ) -> ArmComparison:
         """Return the comparison of two arms, models or protocols, paired on cases."""
         return self.report(policy=policy).compare(a, b, within=within)
+
+    def power(
+        self,
+        drop: float = 0.05,
+        *,
+        a: str | None = None,
+        b: str | None = None,
+        policy: Policy = HEADLINE,
+        **options: Any,
+    ) -> PowerTable:
+        """Return the smallest drop that these cases can show, and the cases that `drop` needs.
+
+        Two arms, models or protocols a and b are compared case by case, or every two that differ in
+        one thing; a run of one arm is held against a later run of the same. options: `again`,
+        `power` and `alpha`; see `power_table.power_table`. `plan.power` asks before a run.
+        """
+        from ..evals.reports.figures.power_table import power_table  # pandas is slow to import
+
+        return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
+
+    def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
+        """Return how far two runs of the same arm lie apart by chance, and what the chance is of.
+
+        It needs two trials of a case, in this run or in others of the same cases that were asked
+        with `fresh=True`; see `noise.CellNoise` for the figures.
+        """
+        from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
+
+        return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
 
     def failures(
         self,
