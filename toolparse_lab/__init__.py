@@ -20,24 +20,29 @@ from typing import TYPE_CHECKING, Any
 from . import errors, rjson, rxml
 from .engine.parse import parse, stream
 from .protocols.base import Protocol
+from .protocols.like import ProtocolLike
 from .protocols.registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
 from .schema.references import unwrap_json_schema
 from .schema.view import get_schema_type
-from .toolspec import ToolSpec
+from .toolspec import ToolLike, ToolsLike, ToolSpec
 from .types import (
     CallDelta,
     CallEnd,
     CallStart,
     Edit,
     Event,
+    JsonSchema,
+    JsonValue,
     Markup,
     Origin,
     ParseOptions,
     ParseResult,
     Problem,
+    RawLike,
     ReasoningDelta,
     Recovered,
+    RequestLike,
     Retract,
     Segment,
     Span,
@@ -116,6 +121,8 @@ __all__ = [
     "Comparison",
     "Edit",
     "Event",
+    "JsonSchema",
+    "JsonValue",
     "Lab",
     "LawReport",
     "Markup",
@@ -125,8 +132,11 @@ __all__ = [
     "ParseResult",
     "Problem",
     "Protocol",
+    "ProtocolLike",
+    "RawLike",
     "ReasoningDelta",
     "Recovered",
+    "RequestLike",
     "Retract",
     "Segment",
     "Settings",
@@ -135,7 +145,9 @@ __all__ = [
     "StreamReport",
     "TextDelta",
     "ToolCall",
+    "ToolLike",
     "ToolSpec",
+    "ToolsLike",
     "Withdrawn",
     "__version__",
     "check_protocol",
@@ -191,17 +203,22 @@ def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
     )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        try:
-            module = importlib.import_module(_LATE[name])
-        except ModuleNotFoundError as e:
-            raise _missing_extra(name, e) from e
-        value = getattr(module, name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")
+# A type checker that saw this would take every misspelt name for one that exists.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return a name whose module is imported when it is first asked for."""
+        if name in _LATE:
+            try:
+                module = importlib.import_module(_LATE[name])
+            except ModuleNotFoundError as e:
+                raise _missing_extra(name, e) from e
+            value = getattr(module, name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    """Return the public names, those too that are not imported yet."""
+    return sorted(__all__)

@@ -55,6 +55,11 @@ def create_tool_middleware(
     JSON, for programs that react to calls they cannot read.
 
     Raises UnknownProtocol and BadOptions.
+
+    >>> import toolparse_lab as tp
+    >>> middleware = tp.create_tool_middleware("hermes")
+    >>> middleware.protocol.id
+    'hermes'
     """
     chosen = _protocol_to_write(protocol)
     _check_options(

@@ -33,6 +33,10 @@ def example_cases(*, demo: bool = False) -> Cases:
     """Return the project's own cases.
 
     demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_cases()[0].id
+    'single/weather-city'
     """
     cases = load_cases(shipped_path("cases.jsonl"))
     return cases.filter(demo=True) if demo else cases
@@ -44,6 +48,10 @@ def example_conversations(*, demo: bool = False) -> Cases:
     Their tools have results, for plans with `max_turns` above 1.
 
     demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> len(tp.example_conversations()) > 0
+    True
     """
     cases = load_cases(shipped_path("conversations.jsonl"))
     return cases.filter(demo=True) if demo else cases
@@ -54,5 +62,9 @@ def example_recording(*, conversations: bool = False) -> Path:
 
     conversations: the answers to the short ones of `example_conversations`, instead of those to
         `example_cases`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_recording().name
+    'smollm2-135m.jsonl'
     """
     return shipped_path(CONVERSATIONS if conversations else RECORDING)
