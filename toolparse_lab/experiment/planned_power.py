@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from ..errors import BadOptions
 from ..evals.reports.figures.power import Power, assumed_spread, check_shares, power_of
 
-if TYPE_CHECKING:
-    from .run import Run
-
 _NAME = "two arms of this plan"
+
+
+class EarlierRun(Protocol):
+    """A Run, as far as it is needed here; plans do not know runs."""
+
+    run_id: str
+
+    def power(self, drop: float, *, power: float, alpha: float) -> Sequence[Power]:
+        """Return the power of each of its comparisons."""
+        ...
 
 
 def planned_power(
@@ -19,7 +27,7 @@ def planned_power(
     trials: int,
     drop: float,
     *,
-    like: Run | None = None,
+    like: EarlierRun | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
     **assumptions: Any,

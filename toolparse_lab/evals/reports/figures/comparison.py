@@ -160,14 +160,6 @@ class ArmComparison:
                 notes.append(f"1 case judged under {name} alone is in no figure here.")
             elif n:
                 notes.append(f"{n} cases judged under {name} alone are in no figure here.")
-        # Repetitions of one arm are the yardstick: what they disagree by is no arm's doing.
-        noise = self.frame[["noise_a", "noise_b"]].max(axis="columns")
-        below = self.frame["difference"].abs() < noise
-        if below.any():
-            notes.append(
-                f"In {int(below.sum())} of {len(self.frame)} rows the difference is below the "
-                "noise: two trials of one case by one arm disagree more often than that."
-            )
         return tuple(notes)
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ _CAUTIOUS = 0.6  # the level of the two-sided interval whose upper end is the on
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far the differences of cases lie apart, and where the figure comes from.
+    """The distance of the differences of cases from one another, and where it comes from.
 
     base: the mean square of the cases' differences without a drop. cases: those there are, or are
     planned. growth: the power of the drop that is added to the base: 1 where a drop is cases that
