@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
     from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.comparison import ArmComparison
+    from ..evals.reports.figures.ladder import Ladder
     from ..evals.reports.figures.matrix import Matrix
     from ..evals.reports.figures.noise import Noise
     from ..evals.reports.figures.power_table import PowerTable
@@ -353,6 +354,21 @@ class Run:
         from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
 
         return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
+
+    def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
+        """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
+        in one of them alone, then repair and coercion of the same answers.
+
+        Each step has its interval and paired p; see `ladder.Ladder`.
+        """
+        from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
+
+        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        arms = {
+            arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
+            for arm in self.plan.arms
+        }
+        return ladder_table(self.frame(policies=policies), arms, policy=policy)
 
     def failures(
         self,
