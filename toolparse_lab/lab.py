@@ -309,28 +309,33 @@ class Lab:
         a: Any,
         b: Any,
         *,
+        answers: Any = None,
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
     ) -> ArmComparison:
-        """Return the comparison of run b with run a, paired on cases, and the cases that flipped.
+        """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
-        a, b: each a Run, a run id or a trials frame. within: the columns to hold fixed (default:
-        model and arm, less what each run has one value of its own in). policy: by default `safe`,
-        or the only one that a frame holds. `lab.diff(a, b).regression()` says whether anything has
-        become worse. Raises BadOptions where the two have nothing in common.
+        a, b: each a Run, a run id or a trials frame; or a reader, which reads the same recorded
+        answers as the other side: a protocol object, a function of the raw text (and the tools), a
+        command as a list of arguments, or what `reader` makes of one. answers: a Run, a run id or a
+        trials frame that two readers read, by default the latest run; with it names are protocols,
+        and None is what each prompt asked for. No model is called. within: the columns to hold
+        fixed (default: model and arm, less what each run has one value of its own in). policy: by
+        default `safe`, or the only one that a frame holds. The frame says what read each side, in
+        which version. `lab.diff(a, b).regression()` says whether anything has become worse. Raises
+        BadOptions where the two have nothing in common, and for what is no reader.
+
+        >>> import tempfile, toolparse_lab as tp
+        >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+        >>> row = {"output": '<tool_call>{"name": "f", "arguments": {}}</tool_call>', "target": []}
+        >>> run = lab.ingest([row], tools=[{"name": "f"}], model="mine", protocol="hermes")
+        >>> diff = lab.diff("hermes", lambda text: [], answers=run)
+        >>> diff.frame[["reader_a", "reader_b"]].values.tolist()
+        [['hermes', '<lambda>']]
         """
-        from .evals.reports.figures.run_diff import compare_runs  # pandas is slow to import
+        from .experiment.reader_diff import diff_sides  # pandas is slow to import
 
-        before, after = (self.open(x) if isinstance(x, str) else x for x in (a, b))
-        frames = [
-            x.frame(policies=(policy or HEADLINE,)) if isinstance(x, Run) else x
-            for x in (before, after)
-        ]
-        # A frame cannot open its trials, so that the comparison shows none.
-        openers = None
-        if isinstance(before, Run) and isinstance(after, Run):
-            openers = (before.trial, after.trial)
-        return compare_runs(*frames, within=within, policy=policy, openers=openers)
+        return diff_sides(self.open, a, b, answers=answers, within=within, policy=policy)
 
     # one question
 

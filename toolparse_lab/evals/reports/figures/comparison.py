@@ -45,6 +45,10 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "p_rates_holm": "p_rates, adjusted by Holm.",
     "noise_a": "How often two trials of one case by a disagree.",
     "noise_b": "How often two by b do.",
+    "reader_a": "What read a's answers.",
+    "version_a": "Its version, where it has one.",
+    "reader_b": "What read b's.",
+    "version_b": "Its version.",
 }
 """Column of a comparison's frame -> what it holds, in order."""
 COMPARISON_COLUMNS = tuple(COMPARISON_MEANINGS)
@@ -84,7 +88,7 @@ class ArmComparison:
     difference with ci_low and ci_high (cases resampled with all their trials), only_a and only_b
     (cases that one arm's majority alone gets right), ties, p and p_holm (McNemar's exact test on
     majorities), p_rates and p_rates_holm (the sign-flip test on the cases' rates, which sees single
-    trials too) and the noise of each arm. `flips` has one row a case whose majority changed,
+    trials too), the noise of each arm, and what read its answers in which version. `flips` has one row a case whose majority changed,
     `unpaired` one a case that only one arm has a judged trial of, with the reason. `flip_rows`
     holds the rows of the flips' trials of each arm, `source_notes` the sentences on where
     the frames came from.
@@ -217,6 +221,7 @@ def compare_arms(
         [*strata, on, "case_id", "trial", "score_success", "outcome", "trial_id"]
     )
     # Only the two arms, and only what is counted: a frame holds whole answers too.
+    needed |= dict.fromkeys(c for c in _READERS.values() if c in part)
     part = part.loc[part[on].astype("string").isin([a, b]), list(needed)]
     side = part[on].astype(str)
 
@@ -326,7 +331,21 @@ def _compare_stratum(
         "p_rates": stats.sign_flip(x, x_cases, y, y_cases),
         "noise_a": stats.NAN if _pools(of_a) else stats.noise_floor(x, x_cases),
         "noise_b": stats.NAN if _pools(of_b) else stats.noise_floor(y, y_cases),
+        **_readers(of_a, "a"),
+        **_readers(of_b, "b"),
     }
+
+
+_READERS = {"reader": "parse_protocol", "version": "parse_version"}
+
+
+def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
+    """What read the trials of one arm, and in which version; None where nothing says it."""
+    names: dict[str, str | None] = {}
+    for name, column in _READERS.items():
+        values = part[column].dropna().astype(str).unique() if column in part else []
+        names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
+    return names
 
 
 def _pools(side: pd.DataFrame) -> bool:

@@ -222,6 +222,8 @@ def with_steps(
             rows[*values, wide if name == "coerced" else name] = {**shown, "p_holm": p}
     keys = frame[[*by, "level"]].astype("string").fillna("").itertuples(index=False, name=None)
     extra = pd.DataFrame(
-        [rows.get(tuple(key), {}) for key in keys], columns=list(STEP_COLUMNS[1:]), index=frame.index
+        [rows.get(tuple(key), {}) for key in keys],
+        columns=list(STEP_COLUMNS[1:]),
+        index=frame.index,
     )
     return pd.concat([frame, extra.astype(float)], axis=1)
