@@ -29,6 +29,7 @@ from .experiment.plan import Plan, make_plan, plan_one
 from .experiment.rounds import run_rounds
 from .experiment.run import HEADLINE, Run
 from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
+from .experiment.until import Until, check_rule, run_until
 from .flow import asked_of, read_answer
 from .ingest.build import ingest
 from .runner.loop import run_sync
@@ -95,20 +96,34 @@ class Lab:
         self._remember_protocols(plan.arms)
         return plan
 
-    def run(self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]) -> Run:
+    def run(
+        self,
+        plan: Plan,
+        *,
+        despite_check: bool = False,
+        until: Until | None = None,
+        **limits: Unpack[RunLimits],
+    ) -> Run:
         """Ask all questions that have no recorded answer, and return the run.
 
         Ctrl-C stops cleanly and keeps everything recorded.
 
         limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-        progress and more; see `experiment.limits.RunLimits`. Failures of a provider are recorded
+        progress and more; see `experiment.limits.RunLimits`. until: a rule, after whose answer no
+        more cases are asked; `run.stopping` says what it saw and which share of the calls it saved,
+        and `retry` asks the rest. Failures of a provider are recorded
         and shown, they do not raise. Raises BadOptions for a limit that does not exist, and BadPlan
         for a native arm of which `check` has shown that it offers no tools, unless `despite_check`.
         """
-        return run_sync(self.arun(plan, despite_check=despite_check, **limits))
+        return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 
     async def arun(
-        self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]
+        self,
+        plan: Plan,
+        *,
+        despite_check: bool = False,
+        until: Until | None = None,
+        **limits: Unpack[RunLimits],
     ) -> Run:
         """Do the same as `run`, for code that is async already."""
         check_limits(limits)
@@ -119,24 +134,35 @@ class Lab:
                 hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
             )
 
+        if until is not None:
+            check_rule(until, plan)
+
         # The store is written by its own thread, so that the event loop stays free.
         loop = asyncio.get_running_loop()
         if self._complete is None and not despite_check:
             await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
         record = _run_record(plan, limits)
+        if until is not None:
+            record["until"] = str(until)
         begin = partial(self.store.begin_run, record, plan.items, requests=plan.requests)
         run_id = await loop.run_in_executor(self.store.writer, begin)
 
         limits.setdefault("complete", self._complete)
         try:
-            summary = await run_rounds(plan, self.store, run_id, **limits)
+            stopping = None
+            if until is None:
+                summary = await run_rounds(plan, self.store, run_id, **limits)
+            else:
+                summary, stopping = await run_until(plan, self.store, run_id, until, **limits)
         except ToolparseError:
             # Most of these are raised before anything is asked, where nobody else marks the run as
             # over.
             with suppress(ToolparseError):
                 self.store.finish_run(run_id, "incomplete")
             raise
-        return Run(self.store, run_id, plan, summary, partial(self._retry, plan))
+        run = Run(self.store, run_id, plan, summary, partial(self._retry, plan))
+        run.stopping = stopping
+        return run
 
     def check(
         self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False

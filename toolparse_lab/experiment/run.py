@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..evals.reports.figures.noise import Noise
     from ..evals.reports.figures.power_table import PowerTable
     from ..evals.reports.figures.report import Report
+    from .until import Stopping
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
@@ -121,6 +122,7 @@ class Run:
         self.run_id = run_id
         self.plan = plan
         self.summary = summary
+        self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
         self._reader = RunReader(store, run_id, plan, asker)
 
     def __repr__(self) -> str:
@@ -395,6 +397,12 @@ class Run:
         if self.summary is None or self.summary.stopped is None:
             return []
         done = self.summary.planned - self.summary.missing
+        if self.summary.stopped == "until":
+            return [
+                f"The run stopped by its own results: {done} of {self.summary.planned} answers are "
+                "recorded. Intervals and p here are for a number of cases fixed in advance; "
+                "run.stopping has those that hold at every look."
+            ]
         return [
             f"The run stopped early ({self.summary.stopped}): {done} of {self.summary.planned} "
             "answers are recorded."
