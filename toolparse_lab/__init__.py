@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from .evals.cases.loading import load_cases
     from .evals.cases.shipped import example_cases, example_conversations, example_recording
     from .evals.readings.compare import Comparison, compare
+    from .evals.readings.readers import reader
     from .exchange.types import Model
+    from .experiment.until import Until
     from .lab import Lab
     from .laws.check_protocol import LawReport, check_protocol
     from .laws.check_stream import StreamReport, check_stream
@@ -90,6 +92,7 @@ _LATE = {
     "Model": "toolparse_lab.exchange.types",
     "Settings": "toolparse_lab.settings",
     "StreamReport": "toolparse_lab.laws.check_stream",
+    "Until": "toolparse_lab.experiment.until",
     "check_protocol": "toolparse_lab.laws.check_protocol",
     "check_stream": "toolparse_lab.laws.check_stream",
     "compare": "toolparse_lab.evals.readings.compare",
@@ -106,6 +109,7 @@ _LATE = {
     "load_cases": "toolparse_lab.evals.cases.loading",
     "load_settings": "toolparse_lab.settings",
     "morph_xml_protocol": "toolparse_lab.protocols.xml.morph_xml",
+    "reader": "toolparse_lab.evals.readings.readers",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 
@@ -148,6 +152,7 @@ __all__ = [
     "ToolLike",
     "ToolSpec",
     "ToolsLike",
+    "Until",
     "Withdrawn",
     "__version__",
     "check_protocol",
@@ -172,6 +177,7 @@ __all__ = [
     "morph_xml_protocol",
     "parse",
     "protocols",
+    "reader",
     "rjson",
     "rxml",
     "stream",

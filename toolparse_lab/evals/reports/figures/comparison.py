@@ -61,6 +61,10 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "smallest": "The smallest drop that these cases could have shown; inf where none could.",
     "noise_a": "How often two trials of one case by a disagree.",
     "noise_b": "How often two by b do.",
+    "reader_a": "What read a's answers.",
+    "version_a": "Its version, where it has one.",
+    "reader_b": "What read b's.",
+    "version_b": "Its version.",
 }
 """Column of a comparison's frame -> what it holds, in order."""
 COMPARISON_COLUMNS = tuple(COMPARISON_MEANINGS)
@@ -98,8 +102,8 @@ class ArmComparison:
     `frame` has one row a stratum of `within`: n_cases (judged in both arms), unpaired_a and
     unpaired_b (cases judged in that arm alone, which are in no figure), both success rates,
     difference (the mean of the cases' differences) with ci_low and ci_high, p and p_holm, only_a
-    and only_b (cases that one arm's majority alone gets right), ties, and the noise of each arm;
-    see `COMPARISON_MEANINGS`. `flips` has one row a case whose majority changed, `unpaired` one a
+    and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
+    what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case whose majority changed, `unpaired` one a
     case that only one arm has a judged trial of, with the reason, `edited` one a case that is not
     the same in both. `flip_rows` holds the rows of the flips' trials of each arm, `source_notes`
     the sentences on where the frames came from. `cluster` is the column that intervals and p go by.
@@ -263,6 +267,7 @@ def compare_arms(
     part = read_under(trials, [*strata, on], policy)
     needed = [c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]
     # Only the two arms, and only what is counted: a frame holds whole answers too.
+    needed += [c for c in _READERS.values() if c in part and c not in needed]
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
     edited = _edited(part, on, a, b)
@@ -438,7 +443,21 @@ def _compare_stratum(
         "smallest": gap.smallest,
         "noise_a": stats.NAN if _pools(of_a) else stats.noise_floor(x, x_cases),
         "noise_b": stats.NAN if _pools(of_b) else stats.noise_floor(y, y_cases),
+        **_readers(of_a, "a"),
+        **_readers(of_b, "b"),
     }
+
+
+_READERS = {"reader": "parse_protocol", "version": "parse_version"}
+
+
+def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
+    """What read the trials of one arm, and in which version; None where nothing says it."""
+    names: dict[str, str | None] = {}
+    for name, column in _READERS.items():
+        values = part[column].dropna().astype(str).unique() if column in part else []
+        names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
+    return names
 
 
 def _pools(side: pd.DataFrame) -> bool:

@@ -186,7 +186,11 @@ def method_notes(report: Report) -> tuple[str, ...]:
             "case has one trial), by Holm over the cells."
         )
     if (cells["noise"].dropna() > 0).any():
-        notes.append("noise: how often two trials of the same case by the same arm disagree.")
+        notes.append(
+            "noise: how often two trials of the same case by the same arm disagree. It is about "
+            "single answers, and no measure for differences of rates; run.noise() says how far two "
+            "runs of the same arm lie apart by chance."
+        )
     if (cells["distinct"].dropna() <= MOSTLY_COPIES).any():
         notes.append(
             "In some cells the trials of a case are mostly copies of one answer: more trials add "

@@ -99,8 +99,22 @@ def find_regressions(
         sentences.append("the two have no judged case in common, so there is nothing to compare")
     if n := comparison.edited["case_id"].nunique() if len(comparison.edited) else 0:
         sentences.append(f"{n} case{'' if n == 1 else 's'} edited: see the notes")
+    sentences += _reader_changes(comparison.frame)
     frame = pd.DataFrame(rows, columns=[*strata, "verdict", "difference", "p", "smallest"])
     return Regression(not failed, frame, tuple(sentences), _overall(verdicts, failed), margin)
+
+
+def _reader_changes(frame: pd.DataFrame) -> list[str]:
+    """Return a sentence for each reader, or version of one, that is not the same in both."""
+    names = [[f"{kind}_{side}" for kind in ("reader", "version")] for side in ("a", "b")]
+    if not {*names[0], *names[1]} <= set(frame):
+        return []
+    changes = {}
+    for row in frame[[*names[0], *names[1]]].astype("string").fillna("").to_dict("records"):
+        old, new = (" ".join(row[name] for name in side if row[name]) for side in names)
+        if old and new and old != new:
+            changes[f"read by {old}, then by {new}"] = None
+    return list(changes)
 
 
 def _judged(

@@ -37,6 +37,7 @@ from .cells import (
 from .comparison import ArmComparison, Opener, column_of, compare_arms
 from .differences import paired_difference
 from .gates import GateResult, check_gates
+from .ladder import with_steps
 from .matrix import Matrix, matrix
 from .notes import method_notes, warning_notes
 from .rescues import coercions_frame, rescues_frame
@@ -190,9 +191,10 @@ class Report:
 
     @cached_property
     def ladder(self) -> pd.DataFrame:
-        """One row a cell and level of help: success and what the level gained; see
-        `breakdowns.ladder_frame`."""
-        return ladder_frame(self.frame, self.by, self.coerced_policy)
+        """One row a cell and level of help: success, what the level gained, the interval of the
+        gain and its p; see `breakdowns.ladder_frame` and `ladder.with_steps`."""
+        cells = ladder_frame(self.frame, self.by, self.coerced_policy)
+        return with_steps(cells, self.trials, self.by, self.policy, self.level)
 
     @cached_property
     def conversations(self) -> pd.DataFrame:
