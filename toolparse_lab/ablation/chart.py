@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..evals.reports.pages.numbers import points
 from ..render.templating import Markup, macro
 
 TEMPLATES = "ablation/templates"
@@ -177,6 +178,32 @@ SHARES = Scale(0.0, 1.0)
 def percent_ticks() -> tuple[tuple[float, str], ...]:
     """The axis from 0 to 100 %."""
     return tuple((SHARES.place(i / 4), f"{25 * i} %") for i in range(5))
+
+
+def intervals(
+    title: str, words: str, rows: Sequence[tuple[str, float, float, float]]
+) -> Picture:
+    """Return a picture of shares or differences with their intervals.
+
+    title, words: what is drawn, and in which unit. rows: (label, value, low, high).
+
+    >>> print(intervals("A title", "In points", [("a", 0.1, -0.05, 0.25)]))
+    A title. In points
+    a: +10 (−5 … +25)
+    """
+    scale = Scale.around_zero(number for row in rows for number in row[1:])
+    lines = []
+    for label, value, low, high in rows:
+        text = points(value)
+        if low < high:
+            text += f" ({points(low)} … {points(high)})"
+        figures = {"value": value, "low": low, "high": high}
+        bar = scale.bar(0, value, LAYER_COLOURS[0], f"{label}: {text}")
+        mark = scale.mark(figures, "value", "", f"{label}: {text}")
+        lines.append(Line(label, text, (bar,), (mark,)))
+    ticks = tuple((scale.place(x), points(x)) for x in (scale.low, 0.0, scale.high))
+    chart = Chart(title, words, lines_of(lines), ticks)
+    return Picture(str(chart.svg()), chart.text)
 
 
 def stacked(
