@@ -812,3 +812,13 @@ def test_the_pipeline_of_the_page(
         )
     assert (project / "diff.html").stat().st_size > 0
     capsys.readouterr()
+
+
+def test_a_report_goes_by_clusters(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A category as the unit: fewer units, and an interval that is not narrower."""
+    alone = out_of(capsys, ["report"])["cells"][0]
+    coarse = out_of(capsys, ["report", "--cluster", "category"])["cells"][0]
+    assert coarse["success"] == alone["success"]
+    assert coarse["ci_high"] - coarse["ci_low"] >= alone["ci_high"] - alone["ci_low"]
+    assert main(["report", "--cluster", "categori"]) == 2
+    assert "did you mean category" in capsys.readouterr().err

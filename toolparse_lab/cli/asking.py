@@ -79,11 +79,11 @@ def check_wish(plan: Plan, options: Any, wish: Wish) -> None:
     """Raise BadOptions for files that cannot be written and for what the report will not have."""
     check_files(options)
     # A report by the default columns asks for nothing that could be missing.
-    if options.by is None and wish.baseline is None and not wish.gates:
+    if not (options.by or wish.baseline is not None or wish.gates or options.cluster):
         return
     from .foreseen import check_report  # pandas and SciPy: 2 s, and an extra
 
-    check_report(plan, options.by, wish.baseline, wish.gates, wish.policy)
+    check_report(plan, options.by, wish.baseline, wish.gates, wish.policy, options.cluster)
 
 
 def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -> int:
@@ -103,7 +103,9 @@ def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -
     if options.recording:
         export_recording(lab.store, options.recording, run_id=run.run_id)
     # Everything from here on can be made again from the store.
-    report = run.report(options.by, baseline=wish.baseline, policy=wish.policy)
+    report = run.report(
+        options.by, baseline=wish.baseline, policy=wish.policy, cluster=options.cluster
+    )
     gate = report.gate(**wish.gates) if wish.gates else None
     for file in options.out:
         report.save(file, gate=gate)

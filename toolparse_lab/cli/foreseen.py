@@ -18,6 +18,7 @@ def check_report(
     baseline: str | None,
     gates: Mapping[str, float],
     policy: Policy,
+    cluster: str | None = None,
 ) -> None:
     """Raise BadOptions for columns, a baseline or thresholds that the report will not have.
 
@@ -33,6 +34,7 @@ def check_report(
         columns_by(plan) if by is None else by,
         baseline=baseline,
         policy=policy,
+        cluster=cluster,
     )
     if gates:
         report.gate(**gates)

@@ -18,8 +18,8 @@ from .verbs import VERBS
 
 EXIT_CODES = {
     0: "all is well",
-    1: "a gate failed: a threshold is not kept, something has become worse, or `parse` found a "
-    "call that may not be executed",
+    1: "a gate failed: a threshold is not kept, something has become worse or nobody can tell, or "
+    "`parse` found a call that may not be executed",
     2: "wrong usage, or an input that cannot be used",
     3: "incomplete: a provider, the disk or this program failed, or a limit was reached; what was "
     "recorded is kept",

@@ -11,7 +11,7 @@ from .options import check_folder, names
 
 
 def add_report(command: argparse.ArgumentParser) -> None:
-    """`--by`, `--baseline` and `--out`."""
+    """`--by`, `--baseline`, `--cluster` and `--out`."""
     command.add_argument(
         "--by",
         type=names,
@@ -20,6 +20,11 @@ def add_report(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--baseline", metavar="NAME", help="the protocol, arm or model to compare with"
+    )
+    command.add_argument(
+        "--cluster",
+        metavar="COLUMN",
+        help="what intervals go by, such as conversation_id (default: the case)",
     )
     command.add_argument(
         "--out",

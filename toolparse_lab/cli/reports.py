@@ -15,11 +15,15 @@ def report_of_run(run: Run, options: Any, settings: Settings) -> Report:
     """The report of a recorded run, its answers read by another protocol where one is named."""
     policy = settings["policy"]
     if not options.protocol:
-        return run.report(options.by, baseline=options.baseline, policy=policy)
+        return run.report(
+            options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+        )
     # A report reads every answer by the headline and by the policies that stand beside it.
     policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
     trials = run.frame(protocol=options.protocol, policies=policies)
-    return Report(trials, options.by, baseline=options.baseline, policy=policy)
+    return Report(
+        trials, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+    )
 
 
 def reports_of_file(options: Any, settings: Settings) -> list[Report]:
@@ -40,5 +44,8 @@ def reports_of_file(options: Any, settings: Settings) -> list[Report]:
     # The sort is stable: behind the headline the order of the file stays.
     policies.sort(key=lambda policy: policy != HEADLINE)
     return [
-        Report(trials, options.by, baseline=options.baseline, policy=policy) for policy in policies
+        Report(
+            trials, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+        )
+        for policy in policies
     ]

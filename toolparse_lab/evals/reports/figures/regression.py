@@ -109,7 +109,7 @@ def _reader_changes(frame: pd.DataFrame) -> list[str]:
     names = [[f"{kind}_{side}" for kind in ("reader", "version")] for side in ("a", "b")]
     if not {*names[0], *names[1]} <= set(frame):
         return []
-    changes = {}
+    changes: dict[str, None] = {}  # in order of appearance, each once
     for row in frame[[*names[0], *names[1]]].astype("string").fillna("").to_dict("records"):
         old, new = (" ".join(row[name] for name in side if row[name]) for side in names)
         if old and new and old != new:
