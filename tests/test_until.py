@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import toolparse_lab as tp
+from benchmarks.stopping import SCENARIOS, looks, simulate
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.evals.reports.figures.sequential import (
     anytime_difference,
@@ -178,3 +179,18 @@ def test_intervals_hold_their_mean_and_shrink() -> None:
         assert widths == sorted(widths, reverse=True) and widths[-1] < 0.13
     gap = anytime_difference([-1, 0, 0, 1] * 50 + [-1] * 40)
     assert gap.low < -1 / 6 < gap.high < 0.05
+
+
+def test_stopping_is_wrong_in_one_of_twenty_at_most_and_pays() -> None:
+    """A small version of `benchmarks/stopping.py`, by the names of its scenarios."""
+    rows = {(s.name, s.cases): simulate(s, 300) for s in SCENARIOS if s.cases == 400}
+    assert all(row["wrong"] <= 0.05 for row in rows.values())
+    peeking = rows["same arms, 40 % flip", 400]
+    assert peeking["peeking"] > 0.1 > peeking["decided"]
+    large = rows["20 points worse, 30 % flip", 400]
+    assert large["decided"] > 0.95 and large["saved"] > 0.6
+
+
+def test_the_simulation_looks_as_a_run_does(lab: tp.Lab) -> None:
+    sizes = [len({i.case_id for i in p.items}) for p in batches_of(plan_of(lab), Until(rate=0.5))]
+    assert list(np.cumsum(sizes)) == looks(len(CASES))

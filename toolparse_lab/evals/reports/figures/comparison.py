@@ -88,7 +88,8 @@ class ArmComparison:
     difference with ci_low and ci_high (cases resampled with all their trials), only_a and only_b
     (cases that one arm's majority alone gets right), ties, p and p_holm (McNemar's exact test on
     majorities), p_rates and p_rates_holm (the sign-flip test on the cases' rates, which sees single
-    trials too), the noise of each arm, and what read its answers in which version. `flips` has one row a case whose majority changed,
+    trials too), the noise of each arm, and what read its answers in which version. `flips` has one
+    row a case whose majority changed,
     `unpaired` one a case that only one arm has a judged trial of, with the reason. `flip_rows`
     holds the rows of the flips' trials of each arm, `source_notes` the sentences on where
     the frames came from.
@@ -340,7 +341,7 @@ _READERS = {"reader": "parse_protocol", "version": "parse_version"}
 
 
 def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
-    """What read the trials of one arm, and in which version; None where nothing says it."""
+    """The readers of the trials of one arm, and their versions; None where nothing says it."""
     names: dict[str, str | None] = {}
     for name, column in _READERS.items():
         values = part[column].dropna().astype(str).unique() if column in part else []

@@ -218,8 +218,8 @@ def with_steps(
         ]
         adjusted = stats.holm([row["p"] for row in figures])
         for name, row, p in zip(names[1:], figures, adjusted, strict=True):
-            shown = {c: row[c] for c in ("gain_low", "gain_high", "p")}
-            rows[*values, wide if name == "coerced" else name] = {**shown, "p_holm": p}
+            interval = {c: row[c] for c in ("gain_low", "gain_high", "p")}
+            rows[*values, wide if name == "coerced" else name] = {**interval, "p_holm": p}
     keys = frame[[*by, "level"]].astype("string").fillna("").itertuples(index=False, name=None)
     extra = pd.DataFrame(
         [rows.get(tuple(key), {}) for key in keys],
