@@ -58,11 +58,14 @@ def test_a_function_against_a_protocol(lab: tp.Lab, run: Any) -> None:
     row = diff.frame.iloc[0]
     assert row["difference"] == pytest.approx(1 / 3)
     assert (row["reader_a"], row["reader_b"]) == ("strict_json", "hermes")
-    assert row["version_b"] == tp.__version__ and row["version_a"]
+    assert row["version_b"] == tp.__version__
+    assert row["version_a"]
     assert diff.flips["case_id"].tolist() == ["broken"]
-    assert diff.a.startswith("strict_json ") and any("read by" in note for note in diff.notes)
+    assert diff.a.startswith("strict_json ")
+    assert any("read by" in note for note in diff.notes)
     flip = diff.flip(0)
-    assert not flip.a.score.success and flip.b.score.success
+    assert not flip.a.score.success
+    assert flip.b.score.success
     # A run on one side: the reader reads its answers.
     assert lab.diff(run, strict_json).frame["difference"].iloc[0] == pytest.approx(-1 / 3)
     # Names alone are runs, as ever; readers alone read the latest.
@@ -83,9 +86,12 @@ def test_a_command_gives_what_its_function_gives(lab: tp.Lab, run: Any, tmp_path
     command = command_of(tmp_path, SCRIPT)
     diff = lab.diff(strict_json, command, answers=run)
     row = diff.frame.iloc[0]
-    assert row["difference"] == 0 and row["reader_b"] == "parse.py" and len(row["version_b"]) == 8
+    assert row["difference"] == 0
+    assert row["reader_b"] == "parse.py"
+    assert len(row["version_b"]) == 8
     frame = run.frame(protocol=reader(command, name="mine", version="2"))
-    assert set(frame["parse_protocol"]) == {"mine"} and set(frame["parse_version"]) == {"2"}
+    assert set(frame["parse_protocol"]) == {"mine"}
+    assert set(frame["parse_version"]) == {"2"}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,8 @@ def test_functions_of_every_signature() -> None:
     assert len(tp.parse("f", endless, TOOLS).calls) <= 1000
     assert tp.parse("x", reader(json.loads), TOOLS).problems[0].code == "parser.failed"
     assert isinstance(reader(strict_json).subject, FunctionReader)
-    assert version_of("hermes") == tp.__version__ and version_of("custom:x") is None
+    assert version_of("hermes") == tp.__version__
+    assert version_of("custom:x") is None
 
 
 def test_names_protocols_and_what_is_none(lab: tp.Lab, run: Any) -> None:

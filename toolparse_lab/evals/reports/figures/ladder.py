@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -213,9 +213,7 @@ def with_steps(
     for values, part in groups(read_under(trials, by, policy), by):
         levels = reading_levels(part, looser.get(values))
         names = list(levels)
-        figures = [
-            step(levels[a], levels[b], level) for a, b in zip(names, names[1:], strict=False)
-        ]
+        figures = [step(levels[a], levels[b], level) for a, b in pairwise(names)]
         adjusted = stats.holm([row["p"] for row in figures])
         for name, row, p in zip(names[1:], figures, adjusted, strict=True):
             interval = {c: row[c] for c in ("gain_low", "gain_high", "p")}
