@@ -28,7 +28,6 @@ LAYER_OF = {
     "hooks.py": "L0",
     "rules.py": "L0",
     "toolspec.py": "L0",
-    "version.py": "L0",
     "values": "L0",
     "types": "L0",
     "rjson": "L1",

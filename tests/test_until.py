@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,6 @@ from toolparse_lab.evals.reports.figures.sequential import (
 )
 from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.experiment.until import Until, batches_of
-import functools
-import operator
 
 CASES = [
     {"id": f"c{n:03}", "input": f"Case {n}", "tools": [{"name": "f"}],

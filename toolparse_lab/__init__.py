@@ -51,7 +51,7 @@ from .types import (
     ToolCall,
     Withdrawn,
 )
-from .version import VERSION
+from .types.version import VERSION
 
 if TYPE_CHECKING:
     from .capture import Captured

@@ -24,8 +24,8 @@ from ...engine.any_protocol import AnyProtocol, any_protocol
 from ...engine.foreign.protocol import ForeignProtocol
 from ...errors import BadOptions, UnreadableInput
 from ...protocols.registry import is_shipped
+from ...types.version import VERSION
 from ...values import read_strict, write_canonical
-from ...version import VERSION
 from .outside import outside_calls
 
 TIMEOUT = 10.0
