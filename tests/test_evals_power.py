@@ -146,7 +146,8 @@ def test_shares_are_checked(bad: Any) -> None:
 def test_assumptions_are_told_and_defaults_are_the_cautious_ones() -> None:
     default = planned_power(100, 1, 0.05)
     assert "rate 0.5, correlation 0" in str(default)
-    for better in ({"rate": 0.9}, {"correlation": 0.5}, {"flips": 0.2}):
+    betters: list[dict[str, Any]] = [{"rate": 0.9}, {"correlation": 0.5}, {"flips": 0.2}]
+    for better in betters:
         other = planned_power(100, 1, 0.05, **better)
         assert (other.needed or 0) < (default.needed or 0)
     # Trials help only against noise that is known.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.engine.foreign.protocol import ForeignProtocol
 from toolparse_lab.errors import BadOptions, UnknownProtocol
 from toolparse_lab.evals.readings.readers import FunctionReader, reader, version_of
 
@@ -17,7 +18,7 @@ TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"ty
 RIGHT = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 BROKEN = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
 TARGET = [{"name": "f", "arguments": {"a": 1}}]
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": "right", "output": RIGHT, "target": TARGET},
     {"id": "broken", "output": BROKEN, "target": TARGET},
     {"id": "silent", "output": "No.", "target": []},
@@ -64,8 +65,7 @@ def test_a_function_against_a_protocol(lab: tp.Lab, run: Any) -> None:
     assert diff.a.startswith("strict_json ")
     assert any("read by" in note for note in diff.notes)
     flip = diff.flip(0)
-    assert not flip.a.score.success
-    assert flip.b.score.success
+    assert [trial.score and trial.score.success for trial in (flip.a, flip.b)] == [False, True]
     # A run on one side: the reader reads its answers.
     assert lab.diff(run, strict_json).frame["difference"].iloc[0] == pytest.approx(-1 / 3)
     # Names alone are runs, as ever; readers alone read the latest.
@@ -117,7 +117,9 @@ def test_a_reader_that_fails_is_no_abstention(lab: tp.Lab, run: Any) -> None:
         raise RuntimeError("no")
 
     trials = run.trials(protocol=reader(failing))
-    assert not any(trial.score.success for trial in trials if trial.case_id != "silent")
+    assert not any(
+        trial.score and trial.score.success for trial in trials if trial.case_id != "silent"
+    )
     assert not (run.frame(protocol=reader(failing))["outcome"] == "abstained_wrongly").any()
 
 
@@ -133,7 +135,9 @@ def test_functions_of_every_signature() -> None:
     endless = reader(lambda text: ({"name": "f"} for _ in iter(int, 1)))
     assert len(tp.parse("f", endless, TOOLS).calls) <= 1000
     assert tp.parse("x", reader(json.loads), TOOLS).problems[0].code == "parser.failed"
-    assert isinstance(reader(strict_json).subject, FunctionReader)
+    chosen = reader(strict_json)
+    assert isinstance(chosen, ForeignProtocol)
+    assert isinstance(chosen.subject, FunctionReader)
     assert version_of("hermes") == tp.__version__
     assert version_of("custom:x") is None
 

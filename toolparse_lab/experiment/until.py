@@ -13,7 +13,7 @@ import asyncio
 import dataclasses
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -199,7 +199,8 @@ class CaseMeans:
         judged = frame[frame["score_success"].notna()]
         success = judged["score_success"].astype(bool).astype(float)
         keys = [judged[c].astype(str) for c in ("model", "arm", "case_id")]
-        for (model, arm, case), mean in success.groupby(keys).mean().items():
+        means: Mapping[Any, float] = success.groupby(keys).mean().to_dict()
+        for (model, arm, case), mean in means.items():
             self._cells.setdefault((model, arm), {})[case] = float(mean)
 
     def answers(self) -> tuple[Answer, ...]:
@@ -280,7 +281,8 @@ async def run_until(
     """
     began = time.monotonic()
     loop = asyncio.get_running_loop()
-    means, answers = CaseMeans(rule, plan), ()
+    means = CaseMeans(rule, plan)
+    answers: tuple[Answer, ...] = ()
     summary, cases, keys = Summary(run_id=run_id), 0, set[str]()
     for part in batches_of(plan, rule):
         rest = remaining_limits(limits, summary, time.monotonic() - began)

@@ -344,7 +344,7 @@ def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
     """The readers of the trials of one arm, and their versions; None where nothing says it."""
     names: dict[str, str | None] = {}
     for name, column in _READERS.items():
-        values = part[column].dropna().astype(str).unique() if column in part else []
+        values = list(part[column].dropna().astype(str).unique()) if column in part else []
         names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
     return names
 
