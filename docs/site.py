@@ -41,6 +41,7 @@ API = {
     "toolparse_lab.litellm_bridge": "Tool calling for litellm",
     "toolparse_lab.correction": "Asking the model again",
     "toolparse_lab.plans": "Plans of several steps",
+    "toolparse_lab.ablation": "Three layers of type safety, measured",
     "toolparse_lab.testing": "Tests of your own",
     "toolparse_lab.widgets": "Notebook views",
 }

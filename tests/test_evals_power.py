@@ -14,7 +14,7 @@ from statsmodels.stats.power import TTestPower
 
 from tests.recorded import recorded_run
 from toolparse_lab.errors import BadOptions
-from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
 from toolparse_lab.evals.reports.figures.power import (
     MOST_CASES,
@@ -58,7 +58,7 @@ def brute_power(n: int, spread: float, drop: float, alpha: float) -> float:
     lost, gained = (spread + drop) / 2, (spread - drop) / 2
     total = 0.0
     for a, b in itertools.product(range(n + 1), repeat=2):
-        if a + b <= n and stats.mcnemar_exact(a, b) <= alpha:
+        if a + b <= n and mcnemar_exact(a, b) <= alpha:
             total += scipy_stats.multinomial.pmf([a, b, n - a - b], n, [lost, gained, 1 - spread])
     return total
 
@@ -98,7 +98,7 @@ def test_the_claimed_power_is_reached(trials: int, cases: int) -> None:
         a = random.random((cases, trials)) < rates[:, None]
         b = random.random((cases, trials)) < np.where(lost, 0, rates)[:, None]
         keys = np.repeat(np.arange(cases), trials)
-        found += stats.sign_flip(a.ravel(), keys, b.ravel(), keys) <= 0.05
+        found += sign_flip(a.ravel(), keys, b.ravel(), keys) <= 0.05
     assert found / 200 >= 0.72  # 0.8, less three standard errors
 
 

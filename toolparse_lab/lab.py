@@ -39,6 +39,7 @@ from .toolspec import tool_specs
 from .types import ParseResult, Policy
 
 if TYPE_CHECKING:
+    from .ablation import Ablation
     from .endpoint_check.check_table import Check
     from .evals.frames.recorded import Frame
     from .evals.reports.figures.comparison import ArmComparison
@@ -136,17 +137,8 @@ class Lab:
 
         if until is not None:
             check_rule(until, plan)
-
-        # The store is written by its own thread, so that the event loop stays free.
-        loop = asyncio.get_running_loop()
-        if self._complete is None and not despite_check:
-            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
-        record = _run_record(plan, limits)
-        if until is not None:
-            record["until"] = str(until)
-        begin = partial(self.store.begin_run, record, plan.items, requests=plan.requests)
-        run_id = await loop.run_in_executor(self.store.writer, begin)
-
+        rule = {} if until is None else {"until": str(until)}
+        run_id = await self._begin(plan, despite_check, limits, **rule)
         limits.setdefault("complete", self._complete)
         try:
             stopping = None
@@ -163,6 +155,46 @@ class Lab:
         run = Run(self.store, run_id, plan, summary, partial(self._retry, plan))
         run.stopping = stopping
         return run
+
+    async def _begin(
+        self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
+    ) -> str:
+        """Record a plan as a run that is begun, and return its id; see `run`.
+
+        record: what else is to be kept with the plan.
+        """
+        # The store is written by its own thread, so that the event loop stays free.
+        loop = asyncio.get_running_loop()
+        if self._complete is None and not despite_check:
+            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
+        row = {**_run_record(plan, limits), **record}
+        begin = partial(self.store.begin_run, row, plan.items, requests=plan.requests)
+        return await loop.run_in_executor(self.store.writer, begin)
+
+    def ablation(
+        self,
+        source: Any,
+        models: Any = None,
+        protocols: Any = None,
+        *,
+        ask: bool = True,
+        **settings: Any,
+    ) -> Ablation:
+        """Measure the three layers of type safety on one recorded set of answers.
+
+        source: cases, asked of models by protocols with layer 1 and without it; or a Run, or a
+        run's id, that was asked with both. What the store holds is never asked again: a second call
+        goes on where the first was stopped. ask: False asks nothing; what is not recorded is then
+        NaN, and `Ablation.missing` names it. settings: those of
+        `ablation.settings.AblationSettings`, limits as for `run`, and what `plan` takes. Raises as
+        `plan`, `open` and `run` do.
+        """
+        from .ablation.door import AblationDoor  # pandas and SciPy are slow to import
+
+        door = AblationDoor(
+            self.store, self.plan, self.open, self._begin, self._retry, self._complete
+        )
+        return door.ablation(source, models, protocols, ask=ask, **settings)
 
     def check(
         self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False
@@ -338,6 +370,7 @@ class Lab:
         answers: Any = None,
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
+        cluster: str | None = None,
     ) -> ArmComparison:
         """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
@@ -347,8 +380,10 @@ class Lab:
         trials frame that two readers read, by default the latest run; with it names are protocols,
         and None is what each prompt asked for. No model is called. within: the columns to hold
         fixed (default: model and arm, less what each run has one value of its own in). policy: by
-        default `safe`, or the only one that a frame holds. The frame says what read each side, in
-        which version. `lab.diff(a, b).regression()` says whether anything has become worse. Raises
+        default `safe`, or the only one that a frame holds. cluster: a column that holds whole cases
+        together, such as conversation_id, which intervals and p go by. The frame says what read each side, in
+        which version; `lab.diff(a, b).regression()` if a stratum is worse, not worse, or that it cannot
+        be told. Raises
         BadOptions where the two have nothing in common, and for what is no reader.
 
         >>> import tempfile, toolparse_lab as tp
@@ -361,7 +396,9 @@ class Lab:
         """
         from .experiment.reader_diff import diff_sides  # pandas is slow to import
 
-        return diff_sides(self.open, a, b, answers=answers, within=within, policy=policy)
+        return diff_sides(
+            self.open, a, b, answers=answers, within=within, policy=policy, cluster=cluster
+        )
 
     # one question
 

@@ -38,6 +38,7 @@ def diff_sides(
     answers: Any = None,
     within: str | Sequence[str] | None = None,
     policy: Policy | None = None,
+    cluster: str | None = None,
 ) -> ArmComparison:
     """Return the comparison of b with a; see `Lab.diff` for what these may be.
 
@@ -60,6 +61,7 @@ def diff_sides(
         second.frame,
         within=within,
         policy=policy,
+        cluster=cluster,
         openers=openers,
         names=_names(first, second),
     )

@@ -324,9 +324,15 @@ class Run:
         *,
         within: str | Sequence[str] | None = None,
         policy: Policy = HEADLINE,
+        cluster: str | None = None,
     ) -> ArmComparison:
-        """Return the comparison of two arms, models or protocols, paired on cases."""
-        return self.report(policy=policy).compare(a, b, within=within)
+        """Return the comparison of two arms, models or protocols, paired on cases.
+
+        within: the columns to hold fixed. cluster: a column that holds whole cases together, such
+        as conversation_id, which interval and p go by. Raises BadOptions for an arm or a column
+        that the run has not.
+        """
+        return self.report(policy=policy, cluster=cluster).compare(a, b, within=within)
 
     def power(
         self,

@@ -11,6 +11,7 @@ from .loading import load_cases
 _PACKAGE = Path(__file__).resolve().parents[2]
 RECORDING = "recordings/smollm2-135m.jsonl"
 CONVERSATIONS = "recordings/smollm2-135m-conversations.jsonl"
+ABLATION = "recordings/smollm2-135m-ablation.jsonl"
 
 
 def shipped_path(name: str) -> Path:
@@ -57,14 +58,17 @@ def example_conversations(*, demo: bool = False) -> Cases:
     return cases.filter(demo=True) if demo else cases
 
 
-def example_recording(*, conversations: bool = False) -> Path:
+def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
     """Return the path of the embedded model's recorded answers, for `lab.replaying`.
 
     conversations: the answers to the short ones of `example_conversations`, instead of those to
         `example_cases`.
+    ablation: the answers of `ablation.example.example_ablation`, instead.
 
     >>> import toolparse_lab as tp
     >>> tp.example_recording().name
     'smollm2-135m.jsonl'
     """
+    if ablation:
+        return shipped_path(ABLATION)
     return shipped_path(CONVERSATIONS if conversations else RECORDING)

@@ -19,6 +19,7 @@ import pandas as pd
 
 from . import stats
 from .cells import check_trials, coerced_policy, groups, read_under
+from .differences import paired_difference
 
 Levels: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Name of an arm -> its factors, `prompt_protocol` among them."""
@@ -88,22 +89,20 @@ class Ladder:
         }
 
 
-def step(lower: _Flags, higher: _Flags, level: float, seed: int = 0) -> dict[str, Any]:
+def step(lower: _Flags, higher: _Flags, level: float) -> dict[str, Any]:
     """Return the figures of one step, all but p_holm, over the cases that both sides have.
 
     lower, higher: (successes, cases) of the trials before and after the step.
     """
-    gap = stats.bootstrap_difference(*lower, *higher, level, seed=seed)
-    shared = set(lower[1]) & set(higher[1])
-    before, after = (_rate(side, shared) for side in (lower, higher))
+    gap = paired_difference(*lower, *higher, level)
     return {
-        "n_cases": len(shared),
-        "before": before,
-        "after": after,
+        "n_cases": gap.n_cases,
+        "before": gap.rate_a,
+        "after": gap.rate_b,
         "gain": gap.rate,
         "gain_low": gap.low,
         "gain_high": gap.high,
-        "p": stats.sign_flip(*lower, *higher),
+        "p": gap.p,
     }
 
 
@@ -185,17 +184,6 @@ def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
     """
     different = [name for name in {**a, **b} if a.get(name) != b.get(name)]
     return different[0] if len(different) == 1 else None
-
-
-def _rate(side: _Flags, shared: set[Any]) -> float:
-    """Return the mean of the rates of the cases that both sides have."""
-    by_case: dict[Any, list[bool]] = {}
-    for flag, case in zip(*side, strict=True):
-        if case in shared:
-            by_case.setdefault(case, []).append(flag)
-    if not by_case:
-        return stats.NAN
-    return sum(sum(flags) / len(flags) for flags in by_case.values()) / len(by_case)
 
 
 def with_steps(

@@ -23,6 +23,7 @@ def compare_runs(
     within: str | Sequence[str] | None = None,
     policy: str | None = None,
     level: float = 0.95,
+    cluster: str | None = None,
     openers: tuple[Opener, Opener] | None = None,
     names: tuple[str, str] | None = None,
 ) -> ArmComparison:
@@ -61,6 +62,7 @@ def compare_runs(
         within=strata or None,
         policy=policy,
         level=level,
+        cluster=cluster,
         openers=openers,
         notes=notes,
     )
