@@ -14,8 +14,8 @@ from statsmodels.stats.power import TTestPower
 
 from tests.recorded import recorded_run
 from toolparse_lab.errors import BadOptions
-from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
+from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.power import (
     MOST_CASES,
     Spread,

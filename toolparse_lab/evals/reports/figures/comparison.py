@@ -105,8 +105,9 @@ class ArmComparison:
     and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
     what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case
     whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with the
-    reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the flips' trials of each arm, `source_notes`
-    the sentences on where the frames came from. `cluster` is the column that intervals and p go by.
+    reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
+    flips' trials of each arm, `source_notes` the sentences on where the frames came from. `cluster`
+    is the column that intervals and p go by.
     """
 
     a: str
