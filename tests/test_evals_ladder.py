@@ -49,7 +49,8 @@ def test_steps_of_asking_are_paired_comparisons(frame: pd.DataFrame) -> None:
         assert row["gain_low"] <= row["gain"] <= row["gain_high"]
         assert row["gain"] == pytest.approx(row["after"] - row["before"])
     assert asking["p_holm"].tolist() == stats.holm(asking["p"].tolist())
-    assert "prompt (few_shot), a → b" in str(ladder) and "interval" in ladder.markdown()
+    assert "prompt (few_shot), a → b" in str(ladder)
+    assert "interval" in ladder.markdown()
     assert "<li>" in ladder._repr_mimebundle_()["text/html"]
 
 
@@ -70,7 +71,8 @@ def test_feedback_is_judged_by_the_end(frame: pd.DataFrame) -> None:
     arms = {"a": {"max_turns": 2}, "b": {"max_turns": 4}}
     ends = frame.assign(score_answer=frame["arm"] == "b")
     row = ladder_table(ends, arms).frame.query("arm == ''").iloc[0]
-    assert row["layer"] == "feedback (max_turns)" and row["gain"] == 1
+    assert row["layer"] == "feedback (max_turns)"
+    assert row["gain"] == 1
     nobody = ladder_table(frame.assign(score_answer=None), arms)
     assert "no case was judged in both" in str(nobody)
 

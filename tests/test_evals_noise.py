@@ -35,7 +35,8 @@ def test_two_runs_of_the_same_arm_differ_as_told() -> None:
         cell = noise_table([trials_of({("m", "a"): runs[0]})])[0]
         inside += abs(runs[0].mean() - runs[1].mean()) <= 1.96 * cell.again
         seen += abs(cell.difference) <= 1.96 * cell.difference_se
-    assert inside / 60 >= 0.90 and seen / 60 >= 0.90
+    assert inside / 60 >= 0.90
+    assert seen / 60 >= 0.90
 
 
 def test_one_trial_measures_nothing_and_two_runs_do() -> None:
@@ -43,10 +44,13 @@ def test_one_trial_measures_nothing_and_two_runs_do() -> None:
     runs = [trials_of({("m", "a"): random.random((40, 1)) < 0.5}) for _ in range(2)]
     runs[1]["raw"] += " again"
     alone = noise_table(runs[:1])[0]
-    assert "cannot be measured" in str(alone) and np.isnan(alone.again)
+    assert "cannot be measured" in str(alone)
+    assert np.isnan(alone.again)
     both = noise_table(runs)
-    assert both[0].trials == 80 and 0.3 < both[0].disagree < 0.7
-    assert "in 19 of 20" in str(both) and len(both.frame()) == 1
+    assert both[0].trials == 80
+    assert 0.3 < both[0].disagree < 0.7
+    assert "in 19 of 20" in str(both)
+    assert len(both.frame()) == 1
     assert "<li>" in both._repr_mimebundle_()["text/html"]
 
 
@@ -54,7 +58,8 @@ def test_copies_are_no_trials() -> None:
     frame = trials_of({("m", "a"): np.array([[1, 1], [0, 0]])})
     frame["raw"] = frame["case_id"]
     cell = noise_table([frame])[0]
-    assert cell.copies and "not asked anew" in str(cell)
+    assert cell.copies
+    assert "not asked anew" in str(cell)
 
 
 def test_answers_that_were_only_read_again_count_once() -> None:

@@ -14,8 +14,8 @@ from statsmodels.stats.power import TTestPower
 
 from tests.recorded import recorded_run
 from toolparse_lab.errors import BadOptions
-from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
+from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.power import (
     MOST_CASES,
     Spread,
@@ -76,7 +76,8 @@ def test_many_cases_need_what_statsmodels_says() -> None:
         want = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
         needed = cases_needed(Spread(spread, 1, ""), drop)
         # The exact test gives away a little, as McNemar's does.
-        assert needed is not None and want <= needed <= want * 1.12 + 5
+        assert needed is not None
+        assert want <= needed <= want * 1.12 + 5
 
 
 @pytest.mark.parametrize("trials", [1, 3])
@@ -106,14 +107,17 @@ def test_the_drop_that_is_detectable_is_the_one_that_needs_these_cases() -> None
     drop = detectable_drop(spread)
     assert drop is not None
     needed = cases_needed(spread, drop)
-    assert needed is not None and abs(needed - 300) <= 6
+    assert needed is not None
+    assert abs(needed - 300) <= 6
     answer = power_of("x", spread, drop)
-    assert answer.chance >= 0.8 and answer.to_dict()["needed"] == needed
+    assert answer.chance >= 0.8
+    assert answer.to_dict()["needed"] == needed
 
 
 def test_few_cases_show_nothing_and_say_so() -> None:
     answer = power_of("x", Spread(0.0, 5, "assumed"), 0.1)
-    assert answer.detectable is None and answer.chance == 0
+    assert answer.detectable is None
+    assert answer.chance == 0
     assert "5 cases show no drop, however large" in str(answer)
     assert power_of("x", Spread(0.5, 0, ""), 0.1).chance == 0
     assert cases_needed(Spread(0.5, 1, ""), 0.0001) is None
@@ -121,7 +125,9 @@ def test_few_cases_show_nothing_and_say_so() -> None:
 
 
 def test_estimates_are_taken_cautiously() -> None:
-    assert cautious(0.1, 40) > 0.1 and cautious(0.0, 40) > 0 and cautious(0.3, 0) == 1
+    assert cautious(0.1, 40) > 0.1
+    assert cautious(0.0, 40) > 0
+    assert cautious(0.3, 0) == 1
     assert cautious(0.1, 4000) == pytest.approx(0.1, abs=0.005)
 
 
@@ -140,7 +146,8 @@ def test_shares_are_checked(bad: Any) -> None:
 def test_assumptions_are_told_and_defaults_are_the_cautious_ones() -> None:
     default = planned_power(100, 1, 0.05)
     assert "rate 0.5, correlation 0" in str(default)
-    for better in ({"rate": 0.9}, {"correlation": 0.5}, {"flips": 0.2}):
+    betters: list[dict[str, Any]] = [{"rate": 0.9}, {"correlation": 0.5}, {"flips": 0.2}]
+    for better in betters:
         other = planned_power(100, 1, 0.05, **better)
         assert (other.needed or 0) < (default.needed or 0)
     # Trials help only against noise that is known.
@@ -158,9 +165,10 @@ def test_pairs_and_cells_of_a_frame() -> None:
     ]  # fmt: skip
     chosen = power_table(frame, a="b", b="a")
     assert [row.name for row in chosen] == ["m · b v m · a", "n · b v n · a"]
-    assert [row.name for row in power_table(frame, again=True)][0] == "m · a v a later run"
+    assert next(row.name for row in power_table(frame, again=True)) == "m · a v a later run"
     one = power_table(trials_of({("m", "a"): random.random((30, 1)) < 0.7}))
-    assert "assumed" in str(one) and len(one.frame()) == 1
+    assert "assumed" in str(one)
+    assert len(one.frame()) == 1
     assert "<li>" in one._repr_mimebundle_()["text/html"]
     with pytest.raises(BadOptions, match="no such two"):
         power_table(frame, a="a", b="z")
@@ -173,7 +181,8 @@ def test_pairs_and_cells_of_a_frame() -> None:
 def test_runs_and_plans_have_it(tmp_path: Any) -> None:
     run = recorded_run(tmp_path)
     table = run.power(0.1)
-    assert len(table) >= 1 and all(row.cases > 0 for row in table)
+    assert len(table) >= 1
+    assert all(row.cases > 0 for row in table)
     planned = run.plan.power(0.1, like=run)
     assert planned.cases == len(run.plan.cases)
     assert run.run_id in str(planned)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.engine.foreign.protocol import ForeignProtocol
 from toolparse_lab.errors import BadOptions, UnknownProtocol
 from toolparse_lab.evals.readings.readers import FunctionReader, reader, version_of
 
@@ -17,7 +18,7 @@ TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"ty
 RIGHT = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 BROKEN = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
 TARGET = [{"name": "f", "arguments": {"a": 1}}]
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": "right", "output": RIGHT, "target": TARGET},
     {"id": "broken", "output": BROKEN, "target": TARGET},
     {"id": "silent", "output": "No.", "target": []},
@@ -58,11 +59,13 @@ def test_a_function_against_a_protocol(lab: tp.Lab, run: Any) -> None:
     row = diff.frame.iloc[0]
     assert row["difference"] == pytest.approx(1 / 3)
     assert (row["reader_a"], row["reader_b"]) == ("strict_json", "hermes")
-    assert row["version_b"] == tp.__version__ and row["version_a"]
+    assert row["version_b"] == tp.__version__
+    assert row["version_a"]
     assert diff.flips["case_id"].tolist() == ["broken"]
-    assert diff.a.startswith("strict_json ") and any("read by" in note for note in diff.notes)
+    assert diff.a.startswith("strict_json ")
+    assert any("read by" in note for note in diff.notes)
     flip = diff.flip(0)
-    assert not flip.a.score.success and flip.b.score.success
+    assert [trial.score and trial.score.success for trial in (flip.a, flip.b)] == [False, True]
     # A run on one side: the reader reads its answers.
     assert lab.diff(run, strict_json).frame["difference"].iloc[0] == pytest.approx(-1 / 3)
     # Names alone are runs, as ever; readers alone read the latest.
@@ -83,9 +86,12 @@ def test_a_command_gives_what_its_function_gives(lab: tp.Lab, run: Any, tmp_path
     command = command_of(tmp_path, SCRIPT)
     diff = lab.diff(strict_json, command, answers=run)
     row = diff.frame.iloc[0]
-    assert row["difference"] == 0 and row["reader_b"] == "parse.py" and len(row["version_b"]) == 8
+    assert row["difference"] == 0
+    assert row["reader_b"] == "parse.py"
+    assert len(row["version_b"]) == 8
     frame = run.frame(protocol=reader(command, name="mine", version="2"))
-    assert set(frame["parse_protocol"]) == {"mine"} and set(frame["parse_version"]) == {"2"}
+    assert set(frame["parse_protocol"]) == {"mine"}
+    assert set(frame["parse_version"]) == {"2"}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,9 @@ def test_a_reader_that_fails_is_no_abstention(lab: tp.Lab, run: Any) -> None:
         raise RuntimeError("no")
 
     trials = run.trials(protocol=reader(failing))
-    assert not any(trial.score.success for trial in trials if trial.case_id != "silent")
+    assert not any(
+        trial.score and trial.score.success for trial in trials if trial.case_id != "silent"
+    )
     assert not (run.frame(protocol=reader(failing))["outcome"] == "abstained_wrongly").any()
 
 
@@ -127,8 +135,11 @@ def test_functions_of_every_signature() -> None:
     endless = reader(lambda text: ({"name": "f"} for _ in iter(int, 1)))
     assert len(tp.parse("f", endless, TOOLS).calls) <= 1000
     assert tp.parse("x", reader(json.loads), TOOLS).problems[0].code == "parser.failed"
-    assert isinstance(reader(strict_json).subject, FunctionReader)
-    assert version_of("hermes") == tp.__version__ and version_of("custom:x") is None
+    chosen = reader(strict_json)
+    assert isinstance(chosen, ForeignProtocol)
+    assert isinstance(chosen.subject, FunctionReader)
+    assert version_of("hermes") == tp.__version__
+    assert version_of("custom:x") is None
 
 
 def test_names_protocols_and_what_is_none(lab: tp.Lab, run: Any) -> None:

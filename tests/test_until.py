@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import toolparse_lab as tp
+from benchmarks.stopping import SCENARIOS, looks, simulate
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.evals.reports.figures.sequential import (
     anytime_difference,
@@ -59,15 +62,21 @@ def test_it_stops_says_what_it_saved_and_is_taken_up_again(lab: tp.Lab) -> None:
     rule = tp.Until(compare=("hermes", "morph_xml"))
     run = lab.run(plan, until=rule, complete=model, progress=False)
     stopping = run.stopping
-    assert stopping is not None and stopping.decided
+    assert stopping is not None
+    assert stopping.decided
     answer = stopping.answers[0]
-    assert answer.verdict == "worse" and answer.interval.high < 0
-    assert model.asked == stopping.questions < 120 and stopping.planned_questions == 240
-    assert stopping.saved == pytest.approx(1 - model.asked / 240) and stopping.saved > 0.5
-    assert run.summary is not None and run.summary.stopped == "until"
+    assert answer.verdict == "worse"
+    assert answer.interval.high < 0
+    assert model.asked == stopping.questions < 120
+    assert stopping.planned_questions == 240
+    assert stopping.saved == pytest.approx(1 - model.asked / 240)
+    assert stopping.saved > 0.5
+    assert run.summary is not None
+    assert run.summary.stopped == "until"
     assert run.missing == 240 - model.asked
     assert "stopped by its own results" in run.report().notes[0]
-    assert "hold at every look" in str(stopping) and "were not asked" in str(stopping)
+    assert "hold at every look" in str(stopping)
+    assert "were not asked" in str(stopping)
     assert stopping.to_frame()["verdict"].tolist() == ["worse"]
     assert "<li>" in stopping._repr_mimebundle_()["text/html"]
     assert lab.runs()[0].status == "incomplete"
@@ -75,26 +84,35 @@ def test_it_stops_says_what_it_saved_and_is_taken_up_again(lab: tp.Lab) -> None:
     # The same rule looks at the same cases, which are known.
     asked = model.asked
     again = lab.run(plan, until=rule, complete=model, progress=False)
-    assert model.asked == asked and again.stopping == stopping
+    assert model.asked == asked
+    assert again.stopping == stopping
     # A narrower question goes on from there; the rest can be asked at any time.
     wider = lab.run(plan, until=tp.Until(width=0.3), complete=model, progress=False)
-    assert wider.stopping is not None and model.asked >= asked
+    assert wider.stopping is not None
+    assert model.asked >= asked
     whole = lab.retry(run, complete=model, progress=False)
-    assert whole.missing == 0 and model.asked == 240 and whole.stopping is None
+    assert whole.missing == 0
+    assert model.asked == 240
+    assert whole.stopping is None
 
 
 def test_what_cannot_be_decided_is_asked_to_the_end(lab: tp.Lab) -> None:
     model = Answers(10)
     rule = Until(compare=("hermes", "morph_xml"), first=50, step=50)
     run = lab.run(plan_of(lab), until=rule, complete=model, progress=False)
-    assert run.stopping is not None and not run.stopping.decided and run.stopping.saved == 0
-    assert run.summary is not None and run.summary.stopped is None
-    assert lab.runs()[0].status == "complete" and model.asked == 240
+    assert run.stopping is not None
+    assert not run.stopping.decided
+    assert run.stopping.saved == 0
+    assert run.summary is not None
+    assert run.summary.stopped is None
+    assert lab.runs()[0].status == "complete"
+    assert model.asked == 240
     assert "not decided after 120 of 120 cases" in str(run.stopping)
     # Arms that are alike can be shown not to be worse.
     alike = Until(compare=("hermes", "morph_xml"), margin=0.2)
     stopping = lab.run(plan_of(lab), until=alike, complete=model, progress=False).stopping
-    assert stopping is not None and stopping.answers[0].verdict == "not worse"
+    assert stopping is not None
+    assert stopping.answers[0].verdict == "not worse"
     assert stopping.saved > 0
 
 
@@ -102,8 +120,10 @@ def test_limits_count_over_all_batches(lab: tp.Lab) -> None:
     model = Answers(10)
     rule = Until(rate=0.5)
     run = lab.run(plan_of(lab), until=rule, complete=model, max_calls=30, progress=False)
-    assert model.asked == 30 and run.summary is not None
-    assert run.summary.stopped == "max_calls" and lab.runs()[0].status == "incomplete"
+    assert model.asked == 30
+    assert run.summary is not None
+    assert run.summary.stopped == "max_calls"
+    assert lab.runs()[0].status == "incomplete"
     rated = lab.run(plan_of(lab), until=rule, complete=model, progress=False)
     assert rated.stopping is not None
     assert [answer.verdict for answer in rated.stopping.answers] == ["above", "above"]
@@ -113,11 +133,12 @@ def test_batches_hold_each_case_once_in_a_drawn_order(lab: tp.Lab) -> None:
     plan = plan_of(lab, trials=2)
     parts = list(batches_of(plan, Until(width=0.1)))
     assert [len({i.case_id for i in part.items}) for part in parts][:3] == [20, 10, 10]
-    assert sorted(map(repr, sum((list(p.items) for p in parts), []))) == sorted(
-        map(repr, plan.items)
-    )
+    assert sorted(
+        map(repr, functools.reduce(operator.iadd, (list(p.items) for p in parts), []))
+    ) == sorted(map(repr, plan.items))
     first = {item.case_id for item in parts[0].items}
-    assert len(parts[0].items) == 4 * len(first) and first != {c["id"] for c in CASES[:20]}
+    assert len(parts[0].items) == 4 * len(first)
+    assert first != {c["id"] for c in CASES[:20]}
     assert [p.items for p in batches_of(plan, Until(width=0.2))] == [p.items for p in parts]
 
 
@@ -152,7 +173,10 @@ def test_capital_is_that_of_the_gamblers() -> None:
     counts = np.array([3, 2, 5])
     bets = [s * 0.8 * 2.0**-k / (mean if s > 0 else 1 - mean) for s in (1, -1) for k in range(8)]
     want = np.mean(
-        [np.prod([(1 + b * (x - mean)) ** n for x, n in zip(points, counts)]) for b in bets]
+        [
+            np.prod([(1 + b * (x - mean)) ** n for x, n in zip(points, counts, strict=True)])
+            for b in bets
+        ]
     )
     assert log_capital(counts, points, mean) == pytest.approx(math.log(want))
 
@@ -175,6 +199,23 @@ def test_intervals_hold_their_mean_and_shrink() -> None:
                         capital = log_capital(pair, np.array([0.0, 1.0]), beyond)
                         assert capital >= math.log(20) - 0.5
             widths.append(interval.high - interval.low)
-        assert widths == sorted(widths, reverse=True) and widths[-1] < 0.13
+        assert widths == sorted(widths, reverse=True)
+        assert widths[-1] < 0.13
     gap = anytime_difference([-1, 0, 0, 1] * 50 + [-1] * 40)
     assert gap.low < -1 / 6 < gap.high < 0.05
+
+
+def test_stopping_is_wrong_in_one_of_twenty_at_most_and_pays() -> None:
+    """A small version of `benchmarks/stopping.py`, by the names of its scenarios."""
+    rows = {(s.name, s.cases): simulate(s, 300) for s in SCENARIOS if s.cases == 400}
+    assert all(row["wrong"] <= 0.05 for row in rows.values())
+    peeking = rows["same arms, 40 % flip", 400]
+    assert peeking["peeking"] > 0.1 > peeking["decided"]
+    large = rows["20 points worse, 30 % flip", 400]
+    assert large["decided"] > 0.95
+    assert large["saved"] > 0.6
+
+
+def test_the_simulation_looks_as_a_run_does(lab: tp.Lab) -> None:
+    sizes = [len({i.case_id for i in p.items}) for p in batches_of(plan_of(lab), Until(rate=0.5))]
+    assert list(np.cumsum(sizes)) == looks(len(CASES))

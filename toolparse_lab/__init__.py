@@ -51,6 +51,7 @@ from .types import (
     ToolCall,
     Withdrawn,
 )
+from .types.version import VERSION
 
 if TYPE_CHECKING:
     from .capture import Captured
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
     from .protocols.xml.morph_xml import morph_xml_protocol
     from .settings import Settings, load_settings
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # name -> module, for what would make the import slow
 _LATE = {

@@ -381,10 +381,10 @@ class Lab:
         and None is what each prompt asked for. No model is called. within: the columns to hold
         fixed (default: model and arm, less what each run has one value of its own in). policy: by
         default `safe`, or the only one that a frame holds. cluster: a column that holds whole cases
-        together, such as conversation_id, which intervals and p go by. The frame says what read each side, in
-        which version; `lab.diff(a, b).regression()` if a stratum is worse, not worse, or that it cannot
-        be told. Raises
-        BadOptions where the two have nothing in common, and for what is no reader.
+        together, such as conversation_id, which intervals and p go by. The frame says what read
+        each side, in which version; `lab.diff(a, b).regression()` says of each stratum if it is
+        worse, not worse, or that it cannot be told. Raises BadOptions where the two have nothing in
+        common, and for what is no reader.
 
         >>> import tempfile, toolparse_lab as tp
         >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")

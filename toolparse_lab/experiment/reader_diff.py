@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from ..engine.any_protocol import AnyProtocol
 from ..errors import BadOptions
+from ..evals.frames.recorded import Frame
 from ..evals.frames.reread import parse_frame
 from ..evals.readings.readers import reader, version_of
 from ..evals.reports.figures.comparison import ArmComparison, Opener
@@ -26,7 +25,7 @@ OpenRun = Callable[[str], Run]
 class Side:
     """One side of a diff: its rows, what opens a trial of it, and its name where it is a reader."""
 
-    frame: pd.DataFrame
+    frame: Frame
     opener: Opener | None = None
     name: str = ""
 
@@ -70,7 +69,7 @@ def diff_sides(
 
 def _reads(x: Any, by_name: bool) -> bool:
     """Return True for a side that is a reader."""
-    return by_name if x is None or isinstance(x, str) else not isinstance(x, (Run, pd.DataFrame))
+    return by_name if x is None or isinstance(x, str) else not isinstance(x, (Run, Frame))
 
 
 def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
@@ -88,7 +87,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
         # A reader beside a run reads that run's answers.
         answers = recorded[0] if recorded else "latest"
     source = open_run(answers) if isinstance(answers, str) else answers
-    if not isinstance(source, (Run, pd.DataFrame)):
+    if not isinstance(source, (Run, Frame)):
         raise BadOptions(
             "answers are those of a run", got=answers, expected="a Run, a run id or a trials frame"
         )
@@ -102,7 +101,7 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     """
     chosen: AnyProtocol | None = None if x is None else reader(x)
     name = "as asked" if chosen is None else _named(chosen)
-    if isinstance(source, pd.DataFrame):
+    if isinstance(source, Frame):
         # Of an answer that was read in several ways, one reading is enough to read it again.
         once = source.drop_duplicates([c for c in _ANSWER if c in source])
         return Side(parse_frame(once, chosen and [chosen], policies), None, name)

@@ -36,8 +36,8 @@ async def run_rounds(
 ) -> Summary:
     """Ask a plan's first questions, and the later ones of its conversations, as one run.
 
-    limits: as for `run_requests`; max_cost, max_calls and deadline hold for all rounds together. more:
-    further parts of this run follow, so that it is not marked complete.
+    limits: as for `run_requests`; max_cost, max_calls and deadline hold for all rounds together.
+    more: further parts of this run follow, so that it is not marked complete.
     Returns the summary of all rounds. Raises as `run_requests` does.
     """
     began = time.monotonic()

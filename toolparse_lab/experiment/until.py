@@ -13,7 +13,7 @@ import asyncio
 import dataclasses
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,7 @@ from .rounds import remaining_limits, run_rounds
 from .run import Run
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.stats import Interval
 
 
@@ -146,15 +145,11 @@ class Stopping:
         """The share of the planned first questions that were not asked."""
         return 1 - self.questions / self.planned_questions if self.planned_questions else 0.0
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Frame:
         """Return one row a cell: name, cases, mean, low, high, verdict."""
-        import pandas as pd  # slow to import
+        from ..evals.reports.figures.sequential import answers_frame  # pandas is slow to import
 
-        rows = [
-            (x.name, x.cases, x.interval.rate, x.interval.low, x.interval.high, x.verdict)
-            for x in self.answers
-        ]
-        return pd.DataFrame(rows, columns=["name", "cases", "mean", "low", "high", "verdict"])
+        return answers_frame([(x.name, x.cases, x.interval, x.verdict) for x in self.answers])
 
     def _lines(self) -> list[str]:
         """Return the sentences of the text."""
@@ -199,12 +194,13 @@ class CaseMeans:
         self._arms = [arm.name for arm in plan.arms]
         self._pair = None if rule.compare is None else _arms_of(plan, rule.compare)
 
-    def add(self, frame: pd.DataFrame) -> None:
+    def add(self, frame: Frame) -> None:
         """Add the trials of further cases."""
         judged = frame[frame["score_success"].notna()]
         success = judged["score_success"].astype(bool).astype(float)
         keys = [judged[c].astype(str) for c in ("model", "arm", "case_id")]
-        for (model, arm, case), mean in success.groupby(keys).mean().items():
+        means: Mapping[Any, float] = success.groupby(keys).mean().to_dict()
+        for (model, arm, case), mean in means.items():
             self._cells.setdefault((model, arm), {})[case] = float(mean)
 
     def answers(self) -> tuple[Answer, ...]:
@@ -285,8 +281,9 @@ async def run_until(
     """
     began = time.monotonic()
     loop = asyncio.get_running_loop()
-    means, answers = CaseMeans(rule, plan), ()
-    summary, cases, asked = Summary(run_id=run_id), 0, set[str]()
+    means = CaseMeans(rule, plan)
+    answers: tuple[Answer, ...] = ()
+    summary, cases, keys = Summary(run_id=run_id), 0, set[str]()
     for part in batches_of(plan, rule):
         rest = remaining_limits(limits, summary, time.monotonic() - began)
         if rest.get("deadline") is not None and rest["deadline"] <= 0:
@@ -294,7 +291,7 @@ async def run_until(
             break
         summary = summary.joined(await run_rounds(part, store, run_id, more=True, **rest))
         cases += len({item.case_id for item in part.items})
-        asked |= set(part.requests)
+        keys |= set(part.requests)
         if summary.stopped is not None:
             break
         frame = await loop.run_in_executor(None, _frame_of, store, run_id, part, rule.policy)
@@ -302,13 +299,13 @@ async def run_until(
         answers = means.answers()
         if answers and all(answer.verdict for answer in answers):
             break
-    left = len(plan.requests) - len(asked)
-    summary.planned += left
-    if left and summary.stopped is None:
+    rest_size = len(plan.requests) - len(keys)
+    summary.planned += rest_size
+    if rest_size and summary.stopped is None:
         summary.stopped = "until"
     status = "complete" if summary.complete else "incomplete"
     await loop.run_in_executor(store.writer, store.finish_run, run_id, status, summary.to_dict())
-    stopping = Stopping(rule, answers, cases, len(plan.cases), len(asked), len(plan.requests))
+    stopping = Stopping(rule, answers, cases, len(plan.cases), len(keys), len(plan.requests))
     return summary, stopping
 
 

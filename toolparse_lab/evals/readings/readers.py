@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...engine.any_protocol import AnyProtocol, any_protocol
 from ...engine.foreign.protocol import ForeignProtocol
 from ...errors import BadOptions, UnreadableInput
 from ...protocols.registry import is_shipped
+from ...types.version import VERSION
 from ...values import read_strict, write_canonical
 from .outside import outside_calls
 
@@ -77,7 +77,7 @@ def version_of(protocol: Any) -> str | None:
     if isinstance(protocol, ForeignProtocol):
         return protocol.version or None
     protocol_id = protocol if isinstance(protocol, str) else getattr(protocol, "id", "")
-    return __version__ if protocol_id in _OURS or is_shipped(protocol_id) else None
+    return VERSION if protocol_id in _OURS or is_shipped(protocol_id) else None
 
 
 def is_reader(x: Any) -> bool:

@@ -103,10 +103,11 @@ class ArmComparison:
     unpaired_b (cases judged in that arm alone, which are in no figure), both success rates,
     difference (the mean of the cases' differences) with ci_low and ci_high, p and p_holm, only_a
     and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
-    what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case whose majority changed, `unpaired` one a
-    case that only one arm has a judged trial of, with the reason, `edited` one a case that is not
-    the same in both. `flip_rows` holds the rows of the flips' trials of each arm, `source_notes`
-    the sentences on where the frames came from. `cluster` is the column that intervals and p go by.
+    what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case
+    whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with the
+    reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
+    flips' trials of each arm, `source_notes` the sentences on where the frames came from. `cluster`
+    is the column that intervals and p go by.
     """
 
     a: str
@@ -452,10 +453,10 @@ _READERS = {"reader": "parse_protocol", "version": "parse_version"}
 
 
 def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
-    """What read the trials of one arm, and in which version; None where nothing says it."""
+    """The readers of the trials of one arm, and their versions; None where nothing says it."""
     names: dict[str, str | None] = {}
     for name, column in _READERS.items():
-        values = part[column].dropna().astype(str).unique() if column in part else []
+        values = list(part[column].dropna().astype(str).unique()) if column in part else []
         names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
     return names
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -201,13 +201,11 @@ def with_steps(
     for values, part in groups(read_under(trials, by, policy), by):
         levels = reading_levels(part, looser.get(values))
         names = list(levels)
-        figures = [
-            step(levels[a], levels[b], level) for a, b in zip(names, names[1:], strict=False)
-        ]
+        figures = [step(levels[a], levels[b], level) for a, b in pairwise(names)]
         adjusted = stats.holm([row["p"] for row in figures])
         for name, row, p in zip(names[1:], figures, adjusted, strict=True):
-            shown = {c: row[c] for c in ("gain_low", "gain_high", "p")}
-            rows[*values, wide if name == "coerced" else name] = {**shown, "p_holm": p}
+            interval = {c: row[c] for c in ("gain_low", "gain_high", "p")}
+            rows[*values, wide if name == "coerced" else name] = {**interval, "p_holm": p}
     keys = frame[[*by, "level"]].astype("string").fillna("").itertuples(index=False, name=None)
     extra = pd.DataFrame(
         [rows.get(tuple(key), {}) for key in keys],

@@ -133,7 +133,7 @@ def power_of(
 
     >>> answer = power_of("a v b", Spread(0.2, 100, "assumed"), 0.05)
     >>> answer.needed, round(answer.detectable, 3), round(answer.chance, 2)
-    (658, 0.144, 0.17)
+    (658, 0.128, 0.14)
     """
     check_shares(drop=drop, power=power, alpha=alpha)
     return Power(

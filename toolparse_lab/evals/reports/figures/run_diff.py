@@ -34,8 +34,8 @@ def compare_runs(
     is not held fixed; a note says so. Cases and strata of one run alone are listed in `unpaired`
     and are in no figure. policy: by default the one that both have; of two runs with one policy
     each that is another, each by its own, and a note says so. names: of the two sides, by default
-    the runs' ids. A note says where they were read by another reader or version. Raises BadOptions where the runs have
-    nothing in common to be held together by.
+    the runs' ids. A note says where they were read by another reader or version. Raises BadOptions
+    where the runs have nothing in common to be held together by.
     """
     notes: list[str] = []
     for frame in (a, b):

@@ -14,10 +14,12 @@ cases have to come in random order. Cost: the distinct values times the grid of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from .stats import Interval
 
@@ -34,8 +36,8 @@ def log_capital(counts: Values, points: Values, mean: float) -> Values:
     counts: cases by value in the last axis, any axes before it. points: the values, each from 0 to
     1. mean: between 0 and 1.
 
-    >>> log_capital(np.array([0, 40]), np.array([0.0, 1.0]), 0.5) > math.log(20)
-    True
+    >>> round(float(log_capital(np.array([0, 40]), np.array([0.0, 1.0]), 0.5)), 1)
+    20.7
     """
     bets = np.concatenate([_BETS / max(mean, 1e-12), -_BETS / max(1 - mean, 1e-12)])
     # One row a gambler, one column a value; where the mean is 0 or 1, no bet there can be lost.
@@ -81,8 +83,17 @@ def _ends(
 
     One step of the grid is added on either side, so that the interval is never too narrow.
     """
-    kept = [m for m in grid if log_capital(counts, points, float(m)) < math.log(1 / alpha)]
+    possible = [m for m in grid if log_capital(counts, points, float(m)) < math.log(1 / alpha)]
     step = float(grid[1] - grid[0])
-    if not kept:  # the grid stepped over all of them
+    if not possible:  # the grid stepped over all of them
         return max(0.0, mean - step), min(1.0, mean + step)
-    return max(0.0, float(kept[0]) - step), min(1.0, float(kept[-1]) + step)
+    return max(0.0, float(possible[0]) - step), min(1.0, float(possible[-1]) + step)
+
+
+def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
+    """Return one row an answer: name, cases, mean, low, high, verdict.
+
+    rows: name, cases, interval and verdict of each.
+    """
+    columns = ["name", "cases", "mean", "low", "high", "verdict"]
+    return pd.DataFrame([(n, k, i.rate, i.low, i.high, v) for n, k, i, v in rows], columns=columns)
