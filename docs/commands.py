@@ -53,7 +53,11 @@ def _commands() -> list[str]:
     lines: list[str] = []
     for name, command in sub.choices.items():
         examples = [line.strip() for line in str(command.epilog).splitlines()[1:]]
-        options = [a for a in command._actions if not isinstance(a, argparse._HelpAction)]
+        options = [
+            a
+            for a in command._actions
+            if not isinstance(a, argparse._HelpAction) and a.help is not argparse.SUPPRESS
+        ]
         options.sort(key=lambda a: (bool(a.option_strings), "--config" in a.option_strings))
         lines += [
             "",

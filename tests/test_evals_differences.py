@@ -98,6 +98,11 @@ def test_the_smallest_drop_that_could_have_been_shown() -> None:
     assert of(10) == 0.6, "six of ten must fall"
     assert of(84) == pytest.approx(6 / 84)
     assert of(20, 5) < of(20)
+    # Three cases rose and eleven fell, p = 0.057: with fourteen that differ, ten more must fall.
+    left, right, cases = single(11, 3, 70)
+    near = paired_difference(left, cases, right, cases)
+    assert near.p > 0.05
+    assert near.smallest == pytest.approx(10 / 84)
     left, right, cases = single(6, 0, 4)
     shown = paired_difference(left, cases, right, cases)
     assert shown.p < 0.05

@@ -115,6 +115,10 @@ class Chart:
         """Return the picture as a part of a page, or `alone` as a file of its own."""
         return macro(f"{TEMPLATES}/pictures.html", "chart", self, alone)
 
+    def picture(self) -> Picture:
+        """Return what a notebook shows."""
+        return Picture(str(self.svg()), self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -180,9 +184,7 @@ def percent_ticks() -> tuple[tuple[float, str], ...]:
     return tuple((SHARES.place(i / 4), f"{25 * i} %") for i in range(5))
 
 
-def intervals(
-    title: str, words: str, rows: Sequence[tuple[str, float, float, float]]
-) -> Picture:
+def intervals(title: str, words: str, rows: Sequence[tuple[str, float, float, float]]) -> Picture:
     """Return a picture of shares or differences with their intervals.
 
     title, words: what is drawn, and in which unit. rows: (label, value, low, high).
@@ -202,15 +204,14 @@ def intervals(
         mark = scale.mark(figures, "value", "", f"{label}: {text}")
         lines.append(Line(label, text, (bar,), (mark,)))
     ticks = tuple((scale.place(x), points(x)) for x in (scale.low, 0.0, scale.high))
-    chart = Chart(title, words, lines_of(lines), ticks)
-    return Picture(str(chart.svg()), chart.text)
+    return Chart(title, words, lines_of(lines), ticks).picture()
 
 
 def stacked(
     title: str,
     words: str,
     rows: Sequence[tuple[str, str, Parts]],
-    key: tuple[tuple[str, str], ...],
+    key: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
     """Return bars of counts on one scale; rows: (label, figures, parts)."""
     most = max((sum(count for count, _, _ in parts) for _, _, parts in rows), default=0) or 1

@@ -105,7 +105,7 @@ def paired_difference(
     units = cluster_codes(cases, clusters)
     rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
     gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
-    p = _flip_p(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
+    p, shown = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
     if (na != nb)[shared].any():
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
@@ -130,7 +130,7 @@ def paired_difference(
         ties=int((~decided).sum()),
         changed=int((rate_a != rate_b).sum()),
         low_if_lost=worst.low,
-        smallest=gaps.smallest,
+        smallest=gaps.smallest(shown),
     )
 
 
@@ -170,12 +170,17 @@ class _Gaps:
         """The two-sided p of the interval."""
         return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
 
-    @property
-    def smallest(self) -> float:
-        """The smallest drop that both the interval and the sign-flip test could have shown."""
+    def smallest(self, shown: float) -> float:
+        """The smallest drop that both the interval and the sign-flip test could have shown.
+
+        shown: the smallest sum of differences of which the test says so, NaN where the cases that
+        differ are too few for any.
+        """
         if self._m < _FEWEST:
             return math.inf
-        return max(self._half, _FEWEST / self._m / float(self._trials.mean()))
+        if math.isnan(shown):
+            shown = _FEWEST / float(self._trials.mean())
+        return max(self._half, shown / len(self.values))
 
     def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The numbers of trials, with those of other cases behind them."""
@@ -198,18 +203,19 @@ def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
     shared = (na > 0) & (nb > 0)
     if not shared.any():
         return NAN
-    return _flip_p(ha[shared], na[shared], hb[shared], nb[shared], np.arange(int(shared.sum())))
+    units = np.arange(int(shared.sum()))
+    return _flips(ha[shared], na[shared], hb[shared], nb[shared], units)[0]
 
 
-def _flip_p(
+def _flips(
     ha: npt.NDArray[Any],
     na: npt.NDArray[Any],
     hb: npt.NDArray[Any],
     nb: npt.NDArray[Any],
     units: npt.NDArray[Any],
-) -> float:
-    """The sign-flip test of successes and trials of both arms by case; a cluster flips as a
-    whole."""
+) -> tuple[float, float]:
+    """(p, the smallest sum of differences with a p of at most .05, NaN without one) of the
+    sign-flip test of successes and trials of both arms by case; a cluster flips as a whole."""
     from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
 
     # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
@@ -230,8 +236,14 @@ def _flip_p(
         sums = fftconvolve(sums, spread) if len(sums) > 1 else spread
     # Two-sided: all sums at least as far from nothing as the observed one.
     middle = len(sums) // 2
-    far = np.abs(np.arange(len(sums)) - middle) >= abs(int(steps.sum()))
-    return float(min(1.0, max(0.0, sums[far].sum())))
+    # The chance of a sum at least so far from nothing, by its distance.
+    beyond = np.cumsum(sums[middle:][::-1])[::-1] * 2
+    beyond[0] = 1.0
+    p = float(min(1.0, max(0.0, beyond[abs(int(steps.sum()))])))
+    enough = np.flatnonzero(beyond <= 0.05 + 1e-12)
+    # A distance that no sum has is none.
+    enough = enough[sums[middle + enough] > 0] if len(enough) else enough
+    return p, float(enough[0]) / unit if len(enough) else NAN
 
 
 @lru_cache(maxsize=256)
