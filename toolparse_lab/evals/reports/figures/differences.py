@@ -155,7 +155,8 @@ class _Gaps:
         self._m = len(sizes)
         # The two pseudo-clusters are of the usual size.
         size = float(sizes.mean())
-        self._step = 1 / math.sqrt(float(trials.mean()))
+        # As far as one trial more or less moves a case, most of which may have one alone.
+        self._step = math.sqrt(float((1 / trials).mean()))
         total = size * (self._m + 2)
         middle = float(sums.sum()) / total
         rest = float(((sums - sizes * middle) ** 2).sum())

@@ -89,7 +89,7 @@ def clustered_interval(
 
     >>> i = clustered_interval([True] * 8 + [False] * 2, range(10))
     >>> i.rate, round(i.low, 3), round(i.high, 3)
-    (0.8, 0.471, 0.962)
+    (0.8, 0.462, 0.971)
     """
     check_level(level)
     hits, sizes, names = _by_case(values, cases)
@@ -105,8 +105,8 @@ def clustered_interval(
     # Each cluster counts by how far its successes are from its share of all.
     rest = float(((sums - counts * middle) ** 2).sum())
     rest += pseudo * size**2 * (middle**2 + (1 - middle) ** 2)
-    # Four times the usual degrees of freedom: the pseudo-clusters have widened it already.
-    half = _t_quantile(level, max(1, 4 * (m - 1))) * math.sqrt(rest) / total
+    # Twice the usual degrees of freedom: the pseudo-clusters have widened it already.
+    half = _t_quantile(level, max(1, 2 * (m - 1))) * math.sqrt(rest) / total
     return Interval(_mean_rate(hits, sizes), max(0.0, middle - half), min(1.0, middle + half))
 
 
