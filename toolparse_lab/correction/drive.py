@@ -26,6 +26,11 @@ Tool: TypeAlias = Callable[..., Any]
 Callback: TypeAlias = Callable[[CorrectionContext], Any]
 """Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
 Messages: TypeAlias = tuple[Mapping[str, Any], ...]
+OF_FIRST_QUESTION = (
+    *("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls"),
+)
+"""Parameters that a correction is asked without: a grammar or a forced choice of the first question
+is none of its own."""
 
 
 class ModelCorrection:
@@ -41,9 +46,8 @@ class ModelCorrection:
 
     def request(self, context: CorrectionContext) -> Request:
         """The question for a correction; equal contexts give equal questions, asked once."""
-        # A grammar or a forced choice of the first question is none of this one's.
-        dropped = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
-        params = {k: v for k, v in self._question.params.items() if k not in dropped}
+        first = self._question.params
+        params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
         messages = correction_messages(context, self._wording)
         return replace(self._question, messages=messages, params=params, tools=(), stream=False)
 
