@@ -46,8 +46,8 @@ class HeldCalls:
 
     def release(self) -> list[Any]:
         """The chunks that were kept, with what was corrected; a second call gives none."""
-        held, self._held = self._held, []
-        return [self._with_corrections(chunk) for chunk in held]
+        chunks, self._held = self._held, []
+        return [self._with_corrections(chunk) for chunk in chunks]
 
     def _without_held(self, chunks: Sequence[Any]) -> Sequence[Any]:
         """Keep what waits; return the rest."""
