@@ -53,16 +53,25 @@ class ModelCorrection:
 
     def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
         """The correction in an answer. Raises CorrectionFailed, with what it cost."""
-        tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
-        cost = completion.cost or 0.0
-        try:
-            if not completion.ok:
-                kind = completion.error_kind or "other"
-                raise CorrectionFailed(f"the model could not be asked: {kind}")
-            return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
-        except CorrectionFailed as e:
-            e.tokens, e.cost = tokens, cost
-            raise
+        return corrected_by(completion, context)
+
+
+def corrected_by(completion: Completion, context: CorrectionContext) -> Corrected:
+    """The correction in a model's answer. Raises CorrectionFailed, with what it cost."""
+    tokens, cost = tokens_of(completion), completion.cost or 0.0
+    try:
+        if not completion.ok:
+            kind = completion.error_kind or "other"
+            raise CorrectionFailed(f"the model could not be asked: {kind}")
+        return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
+    except CorrectionFailed as e:
+        e.tokens, e.cost = tokens, cost
+        raise
+
+
+def tokens_of(completion: Completion) -> int:
+    """The tokens of an answer, in and out, as far as the provider counted them."""
+    return (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
 
 
 def run_call(
