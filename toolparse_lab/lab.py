@@ -37,6 +37,7 @@ from .flow import asked_of, read_answer
 from .ingest.build import ingest
 from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
 from .plans.request import PlanAnswer, plan_messages, read_plan_answer
+from .prompt.own_prompt import OwnPrompt
 from .runner.loop import run_sync
 from .store.recording import replay
 from .store.store import RunRecord, Store
@@ -70,6 +71,7 @@ class Lab:
         # neither credentials nor code.
         self.models: dict[str, Model] = {}
         self._protocols: dict[str, AnyProtocol] = {}
+        self._prompts: dict[str, OwnPrompt] = {}
         # Answers in the place of litellm; see `replaying`.
         self._complete: Any = None
 
@@ -192,6 +194,7 @@ class Lab:
             runnable,
             passed=protocols,
             known_protocols=self._protocols,
+            known_prompts=self._prompts,
         )
         self._remember_protocols(plan.arms)
         return Run(
@@ -480,8 +483,10 @@ class Lab:
         return self._completion_of(plan, fresh=bool(settings.get("fresh", False)))
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
-        """Keep the protocols of these arms, so that their runs can be opened again as they were."""
+        """Keep protocols and prompts of these arms, so that their runs can be opened again."""
         for arm in arms:
+            if arm.own_prompt is not None and not arm.own_prompt.is_lost:
+                self._prompts[arm.own_prompt.name] = arm.own_prompt
             if arm.protocol is not None and not isinstance(arm.protocol, LostProtocol):
                 self._protocols[arm.protocol.id] = arm.protocol
 
@@ -531,8 +536,8 @@ class Lab:
         """
         fresh = bool(changes.pop("fresh", False))
         # The object itself where the plan has it: an id alone may not bring it back.
-        own: Any = next((arm.protocol for arm in plan.arms if arm.name == trial.arm), None)
-        protocol = changes.pop("protocol", own or trial.prompt_protocol)
+        own = next((arm for arm in plan.arms if arm.name == trial.arm), None)
+        protocol = changes.pop("protocol", (own and own.protocol) or trial.prompt_protocol)
         if getattr(protocol, "id", protocol) == "auto":
             raise BadOptions(
                 "nobody knows what this model was told to write",
@@ -541,7 +546,8 @@ class Lab:
             )
         model = plan.models[trial.model]
         check_names(changes, (*plan.params, *(model.params or ())))
-        settings = {**plan.params, **trial.levels, **changes}
+        prompt = {"wording": own.own_prompt} if own is not None and own.own_prompt else {}
+        settings = {**plan.params, **trial.levels, **prompt, **changes}
         arm = arm_of(protocol, settings)
         one = plan_one(
             trial.case,
