@@ -27,7 +27,7 @@ help:
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
 	@echo "make nightly       the laws on 100,000 random texts, hostile command lines, planted bugs, killed runs, ten minutes of fuzz"
-	@echo "make docs          write the pages of docs/ that are made from code"
+	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make oldest        set up the oldest litellm that is taken, for its tests"
 	@echo "make proxy         set up the LiteLLM proxy, for the tests of its config"
@@ -140,6 +140,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready
 
 docs: $(VENV)/.dev-ready
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/site.py
 
 bench-import: $(VENV)/.dev-ready
 	@$(BIN)/python benchmarks/import_time.py

@@ -6,6 +6,7 @@ the first, ``explained`` both.
 
     python benchmarks/public_record.py outputs.jsonl
     python benchmarks/public_record.py RESULTS --cases bfcl_eval.whl --category simple_python
+    python benchmarks/public_record.py outputs.jsonl --chart docs/images/leaderboard.svg
 
 The first form takes one JSON object a line: ``model``, ``raw_text``, ``tools``, and ``truth`` in
 the leaderboard's notation. The second takes the Berkeley leaderboard's own results, a folder a
@@ -18,7 +19,8 @@ import argparse
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -155,12 +157,77 @@ def count(answers: Iterator[Answer]) -> dict[str, Counter[str]]:
     return table
 
 
+# Okabe and Ito's colours; what was right as written, what the reader adds, what stays wrong.
+BARS = {
+    "as written": "#0072B2",
+    "with this reader": "#56B4E9",
+    "explained by a cause": "#E69F00",
+    "wrong": "#999999",
+}
+INK = dict.fromkeys(BARS, "#000000") | {"as written": "#ffffff"}
+_ROW, _LEFT, _WIDTH = 30, 350, 420
+
+
+def chart_of(table: Mapping[str, Counter[str]]) -> str:
+    """Return the table as an SVG picture: for each model one bar of four pieces, in percent of its
+    answers."""
+    lines = [
+        _chart_row(number, model, row) for number, (model, row) in enumerate(sorted(table.items()))
+    ]
+    key = []
+    for number, (label, colour) in enumerate(BARS.items()):
+        x = 12 + 170 * number
+        key.append(
+            f'<rect x="{x}" y="12" width="12" height="12" fill="{colour}"/>'
+            f'<text x="{x + 18}" y="22">{label}</text>'
+        )
+    height = 44 + _ROW * len(lines)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 20} {height}" '
+        'font-family="sans-serif" font-size="13" role="img">\n'
+        "<title>Right answers as published and with this reader</title>\n"
+        '<rect width="100%" height="100%" fill="#ffffff"/>\n'
+        + "\n".join(key + lines)
+        + "\n</svg>\n"
+    )
+
+
+def _chart_row(number: int, model: str, row: Counter[str]) -> str:
+    """Return the bar of one model, its pieces side by side."""
+    n = row["n"]
+    pieces = (
+        row["as written"],
+        row["read"] - row["as written"],
+        row["explained"] - row["read"],
+        n - row["explained"],
+    )
+    y, x = 40 + _ROW * number, float(_LEFT)
+    name = escape(model.rpartition("/")[2])
+    drawn = [f'<text x="{_LEFT - 8}" y="{y + 15}" text-anchor="end">{name} ({n})</text>']
+    for (label, colour), share in zip(BARS.items(), pieces, strict=True):
+        width = _WIDTH * share / n
+        if share:
+            drawn.append(
+                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" fill="{colour}">'
+                f"<title>{label}: {share} of {n}</title></rect>"
+            )
+            # A number needs some room.
+            if width > 22:
+                drawn.append(
+                    f'<text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle" '
+                    f'fill="{INK[label]}">{share}</text>'
+                )
+        x += width
+    return "".join(drawn)
+
+
 def main() -> None:
-    """Print the table as Markdown."""
+    """Print the table as Markdown, and draw it where asked."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("source", type=Path)
     options.add_argument("--cases", type=Path, help="the wheel with the leaderboard's cases")
     options.add_argument("--category", default="simple_python")
+    options.add_argument("--chart", type=Path, help="draw the table into this SVG file")
     given = options.parse_args()
     if given.cases is None:
         answers = rows_of(given.source)
@@ -172,6 +239,8 @@ def main() -> None:
     print(f"| model | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     for model, row in sorted(table.items()):
         print(f"| {model} | {' | '.join(str(row[column]) for column in columns)} |")
+    if given.chart:
+        given.chart.write_text(chart_of(table), encoding="utf-8")
 
 
 if __name__ == "__main__":

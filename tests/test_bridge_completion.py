@@ -337,6 +337,8 @@ def test_a_callback_sees_the_call_once_by_either_way(mock: MockOpenAI) -> None:
         logged.append(response)
 
     before = list(module.success_callback)
+    # litellm makes ready for functions as callbacks only when it first meets callbacks at all.
+    module.utils.callback_list = []
     module.success_callback = [note]
     try:
         answer = ask("drop-in", mock, "say=" + OSLO, tools=TOOLS)

@@ -214,7 +214,7 @@ def test_anthropic_messages_whole_and_streamed() -> None:
 
 
 def test_events_of_the_responses_api() -> None:
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
         {"type": "response.output_text.delta", "output_index": 0, "delta": "We"},
         {"type": "response.output_text.delta", "output_index": 0, "delta": "ll"},

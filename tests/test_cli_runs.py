@@ -496,7 +496,7 @@ def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixtur
     assert same["regression"]["ok"] is True
     assert same["flips"] == []
     assert main(["diff"]) == 0
-    assert "no regression" in capsys.readouterr().out
+    assert "nothing changed" in capsys.readouterr().out
 
 
 def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -521,7 +521,7 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
     good = run_of("good", '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
     bad = run_of("bad", '<tool_call>{"name": "f", "arguments": {"a": 2}}</tool_call>')
     assert main(["diff", good, bad, "--fail-on-regression"]) == 1
-    assert "regression" in capsys.readouterr().out
+    assert "worse: success fell from 1 to 0" in capsys.readouterr().out
     assert main(["diff", good, bad]) == 0
     assert main(["diff", bad, good, "--fail-on-regression"]) == 0
 

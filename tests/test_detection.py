@@ -63,7 +63,8 @@ def test_a_text_without_calls_has_no_format() -> None:
 
 
 def test_what_is_no_text_raises_like_parse() -> None:
+    number: Any = 3
     with pytest.raises(UnreadableInput):
-        tp.detect(3)
+        tp.detect(number)
     with pytest.raises(BadToolSpec):
         tp.detect(GOOD, [{}])

@@ -109,8 +109,9 @@ def test_requests_of_many_shapes(request_: Any) -> None:
 
 
 def test_what_is_no_request_is_refused() -> None:
+    number: Any = 5
     with pytest.raises(UnreadableInput):
-        tp.parse(CALL, "hermes", request=5)
+        tp.parse(CALL, "hermes", request=number)
     assert [t.role for t in request_texts([{"role": "tool", "content": 10**5000}, None, {}])] == [
         "tool"
     ]

@@ -95,6 +95,7 @@ def test_feed_after_close_is_an_error_and_close_is_not() -> None:
 def test_empty_chunks_and_nothing() -> None:
     parser = tp.stream("hermes")
     assert parser.feed("") == ()
+    assert parser.feed(None) == ()
     result = parser.close()
     assert (result.raw, result.segments, result.calls) == ("", (), ())
     assert result.ok

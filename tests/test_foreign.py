@@ -369,6 +369,7 @@ def test_what_is_no_protocol_is_said(what: Any) -> None:
 def test_a_closed_parser_says_so() -> None:
     parser = tp.stream(Snake(), TOOLS)
     parser.feed("a")
+    assert parser.feed(None) == ()
     assert parser.close() is parser.close()
     assert parser.text_of(tp.Span(0, 1)) == "a"
     with pytest.raises(tp.errors.ParserClosed):

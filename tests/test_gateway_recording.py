@@ -120,7 +120,8 @@ def test_a_run_is_readable_while_it_goes_on_and_ends_at_its_length(
     with Passing(mock, tmp_path / "passing.db") as passing:
         for n in range(7):
             passing.ask(f"say={n} {OSLO}", tools=TOOLS)
-        passing.recorder.close()
+        # The gate first: a caller has its answer a moment before the recorder does.
+        passing.gateway.close()
         with tp.Lab(tmp_path / "passing.db") as lab:
             sizes = [len(lab.open(run_id).trials()) for run_id in passing.gateway.run_ids]
     assert sizes == [3, 3, 1]
@@ -137,7 +138,7 @@ def test_a_store_that_cannot_be_written_is_told_and_nothing_stops(
 
         passing.recorder._store = type("Full", (), {"begin_run": refuse})()
         assert passing.ask(f"say={OSLO}", tools=TOOLS).choices[0].message.tool_calls
-        passing.recorder.close()
+        passing.gateway.close()
     assert passing.told == ["not recorded: the disk is full"]
 
 

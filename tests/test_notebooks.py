@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-ASKS_LIVE = ("01_quickstart.ipynb",)
+ASKS_LIVE = ("01_quickstart.ipynb", "06_type_safety.ipynb")
 HOSTILE = ("<script", "onerror=", "http://", "javascript:")
 
 

@@ -37,7 +37,11 @@ def mock() -> Iterator[MockOpenAI]:
 
 
 def model_at(mock: MockOpenAI) -> dict[str, tp.Model]:
-    return {"m": tp.Model("openai/m", api_base=mock.url, api_key="planted-key-0123", price=(0, 0), max_retries=0)}
+    return {
+        "m": tp.Model(
+            "openai/m", api_base=mock.url, api_key="planted-key-0123", price=(0, 0), max_retries=0
+        )
+    }
 
 
 def systems(mock: MockOpenAI) -> list[str]:
@@ -68,9 +72,8 @@ def test_prompts_of_ones_own_are_arms(mock: MockOpenAI, tmp_path: Path) -> None:
         assert set(run.frame()["arm"]) == {f"hermes {level}" for level in levels}
 
         record = lab.store.run(run.run_id).plan
-        print(record["wordings"], record["arms"])
         assert record["wordings"] == {
-            name: {"template": TEMPLATE}, "short": {"code": "short"}, "broken": {"code": "broken"},
+            name: {"template": TEMPLATE}, "short": {"builder": "short"}, "broken": {"builder": "broken"},
         }  # fmt: skip
         assert record["prompt_issues"][0]["error"] == "LookupError: no such prompt"
 

@@ -61,7 +61,7 @@ BRACKETED = tp.Protocol.from_spec(
 )  # fmt: skip
 MIX = tp.json_mix_protocol("<<", ">>")
 FOREIGN = AtSigns()
-OBJECTS = {
+OBJECTS: dict[str, Any] = {
     "bracketed": BRACKETED,
     "json_mix(<<…>>)": MIX,
     "custom:AtSigns": FOREIGN,

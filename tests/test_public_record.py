@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
-from benchmarks.public_record import CAUSES, count, results_of, rows_of
+from benchmarks.public_record import BARS, CAUSES, chart_of, count, results_of, rows_of
 
 from .test_evals_bfcl import write_wheel
 
@@ -52,3 +54,12 @@ def test_result_files(tmp_path: Path) -> None:
     (folder / "BFCL_v4_multiple_result.json").write_text(text, "utf-8")
     table = count(results_of(tmp_path / "results", wheel, "multiple"))
     assert dict(table["some-model"]) == {"n": 1, "as written": 1, "read": 1, "explained": 1}
+
+
+def test_the_chart_shows_every_answer_once() -> None:
+    table = {"<m>": Counter({"n": 10, "as written": 4, "read": 7, "explained": 8})}
+    svg = etree.fromstring(chart_of(table).encode())
+    titles = [str(title.text) for title in svg.iter("{*}title")]
+    pieces = zip(BARS, (4, 3, 1, 2), strict=True)
+    assert titles[1:] == [f"{label}: {share} of 10" for label, share in pieces]
+    assert "<m> (10)" in [text.text for text in svg.iter("{*}text")]

@@ -12,10 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from toolparse_lab.runner.local.setup import local_model_ready
+from tests.mock_openai import MockOpenAI
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text("utf-8")
@@ -43,37 +44,44 @@ def test_the_first_example_prints_what_stands_below_it() -> None:
     assert said.getvalue() == output
 
 
-@pytest.mark.local_model
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"
-)
-def test_the_main_job_runs_as_it_stands(tmp_path: Path) -> None:
-    """On the embedded model, in an empty folder, as somebody would paste it.
+SERVER = "http://localhost:8000/v1"
+CALL = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
 
-    The pages' own test runs no blocks that need a model, so this one is left to us.
-    """
-    section = TEXT[TEXT.index("## In a notebook") :]
-    match = re.search(r"```python no-run\n(.*?)```", section, re.DOTALL)
+
+class Answering(MockOpenAI):
+    """An endpoint that answers every question with one text."""
+
+    def _answer(self, http: Any, body: dict[str, Any]) -> None:
+        super()._answer(http, {**body, "messages": [{"role": "user", "content": "say=" + CALL}]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("heading", "prints"),
+    [
+        ("## Compare two protocols", "26 trials judged"),
+        ("## Read a stream", "CallEnd"),
+        ("## Tool calling for any", "name='now'"),
+    ],
+)
+def test_the_examples_with_a_server_run_as_they_stand(
+    heading: str, prints: str, tmp_path: Path
+) -> None:
+    """Against an endpoint on loopback, in an empty folder, as somebody would paste them."""
+    match = re.search(r"```python no-run\n(.*?)```", TEXT[TEXT.index(heading) :], re.DOTALL)
     assert match is not None
-    assert "max_cost=5" in match[1]
-    done = subprocess.run(
-        [sys.executable, "-c", match[1]], capture_output=True, text=True, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    with Answering() as mock:
+        program = match[1].replace(SERVER, mock.url)
+        assert program != match[1]
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+            cwd=tmp_path, timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "8 trials judged" in done.stdout
-    assert "hermes" in done.stdout
-    assert "morph_xml" in done.stdout
+    assert prints in done.stdout
 
 
 def test_its_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", TEXT):
         assert (ROOT / target).exists(), target
-
-
-def test_the_protocols_it_lists_are_there() -> None:
-    import toolparse_lab as tp
-
-    table = TEXT[TEXT.index("| protocol | what |") : TEXT.index("## In a notebook")]
-    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == {*tp.protocols(), "auto"}

@@ -94,7 +94,7 @@ def test_imported_completions_can_belong_to_a_run(store: Store, tmp_path: Path) 
     [
         ('{"key": "a"}\nnot json\n', "line 2: not JSON"),
         ('{"key": "a"}\n[1]\n', "line 2: not a recorded"),
-        ('{"key": "a", "unknown": 1}\n', "line 1: Not a recorded"),
+        ('{"key": "a", "unknown": 1}\n', "line 1: not a recorded"),
         ('{"format": "toolparse-recording", "version": 99}\n', "newer version"),
     ],
 )

@@ -536,7 +536,7 @@ def test_results_survive_a_recording(store: Store, tmp_path: Path) -> None:
         assert found is not None
         assert found.results == (told(1),)
     assert "results" not in answer(request).to_dict()
-    with pytest.raises(UnreadableInput, match="Not a recorded completion"):
+    with pytest.raises(UnreadableInput, match="not a recorded completion"):
         Completion.from_dict({"key": "k", "results": [{"call_id": "c"}]})
 
 

@@ -265,7 +265,7 @@ def test_a_completion_survives_json_lone_surrogates_included(
 
 @pytest.mark.parametrize("obj", [{}, {"key": "k", "unknown": 1}, {"key": "k", "chunks": [1]}])
 def test_something_else_is_no_completion(obj: dict[str, object]) -> None:
-    with pytest.raises(UnreadableInput, match="Not a recorded completion"):
+    with pytest.raises(UnreadableInput, match="not a recorded completion"):
         Completion.from_dict(obj)
 
 

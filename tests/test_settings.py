@@ -240,7 +240,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: s
         ("[models.a]\nname = 'o/x'\nprice = [1]", "A price is two numbers"),
         ("[models.a]\nname = 'o/x'\nprice = { input = 1 }", "A price is two numbers"),
         ("[models.a]\nname = 'o/x'\nparams = 1", "params of the model 'a' is a table"),
-        ("[models.a]\nname = 3", "A model needs a name"),
+        ("[models.a]\nname = 3", "a model needs a name"),
     ],
 )
 def test_a_model_that_cannot_be_is_named_when_it_is_used(

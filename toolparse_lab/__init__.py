@@ -20,24 +20,29 @@ from typing import TYPE_CHECKING, Any
 from . import errors, rjson, rxml
 from .engine.parse import parse, stream
 from .protocols.base import Protocol
+from .protocols.like import ProtocolLike
 from .protocols.registry import protocols
 from .schema.coerce import Coerced, coerce, coerce_by_schema
 from .schema.references import unwrap_json_schema
 from .schema.view import get_schema_type
-from .toolspec import ToolSpec
+from .toolspec import ToolLike, ToolsLike, ToolSpec
 from .types import (
     CallDelta,
     CallEnd,
     CallStart,
     Edit,
     Event,
+    JsonSchema,
+    JsonValue,
     Markup,
     Origin,
     ParseOptions,
     ParseResult,
     Problem,
+    RawLike,
     ReasoningDelta,
     Recovered,
+    RequestLike,
     Retract,
     Segment,
     Span,
@@ -55,7 +60,9 @@ if TYPE_CHECKING:
     from .evals.cases.loading import load_cases
     from .evals.cases.shipped import example_cases, example_conversations, example_recording
     from .evals.readings.compare import Comparison, compare
+    from .evals.readings.readers import reader
     from .exchange.types import Model
+    from .experiment.until import Until
     from .lab import Lab
     from .laws.check_protocol import LawReport, check_protocol
     from .laws.check_stream import StreamReport, check_stream
@@ -85,6 +92,7 @@ _LATE = {
     "Model": "toolparse_lab.exchange.types",
     "Settings": "toolparse_lab.settings",
     "StreamReport": "toolparse_lab.laws.check_stream",
+    "Until": "toolparse_lab.experiment.until",
     "check_protocol": "toolparse_lab.laws.check_protocol",
     "check_stream": "toolparse_lab.laws.check_stream",
     "compare": "toolparse_lab.evals.readings.compare",
@@ -101,6 +109,7 @@ _LATE = {
     "load_cases": "toolparse_lab.evals.cases.loading",
     "load_settings": "toolparse_lab.settings",
     "morph_xml_protocol": "toolparse_lab.protocols.xml.morph_xml",
+    "reader": "toolparse_lab.evals.readings.readers",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 
@@ -116,6 +125,8 @@ __all__ = [
     "Comparison",
     "Edit",
     "Event",
+    "JsonSchema",
+    "JsonValue",
     "Lab",
     "LawReport",
     "Markup",
@@ -125,8 +136,11 @@ __all__ = [
     "ParseResult",
     "Problem",
     "Protocol",
+    "ProtocolLike",
+    "RawLike",
     "ReasoningDelta",
     "Recovered",
+    "RequestLike",
     "Retract",
     "Segment",
     "Settings",
@@ -135,7 +149,10 @@ __all__ = [
     "StreamReport",
     "TextDelta",
     "ToolCall",
+    "ToolLike",
     "ToolSpec",
+    "ToolsLike",
+    "Until",
     "Withdrawn",
     "__version__",
     "check_protocol",
@@ -160,6 +177,7 @@ __all__ = [
     "morph_xml_protocol",
     "parse",
     "protocols",
+    "reader",
     "rjson",
     "rxml",
     "stream",
@@ -191,17 +209,22 @@ def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
     )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        try:
-            module = importlib.import_module(_LATE[name])
-        except ModuleNotFoundError as e:
-            raise _missing_extra(name, e) from e
-        value = getattr(module, name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")
+# A type checker that saw this would take every misspelt name for one that exists.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return a name whose module is imported when it is first asked for."""
+        if name in _LATE:
+            try:
+                module = importlib.import_module(_LATE[name])
+            except ModuleNotFoundError as e:
+                raise _missing_extra(name, e) from e
+            value = getattr(module, name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'toolparse_lab' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    """Return the public names, those too that are not imported yet."""
+    return sorted(__all__)

@@ -71,7 +71,15 @@ def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0
 
 
 class ToolparseError(Exception):
-    """Base class. `exit_code` is what the command line leaves with when the error reaches it."""
+    """Base class. `exit_code` is what the command line leaves with when the error reaches it.
+
+    >>> import toolparse_lab as tp
+    >>> try:
+    ...     tp.parse("Hello", "hermse")
+    ... except tp.errors.ToolparseError as error:
+    ...     print(error.got, error.hint)
+    hermse did you mean hermes?
+    """
 
     exit_code = 1
 
@@ -108,34 +116,82 @@ def _short(x: object) -> str:
 
 
 class UsageError(ToolparseError):
-    """Base of the errors that the caller can mend."""
+    """Base of the errors that the caller can mend.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.BadToolSpec, tp.errors.UsageError)
+    True
+    """
 
     exit_code = 2
 
 
 class UnknownProtocol(UsageError):
-    """Raised by `parse`, `stream` and every place that takes a protocol id."""
+    """Raised by `parse`, `stream` and every place that takes a protocol id.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermse")
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnknownProtocol: no protocol of this name
+      got: hermse
+      ...
+    """
 
 
 class UnknownModel(UsageError):
     """Raised when a model name is neither in the mapping given nor a model string litellm can
-    route."""
+    route.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.UnknownModel.exit_code
+    2
+    """
 
 
 class UnknownRule(UsageError):
-    """Raised for a coercion policy, rule id or problem code that does not exist."""
+    """Raised for a coercion policy, rule id or problem code that does not exist.
+
+    >>> import toolparse_lab as tp
+    >>> tp.coerce("5", {"type": "integer"}, policy="loose")
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnknownRule: no coercion policy of this name
+      got: loose
+      ...
+    """
 
 
 class BadToolSpec(UsageError):
-    """Raised by `ToolSpec.of` for a definition that is none of the accepted shapes."""
+    """Raised by `ToolSpec.of` for a definition that is none of the accepted shapes.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermes", [{"name": ""}])
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadToolSpec: a tool has no name
+      got: {'name': ''}
+      ...
+    """
 
 
 class BadOptions(UsageError):
-    """Raised for an option of a wrong name, type or value."""
+    """Raised for an option of a wrong name, type or value.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermes", options={"repairs": False})
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadOptions: unknown option
+      got: repairs
+      ...
+    """
 
 
 class BadSpec(UsageError):
-    """Raised by `Protocol.from_spec`; `field` names what is wrong."""
+    """Raised by `Protocol.from_spec`; `field` names what is wrong.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="]]")
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadSpec: closer: JSON itself is written with these characters, s...
+    """
 
     def __init__(
         self,
@@ -155,6 +211,13 @@ class BadCase(UsageError):
     where.
 
     Where several rows cannot be read, `rows` holds an error for each of the first of them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.load_cases([{"id": "a"}])
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadCase: cases, row 1: the input is neither a text nor messages
+      got: no input
+      ...
     """
 
     def __init__(
@@ -187,13 +250,25 @@ class BadCase(UsageError):
 
 class BadPlan(UsageError):
     """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong
-    name."""
+    name.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.BadPlan.exit_code
+    2
+    """
 
 
 class BadTaskPlan(UsageError):
     """Raised for steps of a task that cannot be read, or do not fit together.
 
     kind: "no_plan", "bad_step" or "unknown_tool".
+
+    >>> from toolparse_lab.plans import read_plan
+    >>> read_plan({"steps": []})
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadTaskPlan: a plan has steps
+      got: {'steps': []}
+      ...
     """
 
     def __init__(
@@ -210,96 +285,224 @@ class BadTaskPlan(UsageError):
 
 
 class UnresolvedTemplate(UsageError):
-    """Raised for a template of a step that names no part of an earlier result."""
+    """Raised for a template of a step that names no part of an earlier result.
+
+    >>> from toolparse_lab.plans import resolve
+    >>> resolve("{{a.b}}", {})
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnresolvedTemplate: a template names a step without a result
+      got: {{a.b}}
+      ...
+    """
 
 
 class BadSettings(UsageError):
     """Raised for a configuration that cannot be used: an unknown key, an impossible value, a
-    credential in a file."""
+    credential in a file.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.BadSettings.exit_code
+    2
+    """
 
 
 class UnreadableInput(UsageError):
     """Raised for a file, response object or SSE text that cannot be read as recorded model
-    output."""
+    output.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse(None, "hermes")
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnreadableInput: this holds no answer of a model
+      got: NoneType None
+      ...
+    """
 
 
 class UnwritableCall(UsageError):
     """Raised by `write_call` when the format has no way to write this call that reads back the
-    same."""
+    same.
+
+    >>> import toolparse_lab as tp
+    >>> tp.protocols()["morph_xml"].write_call("two words", "{}")
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnwritableCall: this name cannot be an element's
+      got: two words
+    """
 
 
 class NoOrigin(UsageError, KeyError):
-    """Raised by `ToolCall.origin` for a path that is not in the arguments."""
+    """Raised by `ToolCall.origin` for a path that is not in the arguments.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.parse(text, "hermes").calls[0].origin("/b")
+    Traceback (most recent call last):
+    toolparse_lab.errors.NoOrigin: no argument at this path
+      got: /b
+      ...
+    """
 
     __str__ = UsageError.__str__  # KeyError would show the repr of the message
 
 
 class NoTrial(UsageError, IndexError):
-    """Raised by an index into trials that are fewer, or none."""
+    """Raised by an index into trials that are fewer, or none.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.NoTrial.exit_code
+    2
+    """
 
 
 class BadMessage(UsageError):
-    """Raised by `transform_params` for messages that are no list of `{role, content}`."""
+    """Raised by `transform_params` for messages that are no list of `{role, content}`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadMessage: message 0 has no role
+      got: Hello
+      ...
+    """
 
 
 class UnknownToolCallId(UsageError):
     """Raised by `transform_params` for a tool's result that names neither its tool nor a call
-    before it."""
+    before it.
+
+    >>> import toolparse_lab as tp
+    >>> message = {"role": "tool", "tool_call_id": "call_1", "content": "5"}
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [message]})
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnknownToolCallId: a tool's result answers no call of the conver...
+    """
 
 
 class BadToolChoice(UsageError):
-    """Raised by `transform_params` for a tool choice that cannot be read or is not supported."""
+    """Raised by `transform_params` for a tool choice that cannot be read or is not supported.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": 5})
+    Traceback (most recent call last):
+    toolparse_lab.errors.BadToolChoice: this is no tool choice
+      got: 5
+      ...
+    """
 
 
 class NoTools(BadToolChoice):
-    """Raised where a call is required and no tool could be called."""
+    """Raised where a call is required and no tool could be called.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": "required"})
+    Traceback (most recent call last):
+    toolparse_lab.errors.NoTools: Tool choice type 'required' is set, but no tools are pr...
+    """
 
 
 class ToolNotFound(BadToolChoice):
-    """Raised where the tool to be called is none of the tools."""
+    """Raised where the tool to be called is none of the tools.
+
+    >>> import toolparse_lab as tp
+    >>> choice = {"type": "function", "function": {"name": "g"}}
+    >>> params = {"messages": [], "tools": [{"name": "f"}], "tool_choice": choice}
+    >>> tp.hermes_tool_middleware.transform_params(params)
+    Traceback (most recent call last):
+    toolparse_lab.errors.ToolNotFound: Tool with name 'g' not found in params.tools.
+    """
 
 
 class ProviderTool(BadToolChoice):
-    """Raised where the tool to be called is defined by the provider, which alone can run it."""
+    """Raised where the tool to be called is defined by the provider, which alone can run it.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.ProviderTool, tp.errors.BadToolChoice)
+    True
+    """
 
 
 class ParserClosed(UsageError):
-    """Raised by `feed` or `close` on a parser that was closed already."""
+    """Raised by `feed` or `close` on a parser that was closed already.
+
+    >>> import toolparse_lab as tp
+    >>> parser = tp.stream("hermes")
+    >>> result = parser.close()
+    >>> parser.feed("Hello")
+    Traceback (most recent call last):
+    toolparse_lab.errors.ParserClosed: this parser is closed
+      what to do: make a new one with tp.stream()
+    """
 
 
 class SetupError(ToolparseError):
-    """Base of the errors of what is not installed."""
+    """Base of the errors of what is not installed.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.MissingExtra, tp.errors.SetupError)
+    True
+    """
 
     exit_code = 2
 
 
 class MissingExtra(SetupError):
-    """An optional dependency is not installed; the hint names the extra."""
+    """An optional dependency is not installed; the hint names the extra.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingExtra.exit_code
+    2
+    """
 
 
 class MissingModelPackage(SetupError):
     """The embedded model's packages are not installed; the hint is the command that installs
-    them."""
+    them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingModelPackage.exit_code
+    2
+    """
 
 
 class IncompleteError(ToolparseError):
-    """Base of the errors that stop work half way."""
+    """Base of the errors that stop work half way.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.StoreError, tp.errors.IncompleteError)
+    True
+    """
 
     exit_code = 3
 
 
 class StoreError(IncompleteError):
-    """The store cannot be read or written; what was recorded before stays."""
+    """The store cannot be read or written; what was recorded before stays.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.StoreError.exit_code
+    3
+    """
 
 
 class StoreLost(StoreError):
     """The store's file was deleted or replaced while it was open; the message says where its
-    answers are."""
+    answers are.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.StoreLost.exit_code
+    3
+    """
 
 
 class ProviderError(IncompleteError):
     """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message
-    is redacted."""
+    is redacted.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.ProviderError.exit_code
+    3
+    """
 
     def __init__(
         self, message: str, *, kind: str = "provider_error", hint: str | None = None
@@ -310,11 +513,21 @@ class ProviderError(IncompleteError):
 
 class ResponseFormatRejected(ProviderError):
     """Raised by the litellm calls for a forced tool choice that the provider refuses; also of
-    litellm's own class."""
+    litellm's own class.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.ResponseFormatRejected.exit_code
+    3
+    """
 
 
 class MissingRecording(IncompleteError):
-    """Replay needs completions that were never recorded; `keys` names them."""
+    """Replay needs completions that were never recorded; `keys` names them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingRecording.exit_code
+    3
+    """
 
     def __init__(
         self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None
@@ -324,7 +537,12 @@ class MissingRecording(IncompleteError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that holds no arguments; with what it cost all the same."""
+    """Raised for a correction of a call that holds no arguments; with what it cost all the same.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.CorrectionFailed.exit_code
+    3
+    """
 
     tokens: int = 0
     cost: float = 0.0
@@ -332,11 +550,21 @@ class CorrectionFailed(IncompleteError):
 
 class WorkerLost(IncompleteError):
     """A process or a cluster's worker ended before the recorded answers it had were read; nothing
-    recorded is lost."""
+    recorded is lost.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.WorkerLost.exit_code
+    3
+    """
 
 
 class GateFailed(ToolparseError):
-    """Raised by `raise_` of a gate or a regression that failed; the message has its sentences."""
+    """Raised by `raise_` of a gate or a regression that failed; the message has its sentences.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.GateFailed.exit_code
+    1
+    """
 
     exit_code = 1
 
@@ -346,6 +574,11 @@ class RJSONParseError(ToolparseError, ValueError):
 
     `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings`
     holds every complaint and `obj` the partial value.
+
+    >>> from toolparse_lab import rjson
+    >>> rjson.parse("{")
+    Traceback (most recent call last):
+    toolparse_lab.errors.RJSONParseError: Unexpected token: end of text, expected string
     """
 
     exit_code = 2
@@ -369,7 +602,12 @@ class RJSONParseError(ToolparseError, ValueError):
 
 
 class RXMLError(ToolparseError, ValueError):
-    """Base of the robust-XML errors; `cause` is the error below it, when there is one."""
+    """Base of the robust-XML errors; `cause` is the error below it, when there is one.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLError, tp.errors.ToolparseError)
+    True
+    """
 
     exit_code = 2
 
@@ -380,7 +618,13 @@ class RXMLError(ToolparseError, ValueError):
 
 class RXMLParseError(RXMLError):
     """XML that cannot be read; `line` and `column` are 1-based, `position` is a code point
-    offset."""
+    offset.
+
+    >>> from toolparse_lab import rxml
+    >>> rxml.parse("<a>")
+    Traceback (most recent call last):
+    toolparse_lab.errors.RXMLParseError: Failed to parse XML: <a> is not closed (line 1,...
+    """
 
     def __init__(
         self,
@@ -398,16 +642,39 @@ class RXMLParseError(RXMLError):
 
 
 class RXMLDuplicateStringTagError(RXMLError):
-    """A string field was written more than once."""
+    """A string field was written more than once.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLDuplicateStringTagError, tp.errors.ToolparseError)
+    True
+    """
 
 
 class RXMLCoercionError(RXMLError):
-    """The text was read but could not be brought to the schema."""
+    """The text was read but could not be brought to the schema.
+
+    >>> from toolparse_lab import rxml
+    >>> rxml.parse("<a>1</a>", "no schema")
+    Traceback (most recent call last):
+    toolparse_lab.errors.RXMLCoercionError: the schema cannot be read: this is not a JSON Schema
+      got: no schema
+      ...
+    """
 
 
 class RXMLStringifyError(RXMLError):
-    """A value that XML cannot carry."""
+    """A value that XML cannot carry.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLStringifyError, tp.errors.ToolparseError)
+    True
+    """
 
 
 class RXMLStreamError(RXMLError):
-    """A stream of XML text that broke off or could not be read."""
+    """A stream of XML text that broke off or could not be read.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLStreamError, tp.errors.ToolparseError)
+    True
+    """

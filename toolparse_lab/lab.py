@@ -33,6 +33,7 @@ from .experiment.rounds import run_rounds
 from .experiment.run import HEADLINE, Run
 from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
 from .experiment.tasks import plan_messages_as_they_are, question_of
+from .experiment.until import Until, check_rule, run_until
 from .flow import asked_of, read_answer
 from .ingest.build import ingest
 from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
@@ -45,6 +46,7 @@ from .toolspec import tool_specs
 from .types import ParseResult, Policy
 
 if TYPE_CHECKING:
+    from .ablation import Ablation
     from .endpoint_check.check_table import Check
     from .evals.frames.recorded import Frame
     from .evals.reports.figures.comparison import ArmComparison
@@ -103,20 +105,34 @@ class Lab:
         self._remember_protocols(plan.arms)
         return plan
 
-    def run(self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]) -> Run:
+    def run(
+        self,
+        plan: Plan,
+        *,
+        despite_check: bool = False,
+        until: Until | None = None,
+        **limits: Unpack[RunLimits],
+    ) -> Run:
         """Ask all questions that have no recorded answer, and return the run.
 
         Ctrl-C stops cleanly and keeps everything recorded.
 
         limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-        progress and more; see `experiment.limits.RunLimits`. Failures of a provider are recorded
+        progress and more; see `experiment.limits.RunLimits`. until: a rule, after whose answer no
+        more cases are asked; `run.stopping` says what it saw and which share of the calls it saved,
+        and `retry` asks the rest. Failures of a provider are recorded
         and shown, they do not raise. Raises BadOptions for a limit that does not exist, and BadPlan
         for a native arm of which `check` has shown that it offers no tools, unless `despite_check`.
         """
-        return run_sync(self.arun(plan, despite_check=despite_check, **limits))
+        return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 
     async def arun(
-        self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]
+        self,
+        plan: Plan,
+        *,
+        despite_check: bool = False,
+        until: Until | None = None,
+        **limits: Unpack[RunLimits],
     ) -> Run:
         """Do the same as `run`, for code that is async already."""
         check_limits(limits)
@@ -127,24 +143,66 @@ class Lab:
                 hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
             )
 
-        # The store is written by its own thread, so that the event loop stays free.
-        loop = asyncio.get_running_loop()
-        if self._complete is None and not despite_check:
-            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
-        record = _run_record(plan, limits)
-        begin = partial(self.store.begin_run, record, plan.items, requests=plan.requests)
-        run_id = await loop.run_in_executor(self.store.writer, begin)
-
+        if until is not None:
+            check_rule(until, plan)
+        rule = {} if until is None else {"until": str(until)}
+        run_id = await self._begin(plan, despite_check, limits, **rule)
         limits.setdefault("complete", self._complete)
         try:
-            summary = await run_rounds(plan, self.store, run_id, **limits)
+            stopping = None
+            if until is None:
+                summary = await run_rounds(plan, self.store, run_id, **limits)
+            else:
+                summary, stopping = await run_until(plan, self.store, run_id, until, **limits)
         except ToolparseError:
             # Most of these are raised before anything is asked, where nobody else marks the run as
             # over.
             with suppress(ToolparseError):
                 self.store.finish_run(run_id, "incomplete")
             raise
-        return Run(self.store, run_id, plan, summary, partial(self._retry, plan))
+        run = Run(self.store, run_id, plan, summary, partial(self._retry, plan))
+        run.stopping = stopping
+        return run
+
+    async def _begin(
+        self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
+    ) -> str:
+        """Record a plan as a run that is begun, and return its id; see `run`.
+
+        record: what else is to be kept with the plan.
+        """
+        # The store is written by its own thread, so that the event loop stays free.
+        loop = asyncio.get_running_loop()
+        if self._complete is None and not despite_check:
+            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
+        row = {**_run_record(plan, limits), **record}
+        begin = partial(self.store.begin_run, row, plan.items, requests=plan.requests)
+        return await loop.run_in_executor(self.store.writer, begin)
+
+    def ablation(
+        self,
+        source: Any,
+        models: Any = None,
+        protocols: Any = None,
+        *,
+        ask: bool = True,
+        **settings: Any,
+    ) -> Ablation:
+        """Measure the three layers of type safety on one recorded set of answers.
+
+        source: cases, asked of models by protocols with layer 1 and without it; or a Run, or a
+        run's id, that was asked with both. What the store holds is never asked again: a second call
+        goes on where the first was stopped. ask: False asks nothing; what is not recorded is then
+        NaN, and `Ablation.missing` names it. settings: those of
+        `ablation.settings.AblationSettings`, limits as for `run`, and what `plan` takes. Raises as
+        `plan`, `open` and `run` do.
+        """
+        from .ablation.door import AblationDoor  # pandas and SciPy are slow to import
+
+        door = AblationDoor(
+            self.store, self.plan, self.open, self._begin, self._retry, self._complete
+        )
+        return door.ablation(source, models, protocols, ask=ask, **settings)
 
     def check(
         self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False
@@ -318,28 +376,38 @@ class Lab:
         a: Any,
         b: Any,
         *,
+        answers: Any = None,
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
+        cluster: str | None = None,
     ) -> ArmComparison:
-        """Return the comparison of run b with run a, paired on cases, and the cases that flipped.
+        """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
-        a, b: each a Run, a run id or a trials frame. within: the columns to hold fixed (default:
-        model and arm, less what each run has one value of its own in). policy: by default `safe`,
-        or the only one that a frame holds. `lab.diff(a, b).regression()` says whether anything has
-        become worse. Raises BadOptions where the two have nothing in common.
+        a, b: each a Run, a run id or a trials frame; or a reader, which reads the same recorded
+        answers as the other side: a protocol object, a function of the raw text (and the tools), a
+        command as a list of arguments, or what `reader` makes of one. answers: a Run, a run id or a
+        trials frame that two readers read, by default the latest run; with it names are protocols,
+        and None is what each prompt asked for. No model is called. within: the columns to hold
+        fixed (default: model and arm, less what each run has one value of its own in). policy: by
+        default `safe`, or the only one that a frame holds. cluster: a column that holds whole cases
+        together, such as conversation_id, which intervals and p go by. The frame says what read each side, in
+        which version; `lab.diff(a, b).regression()` if a stratum is worse, not worse, or that it cannot
+        be told. Raises
+        BadOptions where the two have nothing in common, and for what is no reader.
+
+        >>> import tempfile, toolparse_lab as tp
+        >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+        >>> row = {"output": '<tool_call>{"name": "f", "arguments": {}}</tool_call>', "target": []}
+        >>> run = lab.ingest([row], tools=[{"name": "f"}], model="mine", protocol="hermes")
+        >>> diff = lab.diff("hermes", lambda text: [], answers=run)
+        >>> diff.frame[["reader_a", "reader_b"]].values.tolist()
+        [['hermes', '<lambda>']]
         """
-        from .evals.reports.figures.run_diff import compare_runs  # pandas is slow to import
+        from .experiment.reader_diff import diff_sides  # pandas is slow to import
 
-        before, after = (self.open(x) if isinstance(x, str) else x for x in (a, b))
-        frames = [
-            x.frame(policies=(policy or HEADLINE,)) if isinstance(x, Run) else x
-            for x in (before, after)
-        ]
-        # A frame cannot open its trials, so that the comparison shows none.
-        openers = None
-        if isinstance(before, Run) and isinstance(after, Run):
-            openers = (before.trial, after.trial)
-        return compare_runs(*frames, within=within, policy=policy, openers=openers)
+        return diff_sides(
+            self.open, a, b, answers=answers, within=within, policy=policy, cluster=cluster
+        )
 
     # one question
 

@@ -105,6 +105,10 @@ class Settings:
     `values` and `origins` are by the names of `SETTINGS`, `tables` holds the models as they are
     written. Credentials are looked up when a model is asked for, so that one without its variable
     does not stand in the way of the others.
+
+    >>> import toolparse_lab as tp
+    >>> tp.load_settings()["policy"]
+    'safe'
     """
 
     values: Mapping[str, Any]

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from .errors import BadToolSpec
 from .values import read_plain, write_canonical
@@ -21,6 +21,12 @@ _SHAPES = (
     "{name, capabilities/parameters with type hints}, "
     "a function with annotations, a pydantic model, or a ToolSpec"
 )
+ToolLike: TypeAlias = "ToolSpec | Mapping[str, Any] | Callable[..., Any] | type[Any]"
+"""A tool in any shape that `ToolSpec.of` takes."""
+
+ToolsLike: TypeAlias = "ToolLike | Iterable[ToolLike] | None"
+"""One tool, several, a mapping of name to tool, or None for no tools."""
+
 EMPTY_SCHEMA = '{"type":"object","properties":{}}'
 
 
@@ -42,7 +48,7 @@ class ToolSpec:
         return _schema(self.schema_json)
 
     @classmethod
-    def of(cls, x: Any) -> ToolSpec:
+    def of(cls, x: ToolLike) -> ToolSpec:
         """A ToolSpec from any accepted shape; raises BadToolSpec naming what was got."""
         if isinstance(x, ToolSpec):
             return x
@@ -98,7 +104,7 @@ def _schema_bytes(schema_json: str) -> bytes | None:
         return None
 
 
-def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
+def tool_specs(tools: ToolsLike) -> tuple[ToolSpec, ...]:
     """Tools from None, one definition or an iterable (or a mapping name -> definition); names must
     differ.
 
@@ -117,7 +123,7 @@ def tool_specs(tools: Any) -> tuple[ToolSpec, ...]:
     return _distinct(tuple(ToolSpec.of(t) for tool in definitions for t in _capabilities(tool)))
 
 
-def _definitions(tools: Any) -> Iterable[Any]:
+def _definitions(tools: ToolsLike) -> Iterable[Any]:
     """Tools of any shape as single definitions; raises BadToolSpec."""
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
         return [tools]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, UnreadableInput
+from ..types.inputs import RawLike, TokenizerLike
 from ..types.server import ServerReading
 from ..values import read_strict, write_canonical
 from .assembly import Assembly, get, items
@@ -55,6 +56,10 @@ class Captured:
     endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
     text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept;
     'logprobs', 'token_ids' or 'raw_messages' for what says `token_text`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
+    'Hello'
     """
 
     content: str = ""
@@ -117,7 +122,9 @@ class Captured:
         return "raw_completion" if self.completion else "chat_text"
 
     @classmethod
-    def of(cls, obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
+    def of(
+        cls, obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+    ) -> Captured:
         """`capture`.
 
         The same function as a constructor, for those who have the class at hand.
@@ -138,7 +145,9 @@ class Captured:
         return ServerReading.of(self.tool_calls, self.fidelity, not self.native)
 
 
-def capture(obj: Any, choice: int = 0, tokenizer: Any = None) -> Captured:
+def capture(
+    obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+) -> Captured:
     """A response of any client, in one shape.
 
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 def add_asking(command: argparse.ArgumentParser) -> None:
     """The flags of a verb that asks models: store, limits, report, gate."""
     add_store(command)
-    command.add_argument("--max-cost", type=float, metavar="USD", help="stop before more is spent")
-    command.add_argument(
-        "--max-calls", type=int, metavar="N", help="stop before more calls are made"
-    )
-    command.add_argument("--deadline", type=float, metavar="SECONDS", help="stop after this time")
+    add_limits(command)
     command.add_argument("--fresh", action="store_true", help="ask again what is recorded already")
     command.add_argument(
         "--despite-check", action="store_true", help="run native arms whose check has failed"
@@ -43,6 +39,15 @@ def add_asking(command: argparse.ArgumentParser) -> None:
     )
     add_gate(command)
     add_json(command)
+
+
+def add_limits(command: argparse.ArgumentParser) -> None:
+    """The flags that stop a run."""
+    command.add_argument("--max-cost", type=float, metavar="USD", help="stop before more is spent")
+    command.add_argument(
+        "--max-calls", type=int, metavar="N", help="stop before more calls are made"
+    )
+    command.add_argument("--deadline", type=float, metavar="SECONDS", help="stop after this time")
 
 
 def limits_of(options: Any, plan_file: PlanFile, settings: Settings) -> dict[str, Any]:
@@ -120,6 +125,23 @@ def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -
     if summary is not None and not summary.complete:
         return 3
     return 1 if gate is not None and not gate.ok else 0
+
+
+def with_credentials(lab: Lab, before: Run, settings: Settings) -> Run:
+    """The run opened again with the configured models, whose credentials no store holds."""
+    configured = {
+        alias: settings.model(alias) for alias in before.plan.models if alias in settings.tables
+    }
+    lab.models.update(configured)
+    opened = lab.open(before.run_id)
+    for alias, model in configured.items():
+        # The lab takes a model only where it is the one that the run was planned with.
+        if opened.plan.models[alias] is not model:
+            say(
+                f"toolparse: {alias} is configured otherwise than the run had it, and is "
+                "asked as it was then"
+            )
+    return opened
 
 
 def _name_interrupted(lab: Lab, before: set[str]) -> None:

@@ -19,14 +19,26 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     command.add_argument("--within", type=names, metavar="A,B", help="columns to hold fixed")
     add_policy(command)
     command.add_argument(
-        "--fail-on-regression", action="store_true", help="exit code 1 where something became worse"
+        "--fail-on-regression",
+        action="store_true",
+        help="exit code 1 where something became worse, or where it cannot be told",
     )
     command.add_argument(
         "--alpha", type=float, default=0.05, help="how sure a drop must be (default: 0.05)"
     )
     command.add_argument(
-        "--tolerance", type=float, default=0.0, help="a drop that is allowed (default: 0)"
+        "--margin", type=float, help="the drop that must be ruled out (default: 0.05)"
     )
+    command.add_argument(
+        "--confident",
+        action="store_true",
+        help="have it shown even where no case changed",
+    )
+    command.add_argument(
+        "--cluster", metavar="COLUMN", help="what intervals go by (default: the case)"
+    )
+    # The old name of --margin.
+    command.add_argument("--tolerance", type=float, help=argparse.SUPPRESS)
     command.add_argument(
         "--out", metavar="FILE", help="write the comparison: .html, .md, .csv or .parquet"
     )
@@ -35,7 +47,10 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
 
 def show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
     """Write the comparison of `runs` and return the exit code."""
-    verdict = comparison.regression(options.alpha, options.tolerance)
+    from ..evals.reports.figures.comparison import MARGIN  # pandas: 1 s
+
+    margin = next((x for x in (options.margin, options.tolerance) if x is not None), MARGIN)
+    verdict = comparison.regression(options.alpha, margin=margin, confident=options.confident)
     if options.out:
         comparison.save(options.out)
     if options.json:
@@ -49,6 +64,8 @@ def show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
                 "notes": comparison.notes,
                 "regression": {
                     "ok": verdict.ok,
+                    "verdict": verdict.verdict,
+                    "margin": verdict.margin,
                     "rows": records(verdict.frame),
                     "sentences": verdict.sentences,
                 },

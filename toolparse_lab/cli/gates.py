@@ -22,6 +22,11 @@ def add_gate(command: argparse.ArgumentParser) -> None:
         help="exit code 1 where a cell's success is below, or not known",
     )
     command.add_argument(
+        "--confident",
+        action="store_true",
+        help="--fail-under holds the lower end of the interval to it, not the rate",
+    )
+    command.add_argument(
         "--gate",
         action="append",
         default=[],
@@ -35,7 +40,7 @@ def gates_of(options: Any, more: Mapping[str, float] | None = None) -> dict[str,
     """The thresholds of the flags by column; they go before `more`. Raises BadOptions."""
     bounds = dict(more or {})
     if options.fail_under is not None:
-        bounds["success"] = options.fail_under
+        bounds["ci_low" if options.confident else "success"] = options.fail_under
     for text in options.gate:
         column, _, bound = text.partition("=")
         try:

@@ -1,10 +1,12 @@
-"""The shipped recordings: the embedded model over the shipped cases and conversations."""
+"""The shipped recordings: the embedded model over the shipped cases, conversations and the
+ablation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from ..ablation.example import example_ablation
 from ..evals.cases.shipped import example_cases, example_conversations
 from ..exchange.types import Model
 from ..experiment.plan import Plan
@@ -62,3 +64,17 @@ def record_embedded(
         export_recording(lab.store, path, run_id=run.run_id)
         say(f"recording: {path}")
         return 0 if run.summary is not None and run.summary.complete else 3
+
+
+def record_ablation(
+    out: str | Path, store: str | Path | None = None, say: Callable[[str], None] = print
+) -> int:
+    """Ask what the shipped ablation lacks, corrections included; see `record_embedded`."""
+    path = Path(out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Lab(store or path.with_suffix(".db")) as lab:
+        ablation = example_ablation(lab)
+        say(str(ablation))
+        export_recording(lab.store, path, run_id=ablation.run.run_id)
+        say(f"recording: {path}")
+        return 3 if ablation.missing else 0

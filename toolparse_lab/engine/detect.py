@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from ..protocols.registry import protocols
-from ..toolspec import tool_specs
-from ..types import ParseOptions, ParseResult, Span, ToolCall
+from ..toolspec import ToolsLike, tool_specs
+from ..types import ParseOptions, ParseResult, RawLike, Span, ToolCall
 from .parse import parse
 
 # A call outside every format's delimiters is no evidence for one of them.
@@ -36,6 +35,11 @@ class Candidate:
     mean of its attempts, 1 where each is a whole call that needed no repair. It ranks formats for
     one text and is no probability. spans: the attempts, in code points of the text. why: the
     evidence in one sentence.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.detect(text)[0].protocol
+    'hermes'
     """
 
     protocol: str
@@ -48,7 +52,7 @@ class Candidate:
         return f"{self.protocol} {self.score:.2f}: {self.why}"
 
 
-def detect(raw: Any, tools: Any = None) -> tuple[Candidate, ...]:
+def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
     """The formats that find an attempt at a call in a text, the likeliest first; empty where none
     does.
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 
+from ..errors import UnreadableInput
 from ..types import Span
 
 # A longer chunk is read in blocks, so that taking the settled part off the tail stays cheap.
@@ -31,6 +32,16 @@ _LONG_TAIL = 2 * _BLOCK
 _GROWTH = 16  # a long tail is looked at when what waits is at least this part of it
 _HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def not_a_chunk(x: object) -> UnreadableInput:
+    """The error for a chunk that is neither text nor None."""
+    return UnreadableInput(
+        "a chunk is text",
+        got=f"{type(x).__name__} {x!r}",
+        expected="a str, or None for an empty delta",
+        hint="pass the delta's content: parser.feed(chunk.choices[0].delta.content)",
+    )
 
 
 class Feed:

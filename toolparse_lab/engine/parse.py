@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import UnreadableInput
 from ..protocols.base import Protocol
+from ..protocols.like import ProtocolLike
 from ..protocols.registry import protocol_of
-from ..toolspec import ToolSpec, tool_specs
-from ..types import ParseOptions, ParseResult, ServerReading
+from ..toolspec import ToolsLike, ToolSpec, tool_specs
+from ..types import (
+    ParseOptions,
+    ParseResult,
+    RawLike,
+    RequestLike,
+    ServerReading,
+    TokenizerLike,
+)
 from .setting import Setting
 from .stream_parser import StreamParser
 
@@ -24,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def parse(
-    raw: Any,
-    protocol: Any = "auto",
-    tools: Any = None,
+    raw: RawLike,
+    protocol: ProtocolLike = "auto",
+    tools: ToolsLike = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
     *,
-    request: Any = None,
-    tokenizer: Any = None,
+    request: RequestLike | None = None,
+    tokenizer: TokenizerLike | None = None,
 ) -> ParseResult:
     """Reads one answer. Never raises on account of what it says.
 
@@ -70,11 +78,11 @@ def parse(
 
 def parse_text(
     raw: str,
-    protocol: Any,
-    tools: Any = None,
+    protocol: ProtocolLike,
+    tools: ToolsLike = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
     *,
-    request: Any = None,
+    request: RequestLike | None = None,
 ) -> ParseResult:
     """`parse` of a text that is known to be the model's own.
 
@@ -84,16 +92,23 @@ def parse_text(
 
 
 def stream(
-    protocol: Any,
-    tools: Any = None,
+    protocol: ProtocolLike,
+    tools: ToolsLike = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
     *,
-    request: Any = None,
+    request: RequestLike | None = None,
 ) -> StreamParser | ForeignParser:
     """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools,
     options, request: as for `parse`.
 
     Raises as `parse` does, and never on account of the text.
+
+    >>> import toolparse_lab as tp
+    >>> parser = tp.stream("hermes")
+    >>> parser.feed("Hello <tool")
+    (TextDelta(span=Span(start=0, end=6), escaped=False),)
+    >>> parser.close().text
+    'Hello <tool'
     """
     return Reader(protocol, tools, options).stream(request)
 
@@ -108,8 +123,8 @@ class Reader:
 
     def __init__(
         self,
-        protocol: Any,
-        tools: Any = None,
+        protocol: ProtocolLike,
+        tools: ToolsLike = None,
         options: ParseOptions | Mapping[str, Any] | None = None,
     ) -> None:
         """Raises as `parse` does."""

@@ -39,7 +39,7 @@ from ..types import Event, ParseResult, Span
 from .body import BodyReader
 from .echoes import echoes_of
 from .ending import finish
-from .feed import Feed
+from .feed import Feed, not_a_chunk
 from .log import Log
 from .setting import Setting
 from .text import TextScanner
@@ -81,11 +81,16 @@ class StreamParser:
         self._closed = False
         self._result: ParseResult | None = None
 
-    def feed(self, chunk: str) -> tuple[Event, ...]:
-        """The events that `chunk` settles. Raises ParserClosed after close; never on account of the
-        text."""
+    def feed(self, chunk: str | None) -> tuple[Event, ...]:
+        """The events that `chunk` settles; none for None, which is the content of a stream's first
+        and last delta. Raises ParserClosed after close and UnreadableInput for what is neither
+        text nor None; never on account of the text."""
         if self._closed:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
+        if not isinstance(chunk, str):
+            if chunk is None:
+                return ()
+            raise not_a_chunk(chunk)
         feed = self._feed
         more = feed.add(chunk)
 

@@ -135,7 +135,7 @@ class Completion:
             return cls(**values)
         except (TypeError, ValueError, KeyError) as e:
             raise UnreadableInput(
-                "Not a recorded completion.", got=str(e), expected=[f.name for f in fields(cls)]
+                "not a recorded completion", got=str(e), expected=[f.name for f in fields(cls)]
             ) from None
 
     def to_json(self) -> str:

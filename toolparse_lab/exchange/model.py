@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..errors import BadOptions
 from .credentials import parts_of, secrets_in, url_secrets
-from .redaction import redact_named, redact_strings, redact_url
+from .redaction import is_http_address, redact_named, redact_strings, redact_url
 
 RAW_COMPLETION = "text-completion-"
 """How model strings begin whose endpoint takes a prompt instead of messages."""
@@ -32,6 +32,10 @@ class Model:
     answer, in bytes of its text. Credentials are best left to the provider's own chain
     (environment, profile, role);
     `api_key` is never stored. Raises BadOptions for values that cannot work.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))
+    Model('hosted_vllm/Qwen3-8B', api_base='http://localhost:8000/v1', price=[0.0, 0.0])
     """
 
     name: str
@@ -50,7 +54,14 @@ class Model:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise BadOptions(
-                "A model needs a name.", got=self.name, expected="a litellm model string"
+                "a model needs a name", got=self.name, expected="a litellm model string"
+            )
+        if self.api_base is not None and not is_http_address(self.api_base):
+            raise BadOptions(
+                "api_base is an address",
+                got=redact_url(str(self.api_base)),
+                expected='such as "http://localhost:8000/v1"',
+                hint="begin it with http:// or https://",
             )
 
         # What cannot work is refused here and not by the first call, hours into a run.

@@ -92,6 +92,25 @@ def _forms_with_environment(secrets: Iterable[str]) -> tuple[str, ...]:
     return forms_of(tuple(every_secret))
 
 
+def is_http_address(text: object) -> bool:
+    """Tell if a text is an address that can be asked over HTTP.
+
+    >>> is_http_address("http://localhost:8000/v1"), is_http_address("localhost:8000/v1")
+    (True, False)
+    """
+    try:
+        parts = urlsplit(text) if isinstance(text, str) else None
+        # A port that is not a number raises when it is read.
+        return (
+            parts is not None
+            and parts.scheme in ("http", "https")
+            and parts.port != 0
+            and bool(parts.hostname)
+        )
+    except ValueError:
+        return False
+
+
 # Remembered, since the same few addresses are asked for with every request and every record.
 @functools.lru_cache(maxsize=1024)
 def redact_url(url: str) -> str:

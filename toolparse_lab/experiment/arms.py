@@ -252,7 +252,7 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
         own = level["wording"] if isinstance(level["wording"], OwnPrompt) else None
         if own is not None:
             level["wording"] = own.name
-        suffix = "".join(f" {_level_name(factor, level[factor])}" for factor in varied)
+        suffix = "".join(f" {level_name(factor, level[factor])}" for factor in varied)
         yield Arm(protocol, level, prompt_protocol(protocol) + suffix, own)
 
 
@@ -371,7 +371,7 @@ def _unknown_name(name: str, valid: Iterable[str], place: str) -> BadPlan:
     )
 
 
-def _level_name(factor: str, level: Any) -> str:
+def level_name(factor: str, level: Any) -> str:
     """Return a level as it appears in the name of an arm."""
     # Levels that are words say by themselves which factor they are of.
     if factor in ("decoding", "wording", "placement"):

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan
 from ..evals.cases.case import Case
@@ -25,6 +25,9 @@ from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import model_map
 from .protocol_record import prompt_records, protocol_records
+
+if TYPE_CHECKING:
+    from ..evals.reports.figures.power import Power
 
 MOST_ITEMS = 10_000_000
 """The most questions of one plan: about a kilobyte of memory each."""
@@ -115,6 +118,18 @@ class Plan:
     def prompt_issues(self) -> tuple[PromptIssue, ...]:
         """The prompt builders that failed; the built-in prompt was sent in their place."""
         return self.prompts.issues
+
+    def power(self, drop: float = 0.05, *, like: Any = None, **assumptions: Any) -> Power:
+        """Return the smallest drop that a comparison of two arms of this plan will show, and the
+        cases that `drop` needs.
+
+        like: an earlier Run, whose own spread is then taken, or else assumptions: `rate`,
+        `correlation`, `flips` and `noise`; with none, the most cautious there are. `power` and
+        `alpha` are the wanted chance and the level. See `planned_power.planned_power`.
+        """
+        from .planned_power import planned_power  # scipy is slow to import
+
+        return planned_power(len(self.cases), self.trials, drop, like=like, **assumptions)
 
     def _estimate(self) -> Estimate:
         """Return the estimate, made anew for a plan from a store, which records none."""

@@ -31,16 +31,19 @@ from ..store.store import Store
 from .plan import Plan
 
 
-async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Summary:
+async def run_rounds(
+    plan: Plan, store: Store, run_id: str, *, more: bool = False, **limits: Any
+) -> Summary:
     """Ask a plan's first questions, and the later ones of its conversations, as one run.
 
-    limits: as for `run_requests`; max_cost, max_calls and deadline hold for all rounds together.
+    limits: as for `run_requests`; max_cost, max_calls and deadline hold for all rounds together. more:
+    further parts of this run follow, so that it is not marked complete.
     Returns the summary of all rounds. Raises as `run_requests` does.
     """
     began = time.monotonic()
     conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
     summary = await run_requests(
-        plan.requests, store, run_id=run_id, more=bool(conversing), **limits
+        plan.requests, store, run_id=run_id, more=more or bool(conversing), **limits
     )
     if not conversing:
         return summary
@@ -50,7 +53,7 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
             questions = await _next_questions(conversations, store, run_id)
             if not questions:
                 break
-            remaining = _remaining(limits, summary, time.monotonic() - began)
+            remaining = remaining_limits(limits, summary, time.monotonic() - began)
             if remaining.get("deadline") is not None and remaining["deadline"] <= 0:
                 # The tools took all the time there was.
                 planned = summary.planned + len(questions)
@@ -68,7 +71,8 @@ async def run_rounds(plan: Plan, store: Store, run_id: str, **limits: Any) -> Su
     finally:
         conversations.close()
 
-    status = "complete" if summary.complete else "incomplete"
+    complete = "running" if more else "complete"
+    status = complete if summary.complete else "incomplete"
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(store.writer, store.finish_run, run_id, status, summary.to_dict())
     return summary
@@ -179,7 +183,7 @@ def _answers(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]
     return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
 
 
-def _remaining(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
+def remaining_limits(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
     """Return the limits of the rounds to come, after `seconds` of time."""
     remaining = dict(limits)
     spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}

@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
     from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.comparison import ArmComparison
+    from ..evals.reports.figures.ladder import Ladder
     from ..evals.reports.figures.matrix import Matrix
+    from ..evals.reports.figures.noise import Noise
+    from ..evals.reports.figures.power_table import PowerTable
     from ..evals.reports.figures.report import Report
+    from .until import Stopping
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
@@ -118,6 +122,7 @@ class Run:
         self.run_id = run_id
         self.plan = plan
         self.summary = summary
+        self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
         self._reader = RunReader(store, run_id, plan, asker)
 
     def __repr__(self) -> str:
@@ -319,9 +324,59 @@ class Run:
         *,
         within: str | Sequence[str] | None = None,
         policy: Policy = HEADLINE,
+        cluster: str | None = None,
     ) -> ArmComparison:
-        """Return the comparison of two arms, models or protocols, paired on cases."""
-        return self.report(policy=policy).compare(a, b, within=within)
+        """Return the comparison of two arms, models or protocols, paired on cases.
+
+        within: the columns to hold fixed. cluster: a column that holds whole cases together, such
+        as conversation_id, which interval and p go by. Raises BadOptions for an arm or a column
+        that the run has not.
+        """
+        return self.report(policy=policy, cluster=cluster).compare(a, b, within=within)
+
+    def power(
+        self,
+        drop: float = 0.05,
+        *,
+        a: str | None = None,
+        b: str | None = None,
+        policy: Policy = HEADLINE,
+        **options: Any,
+    ) -> PowerTable:
+        """Return the smallest drop that these cases can show, and the cases that `drop` needs.
+
+        Two arms, models or protocols a and b are compared case by case, or every two that differ in
+        one thing; a run of one arm is held against a later run of the same. options: `again`,
+        `power` and `alpha`; see `power_table.power_table`. `plan.power` asks before a run.
+        """
+        from ..evals.reports.figures.power_table import power_table  # pandas is slow to import
+
+        return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
+
+    def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
+        """Return how far two runs of the same arm lie apart by chance, and what the chance is of.
+
+        It needs two trials of a case, in this run or in others of the same cases that were asked
+        with `fresh=True`; see `noise.CellNoise` for the figures.
+        """
+        from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
+
+        return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
+
+    def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
+        """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
+        in one of them alone, then repair and coercion of the same answers.
+
+        Each step has its interval and paired p; see `ladder.Ladder`.
+        """
+        from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
+
+        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        arms = {
+            arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
+            for arm in self.plan.arms
+        }
+        return ladder_table(self.frame(policies=policies), arms, policy=policy)
 
     def failures(
         self,
@@ -348,6 +403,12 @@ class Run:
         if self.summary is None or self.summary.stopped is None:
             return []
         done = self.summary.planned - self.summary.missing
+        if self.summary.stopped == "until":
+            return [
+                f"The run stopped by its own results: {done} of {self.summary.planned} answers are "
+                "recorded. Intervals and p here are for a number of cases fixed in advance; "
+                "run.stopping has those that hold at every look."
+            ]
         return [
             f"The run stopped early ({self.summary.stopped}): {done} of {self.summary.planned} "
             "answers are recorded."

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 from ..errors import BadOptions
-from ..exchange.redaction import redact_url
+from ..exchange.redaction import is_http_address, redact_url
 from ..litellm_bridge.options import middleware_for
 from ..middleware import ToolCallMiddleware
 from ..runner.litellm_door import close_clients, recording_litellm
@@ -203,7 +202,7 @@ def serve(
         raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
     if not api_key and not is_loopback(host):
         raise BadOptions(
-            "A gateway that others can reach needs a key.",
+            "a gateway that others can reach needs a key",
             got=host,
             hint="pass api_key=..., or stay on 127.0.0.1",
         )
@@ -227,15 +226,9 @@ def _set_up_litellm() -> None:
 
 def _check_address(upstream: str) -> None:
     """Raise BadOptions for what is no address of an endpoint."""
-    try:
-        parts = urlsplit(upstream)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        good = False
-    if not good:
+    if not is_http_address(upstream):
         raise BadOptions(
-            "The upstream endpoint is an address.",
+            "the upstream endpoint is an address",
             got=redact_url(upstream),
             expected="for example http://127.0.0.1:8000/v1",
         )

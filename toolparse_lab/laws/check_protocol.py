@@ -18,8 +18,9 @@ from ..engine.any_protocol import any_protocol
 from ..engine.foreign.protocol import REQUIRED, ForeignProtocol, adapt, camel
 from ..engine.parse import parse
 from ..errors import BadOptions, UnknownProtocol
-from ..toolspec import ToolSpec, tool_specs
-from ..types import ParseResult
+from ..protocols.like import ProtocolLike
+from ..toolspec import ToolsLike, ToolSpec, tool_specs
+from ..types import ParseOptions, ParseResult
 from ..values import write_canonical
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
@@ -80,7 +81,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LawReport:
-    """The outcome of `check_protocol`, law by law."""
+    """The outcome of `check_protocol`, law by law.
+
+    >>> import toolparse_lab as tp
+    >>> report = tp.check_protocol("hermes")
+    >>> report.ok, report["partition"].verdict
+    (True, 'held')
+    """
 
     protocol: str
     seed: int
@@ -123,7 +130,12 @@ class LawReport:
 
 
 def check_protocol(
-    protocol: Any, tools: Any = None, *, seed: int = 0, examples: int = 60, options: Any = None
+    protocol: ProtocolLike,
+    tools: ToolsLike = None,
+    *,
+    seed: int = 0,
+    examples: int = 60,
+    options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> LawReport:
     """Run the laws on a protocol: an id, one of ours, or an object of your own with the methods of
     an AI SDK's.

@@ -147,7 +147,7 @@ def chunkings(
 ) -> Iterator[list[str]]:
     """Every two-way split, and character by character.
 
-    Of a text longer than `most` up to 500 splits near delimiters and up to 500 anywhere, drawn by
+    Of a text longer than `most` up to 200 splits near delimiters and up to 200 anywhere, drawn by
     lot: a text of nothing but delimiters is near one everywhere, and its splits repeat themselves.
 
     delimiters: openers of a protocol, near which splits are worth most.
@@ -159,7 +159,7 @@ def chunkings(
     cuts: Iterable[int] = range(len(raw) + 1)
     if len(raw) > most:
         rng = random.Random(seed)  # noqa: S311 - splits, not secrets
-        count = min(500, most)
+        count = min(200, most)
         anywhere = {rng.randrange(len(raw)) for _ in range(count)}
         near_delimiters = sorted(_cuts_near(raw, delimiters))
         if len(near_delimiters) > count:

@@ -66,7 +66,8 @@ def read_tools(tools: Any) -> Offered:
     """
     # A single definition, or a mapping of names, has no tools of the provider in it.
     if not isinstance(tools, Iterable) or isinstance(tools, (str, bytes, Mapping, type)):
-        return Offered(tool_specs(tools))
+        one: Any = tools
+        return Offered(tool_specs(one))
 
     ours: list[Any] = []
     provider: list[Mapping[str, Any]] = []

@@ -68,6 +68,11 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
     tools: in any shape that `read_tools` takes.
 
     Raises NoTools for none, and ProviderTool for a tool that only the provider can run.
+
+    >>> import toolparse_lab as tp
+    >>> schema = tp.create_dynamic_if_then_else_schema([{"name": "f"}])
+    >>> sorted(schema)
+    ['if', 'properties', 'required', 'then', 'type']
     """
     offered = read_tools(tools)
     if offered.provider:

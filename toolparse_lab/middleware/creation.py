@@ -59,6 +59,11 @@ def create_tool_middleware(
     `corrections`); None, the default, asks nobody.
 
     Raises UnknownProtocol and BadOptions.
+
+    >>> import toolparse_lab as tp
+    >>> middleware = tp.create_tool_middleware("hermes")
+    >>> middleware.protocol.id
+    'hermes'
     """
     chosen = _protocol_to_write(protocol)
     _check_options(

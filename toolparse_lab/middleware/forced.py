@@ -10,6 +10,7 @@ from ..engine.resolve import Body, Resolver
 from ..protocols.base import Opening, Reading
 from ..protocols.json.call import JsonCall
 from ..protocols.json.mix import HERMES
+from ..protocols.like import ProtocolLike
 from ..rjson.damage import Refusal
 from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
@@ -22,7 +23,7 @@ _PROSE = "rjson.prose"
 
 def parse_forced(
     raw: str,
-    protocol: object,
+    protocol: ProtocolLike,
     tools: Sequence[ToolSpec],
     allowed: Sequence[ToolSpec],
     options: ParseOptions,
@@ -68,7 +69,7 @@ def parse_forced(
 
 def parse_formatted(
     raw: str,
-    protocol: object,
+    protocol: ProtocolLike,
     tools: Sequence[ToolSpec],
     options: ParseOptions,
     *,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import BadTaskPlan, near
 from ..schema.validate import validate
-from ..toolspec import tool_specs
+from ..toolspec import ToolsLike, tool_specs
 from ..values import write_canonical
 from .templates import references_in
 
@@ -76,7 +76,7 @@ class Input:
     default: Any = None
 
     @classmethod
-    def of(cls, x: Any) -> Input:
+    def of(cls, x: Input | Mapping[str, Any] | str) -> Input:
         """An input from `{type, required, default}` or a type's name. Raises BadTaskPlan."""
         if isinstance(x, Input):
             return x
@@ -186,7 +186,12 @@ def _check_order(by_id: Mapping[str, Step]) -> None:
         ) from None
 
 
-def read_plan(plan: Any, tools: Any = None, *, inputs: Mapping[str, Any] | None = None) -> TaskPlan:
+def read_plan(
+    plan: TaskPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    tools: ToolsLike = None,
+    *,
+    inputs: Mapping[str, Input | Mapping[str, Any] | str] | None = None,
+) -> TaskPlan:
     """A plan from JSON-like data: `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list
     of steps; the seed's shape (`metadata.{capability, parameters}`) is read, too.
 

@@ -14,7 +14,7 @@ from ..prompt.type_rules import JSON_TYPE_RULES
 from ..rjson.repair import repair
 from ..schema import coerce
 from ..schema.validate import validate
-from ..toolspec import ToolSpec, tool_specs
+from ..toolspec import ToolsLike, ToolSpec, tool_specs
 from ..types import Policy, Problem
 from ..values import write_canonical
 from .plan import TaskPlan, read_plan
@@ -40,7 +40,7 @@ class PlanAnswer:
 
 
 def plan_messages(
-    request: str, tools: Any, *, type_rules: bool = True
+    request: str, tools: ToolsLike, *, type_rules: bool = True
 ) -> tuple[dict[str, Any], ...]:
     """The messages that ask a model for a plan.
 
@@ -68,7 +68,7 @@ def plan_messages(
 
 def plan_from_request(
     request: str,
-    tools: Any,
+    tools: ToolsLike,
     question: Request,
     *,
     type_rules: bool = True,
@@ -86,7 +86,7 @@ def plan_from_request(
     return read_plan_answer(completion.raw, tools, policy=policy)
 
 
-def read_plan_answer(raw: str, tools: Any, *, policy: Policy = "safe") -> PlanAnswer:
+def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> PlanAnswer:
     """The plan in a model's text: strict or damaged JSON in any fence, prose or reasoning.
 
     policy: of coercion, under which the parameters' problems are told; "none" tells those of the

@@ -13,7 +13,7 @@ from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
 from ..correction.drive import Callback, Messages
 from ..errors import BadOptions, UnresolvedTemplate
-from ..toolspec import ToolSpec, tool_specs
+from ..toolspec import ToolsLike, ToolSpec, tool_specs
 from .plan import Step, TaskPlan
 from .templates import resolve
 
@@ -69,7 +69,7 @@ class PlanRun:
 
 async def arun_plan(
     plan: TaskPlan,
-    tools: Any,
+    tools: ToolsLike,
     runnable: Mapping[str, Callable[..., Any]],
     *,
     inputs: Mapping[str, Any] | None = None,
@@ -118,9 +118,26 @@ async def arun_plan(
             task.cancel()
 
 
-def run_plan(plan: TaskPlan, tools: Any, runnable: Any, **options: Any) -> PlanRun:
+def run_plan(
+    plan: TaskPlan,
+    tools: ToolsLike,
+    runnable: Mapping[str, Callable[..., Any]],
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    concurrency: int = 5,
+    sleep: Callable[[float], Any] = asyncio.sleep,
+    on_event: OnEvent | None = None,
+) -> PlanRun:
     """`arun_plan` for code that is not async."""
-    return asyncio.run(arun_plan(plan, tools, runnable, **options))
+    return asyncio.run(
+        arun_plan(
+            plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,
+            messages=messages, concurrency=concurrency, sleep=sleep, on_event=on_event,
+        )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def references_in(value: Any) -> Iterator[Reference]:
             waiting += here
 
 
-def resolve(value: Any, results: Mapping[str, Any]) -> Any:
+def resolve(value: object, results: Mapping[str, Any]) -> Any:
     """A value with its templates replaced by parts of `results`, a result for each step.
 
     A text that is nothing but one template becomes the part itself, with its type; elsewhere a text

@@ -35,7 +35,7 @@ class OwnPrompt:
 
     def record(self) -> dict[str, str]:
         """The prompt as it is recorded: a template whole, of a builder only that there was one."""
-        return {"template": self.template} if self.template else {"code": self.name}
+        return {"template": self.template} if self.template else {"builder": self.name}
 
     @classmethod
     def of(cls, value: Any, name: str = "") -> OwnPrompt:

@@ -305,6 +305,11 @@ class Protocol:
     protocol of an AI SDK. Three of them write, and need only modules below this one. The other
     three read, which is the engine's work: they reach it through `hooks`, so that a protocol stays
     data and a codec, and there is still one object to hand around.
+
+    >>> import toolparse_lab as tp
+    >>> protocol = tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="[/C]")
+    >>> protocol.write_call("f", '{"a":1}')
+    '[C]{"name":"f","arguments":{"a":1}}[/C]'
     """
 
     id: str

@@ -108,7 +108,7 @@ def transform(text: str) -> str:
     return "".join(out)
 
 
-def stringify(value: Any) -> str:
+def stringify(value: object) -> str:
     """A value as strict JSON text with sorted keys, compact. Raises BadOptions for what JSON cannot
     carry.
 

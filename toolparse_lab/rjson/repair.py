@@ -41,6 +41,11 @@ class Repaired:
     `values` holds every top-level value, `value` the only one (None unless there is one). `ok` is
     False for text that is truncated, ambiguous or no JSON; then `values` is empty and `problems`
     says why.
+
+    >>> from toolparse_lab.rjson import repair
+    >>> repaired = repair('{a: 1,}')
+    >>> repaired.value, [edit.rule for edit in repaired.edits]
+    ({'a': 1}, ['rjson.unquoted-key', 'rjson.unquoted-key', 'rjson.trailing-comma'])
     """
 
     values: tuple[Value, ...]

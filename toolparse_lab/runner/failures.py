@@ -58,6 +58,12 @@ _CONNECTION = re.compile(
 )
 # A prompt with a lone surrogate, which no JSON over HTTP can carry.
 _UNSENDABLE = re.compile(r"codec can't encode|surrogates not allowed")
+# litellm and the clients below it raise anything for a key that nobody set, even a server's error.
+_NO_KEY = re.compile(
+    r"(?i)missing (?:\w+ )?(?:credentials|api[ _]?key)|api[ _]?key (?:client option )?must be set"
+    r"|(?:no|without an?) api[ _]?key"
+    r"|api[ _]?key (?:is |was )?(?:missing|not (?:set|found|provided))"
+)
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
 _LONGEST_MESSAGE = 500
 
@@ -100,6 +106,9 @@ def error_kind(e: BaseException) -> ErrorKind:
         return "timeout"
     if _UNSENDABLE.search(message):
         return "bad_request"
+
+    if status_code(e) in (None, 500) and _NO_KEY.search(message):
+        return "auth"
 
     by_class = _kind_by_class(names, message)
     if by_class is not None:

@@ -43,7 +43,7 @@ def check_model(model: Model) -> None:
     MissingModelPackage where it is the embedded model and that is not installed."""
     if is_local(model.name):
         if model.name != LOCAL_MODEL:
-            raise UnknownModel("There is one embedded model.", got=model.name, expected=LOCAL_MODEL)
+            raise UnknownModel("there is one embedded model", got=model.name, expected=LOCAL_MODEL)
         local_model_path()
     provider_of(model.name)
 

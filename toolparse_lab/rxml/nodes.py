@@ -258,6 +258,11 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
 
     keep(node, index, depth, path): index among its siblings, depth from 0, path
     `index.tag.index.tag` of its ancestors. A function of one argument gets the node alone.
+
+    >>> from toolparse_lab import rxml
+    >>> nodes = rxml.parse_without_schema('<a><b/><c/></a>')
+    >>> [node["tagName"] for node in rxml.filter(nodes, lambda node: node["tagName"] != "a")]
+    ['b', 'c']
     """
     takes_place = _takes_place(keep)
     matches: list[Node] = []

@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import BadOptions, RXMLCoercionError, RXMLDuplicateStringTagError, RXMLParseError
+from ..errors import (
+    BadOptions,
+    BadToolSpec,
+    RXMLCoercionError,
+    RXMLDuplicateStringTagError,
+    RXMLParseError,
+)
 from ..rjson.positions import EditMap, apply_edits
 from ..rjson.refusal import Refusal
 from ..schema.coerce import Coerced, coerce
@@ -40,6 +46,11 @@ class Reading:
 
     value: as `parse` gives it. source: the same before coercion. steps: what coercion did. edits:
     repairs, in raw coordinates. places: JSON Pointer into `source` -> the span of raw it stands at.
+
+    >>> from toolparse_lab import rxml
+    >>> reading = rxml.read('<a><n>1</n></a>')
+    >>> reading.value
+    {'a': {'n': '1'}}
     """
 
     value: Any
@@ -175,7 +186,7 @@ def _view(schema: Any) -> View:
     """The view of a schema. Raises RXMLCoercionError where it cannot be read."""
     try:
         return view_of(schema)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
         raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 

@@ -39,7 +39,7 @@ _LONG_INT = 13_000  # bits; as many digits as int writes by itself
 
 def stringify(
     root: str,
-    value: Any,
+    value: object,
     *,
     format: bool = True,
     suppress_empty_node: bool = False,

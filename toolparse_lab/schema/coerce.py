@@ -11,10 +11,9 @@ splits text into lists, unwraps single keys and reads values the schema says not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import UnknownRule
-from ..types import Policy, Problem, Step
+from ..types import JsonSchema, Policy, Problem, Step
 from ..types.makers import maker_of
 from ..values import Value, read_plain
 from .budget import Budget, OverBudget
@@ -33,7 +32,13 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, what was done to it, and why nothing could be done."""
+    """A value after coercion, what was done to it, and why nothing could be done.
+
+    >>> import toolparse_lab as tp
+    >>> coerced = tp.coerce("5", {"type": "integer"})
+    >>> coerced.value, coerced.steps[0].rule
+    (5, 'coerce.integer-from-string')
+    """
 
     value: Value
     steps: tuple[Step, ...]
@@ -44,8 +49,8 @@ _make_coerced = maker_of(Coerced)
 
 
 def coerce(
-    value: Any,
-    schema: Any,
+    value: object,
+    schema: JsonSchema,
     policy: Policy = "safe",
     *,
     one_item: bool = False,
@@ -120,7 +125,7 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
     return _make_coerced(value, tuple(steps))
 
 
-def coerce_by_schema(value: Any, schema: Any = None) -> Value:
+def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
     """`value` under the policy ``middleware``, without the record of what was done.
 
     >>> coerce_by_schema({"tags": "a,b"}, {"properties": {"tags": {"type": "array"}}})

@@ -165,10 +165,12 @@ def _is_plain(node: dict[str, Any]) -> bool:
     if not node.keys() <= _PLAIN:
         return False
 
-    # Draft 7's tuples and other odd values of these two are left to the library.
-    items = node.get("items", {})
-    additional = node.get("additionalProperties", {})
-    return isinstance(items, dict) and isinstance(additional, (dict, bool))
+    # Draft 7's tuples and other odd values are left to the library.
+    if not isinstance(node.get("items", {}), dict):
+        return False
+    if not isinstance(node.get("additionalProperties", {}), (dict, bool)):
+        return False
+    return all(isinstance(node.get(keyword, []), list) for keyword in ("required", "enum"))
 
 
 def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:

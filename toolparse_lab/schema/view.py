@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
+from ..errors import BadToolSpec
 from ..values import Value, read_plain, write_canonical
 from .kinds import LEAVES
 from .references import resolve, unwrap_json_schema
@@ -462,15 +463,35 @@ def view_of(schema: Any) -> View:
     """The view of a schema given as JSON text (cached), mapping, bool or None.
 
     A mapping is cached by its canonical text, so that the one that a caller changes later is
-    another schema. Raises ValueError for text that is no JSON.
+    another schema. Raises BadToolSpec for anything else, and for text that is not JSON.
     """
     if isinstance(schema, str):
-        return _cached_view(schema)
+        try:
+            return _cached_view(schema)
+        except ValueError:
+            raise _no_schema(schema) from None
     # Writing the text costs less than compiling the views again.
     if isinstance(schema, Mapping):
         return _cached_view(write_canonical(dict(schema)))
 
+    if schema is not None and not isinstance(schema, bool):
+        raise _no_schema(schema)
     return Root(schema).view(schema)
+
+
+def _no_schema(x: object) -> BadToolSpec:
+    """The error for a value that is not a schema; a bare type name gets its schema as the hint.
+
+    >>> _no_schema("int").hint
+    'pass {"type": "integer"}'
+    """
+    name = type_name(x) if isinstance(x, str) else ""
+    return BadToolSpec(
+        "this is not a JSON Schema",
+        got=x,
+        expected='a mapping such as {"type": "integer"}, its JSON text, true, false or None',
+        hint=f'pass {{"type": "{name}"}}' if name in PREFERENCE else None,
+    )
 
 
 def get_schema_type(schema: Any) -> str | None:

@@ -47,7 +47,7 @@ def database_url(url: str | Path) -> sa.URL:
             return address
     except sa.exc.ArgumentError:
         raise BadOptions(
-            "Not a database address.",
+            "not a database address",
             got=redact(text),
             expected="a path, or a URL such as sqlite:///runs.db",
         ) from None
@@ -70,7 +70,7 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
         if url.get_backend_name() != "postgresql":
             hint = f"SQLite needs none, PostgreSQL: {_POSTGRES_HINT}"
         raise StoreError(
-            f"The driver of the store {shown_url(url)} is not installed.", got=str(e), hint=hint
+            f"the driver of the store {shown_url(url)} is not installed", got=str(e), hint=hint
         ) from None
 
     if engine.dialect.name == "sqlite":
@@ -176,12 +176,12 @@ def translated(url: sa.URL) -> Iterator[None]:
         message = _driver_message(e)
         hint = next((text for word, text in _HINTS if word in message.lower()), None)
         raise StoreError(
-            f"The store {shown_url(url)} failed; what was recorded before is kept.",
+            f"the store {shown_url(url)} failed; what was recorded before is kept",
             got=redact(message),
             hint=hint,
         ) from None
     except OSError as e:
-        raise StoreError(f"The store {shown_url(url)} failed.", got=str(e)) from None
+        raise StoreError(f"the store {shown_url(url)} failed", got=str(e)) from None
 
 
 def _driver_message(e: Exception) -> str:

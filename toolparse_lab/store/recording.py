@@ -89,7 +89,7 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
     try:
         f = path.open("rb")
     except (OSError, ValueError) as e:
-        raise UnreadableInput("The recording cannot be opened.", got=str(e)) from None
+        raise UnreadableInput("the recording cannot be opened", got=str(e)) from None
 
     with f:
         for number, line in enumerate(f, 1):
@@ -127,7 +127,7 @@ def _check_version(version: Any) -> None:
     """Raise UnreadableInput unless a recording's head has the version that is read here."""
     if version != VERSION:
         raise UnreadableInput(
-            "This recording was written by a newer version of toolparse_lab.",
+            "this recording was written by a newer version of toolparse_lab",
             got=f"version {version}",
             expected=f"at most {VERSION}",
             hint="upgrade toolparse_lab",

@@ -53,7 +53,7 @@ def run_row(connection: sa.Connection, run_id: str) -> Any:
 
     newest = sa.select(r.run_id).order_by(r.created.desc()).limit(5)
     raise BadOptions(
-        "There is no run of that id in this store.",
+        "there is no run of that id in this store",
         got=run_id,
         expected=list(connection.execute(newest).scalars()),
     )

@@ -210,7 +210,7 @@ def prepare(
     current = connection.execute(sa.select(schema_version.c.version)).scalar_one()
     if current > version:
         raise StoreError(
-            f"The store {place} was written by a newer version of toolparse_lab.",
+            f"the store {place} was written by a newer version of toolparse_lab",
             got=f"schema version {current}",
             expected=f"at most {version}",
             hint="upgrade toolparse_lab, or use another store",

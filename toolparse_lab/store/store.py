@@ -520,13 +520,13 @@ class Store:
             except (StoreError, sqlite3.Error, OSError) as e:
                 self.save_unwritten(completions)
                 raise StoreLost(
-                    f"The store {path} {self._anchor.fate()} while it was open, and it could "
+                    f"the store {path} {self._anchor.fate()} while it was open, and it could "
                     "not be saved.",
                     got=str(e),
                     hint="what is in it can be read as long as this process lives: free some space",
                 ) from None
         raise StoreLost(
-            f"The store {path} {self._anchor.fate()} while it was open; its answers are in "
+            f"the store {path} {self._anchor.fate()} while it was open; its answers are in "
             f"{self._rescue.url.database}",
             hint="move that file back to the old place, or use it as the store; the run then goes "
             "on where it stopped",

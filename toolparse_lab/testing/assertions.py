@@ -4,28 +4,34 @@ the differences."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import BadOptions
 from ..flow import read_answer
+from ..protocols.like import ProtocolLike
 from ..render import render_ansi
 from ..render.show import shorten, visible
-from ..types import ParseResult, ToolCall
+from ..toolspec import ToolsLike
+from ..types import ParseOptions, ParseResult, ToolCall
 from ..values import escape_token, read_strict, same, write_canonical
 
 _MOST_DIFFERENCES = 40
 _LONGEST_VALUE = 120  # characters
 
+Expected: TypeAlias = "str | tuple[object, ...] | Mapping[str, Any]"
+"""A wanted call: its name, `{"name", "arguments"}`, `(name, arguments)`, or `(name, status,
+arguments)`."""
+
 
 def assert_parses(
-    raw: Any,
-    protocol: Any = "auto",
-    tools: Any = None,
+    raw: str,
+    protocol: ProtocolLike = "auto",
+    tools: ToolsLike = None,
     *,
-    calls: Sequence[Any],
+    calls: Sequence[Expected],
     text: str | None = None,
-    options: Any = None,
-    tool_choice: Any = "auto",
+    options: ParseOptions | Mapping[str, Any] | None = None,
+    tool_choice: str | Mapping[str, Any] = "auto",
     color: bool = False,
 ) -> ParseResult:
     """Assert that `raw` reads as these calls, and return the result.

@@ -17,6 +17,7 @@ from .events import (
     TextDelta,
     Withdrawn,
 )
+from .inputs import JsonSchema, JsonValue, RawLike, RequestLike, TokenizerLike
 from .options import DEFAULT_OPTIONS, ParseOptions, Policy
 from .readings import Reading
 from .result import ParseResult
@@ -35,6 +36,8 @@ __all__ = [
     "CallStatus",
     "Edit",
     "Event",
+    "JsonSchema",
+    "JsonValue",
     "Markup",
     "Origin",
     "OriginTable",
@@ -42,9 +45,11 @@ __all__ = [
     "ParseResult",
     "Policy",
     "Problem",
+    "RawLike",
     "Reading",
     "ReasoningDelta",
     "Recovered",
+    "RequestLike",
     "Retract",
     "Segment",
     "SegmentKind",
@@ -55,6 +60,7 @@ __all__ = [
     "Span",
     "Step",
     "TextDelta",
+    "TokenizerLike",
     "ToolCall",
     "Verdict",
     "Withdrawn",

@@ -109,6 +109,13 @@ class ToolCall:
     ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
     for a recovered one. `readings` is up to five things that a refused body may mean, the nearest
     first, for a person to choose from.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}]
+    >>> call = tp.parse(text, "hermes", tools).calls[0]
+    >>> call.name, call.arguments, call.valid
+    ('f', {'a': 1}, True)
     """
 
     index: int

@@ -14,7 +14,12 @@ from .spans import Span
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text of the answer. It is final: text is never taken back. escaped: as in a `Segment`."""
+    """Text of the answer. It is final: text is never taken back. escaped: as in a `Segment`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.stream("hermes").feed("Hello")
+    (TextDelta(span=Span(start=0, end=5), escaped=False),)
+    """
 
     span: Span
     escaped: bool = False
@@ -22,7 +27,12 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Characters of the model's reasoning. escaped: as in a `Segment`."""
+    """Characters of the model's reasoning. escaped: as in a `Segment`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.stream("hermes").feed("<think>Hm")[-1]
+    ReasoningDelta(span=Span(start=7, end=9), escaped=False)
+    """
 
     span: Span
     escaped: bool = False
@@ -30,28 +40,50 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """Section tokens, channel headers, think tags: neither text nor call."""
+    """Section tokens, channel headers, think tags: neither text nor call.
+
+    >>> import toolparse_lab as tp
+    >>> tp.stream("hermes").feed("<think>Hm")[0]
+    Markup(span=Span(start=0, end=7))
+    """
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """A call's opener."""
+    """A call's opener.
+
+    >>> import toolparse_lab as tp
+    >>> tp.stream("hermes").feed("<tool_call>{")[0]
+    CallStart(span=Span(start=0, end=11))
+    """
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """Characters of a call's body."""
+    """Characters of a call's body.
+
+    >>> import toolparse_lab as tp
+    >>> tp.stream("hermes").feed("<tool_call>{")[1]
+    CallDelta(span=Span(start=11, end=12))
+    """
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """A call's closer (empty when it is missing) and the calls its body held, in order."""
+    """A call's closer (empty when it is missing) and the calls its body held, in order.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> end = tp.stream("hermes").feed(text)[-1]
+    >>> [call.name for call in end.calls]
+    ['f']
+    """
 
     span: Span
     calls: tuple[ToolCall, ...]

@@ -34,6 +34,11 @@ class ParseOptions:
     tags, 'prefilled' begins inside one, 'none' reads them as text. max_depth: nesting beyond it is
     a problem, never an error. echoes: a call whose own text stands in the request, written by
     somebody else, is refused, or allowed with a warning.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.parse(text, "hermes", options=tp.ParseOptions(repair=False)).calls[0].ok
+    False
     """
 
     repair: bool = True

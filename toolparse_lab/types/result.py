@@ -30,6 +30,12 @@ class ParseResult:
 
     text + markup + reasoning + calls account for every character of `raw`: the segments partition
     it. Compares equal for every chunking of the same text.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> result = tp.parse("Well. " + text, "hermes")
+    >>> result.text, result.calls[0].arguments, result.verdict
+    ('Well. ', {'a': '1'}, 'repaired (lossless)')
     """
 
     raw: str

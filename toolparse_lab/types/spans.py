@@ -78,6 +78,11 @@ class Origin:
 
     `exact` is False where a structural change left no place of its own; the span is then its
     source's.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.parse(text, "hermes").calls[0].origin("/a")
+    Origin(span=Span(start=45, end=46), exact=True)
     """
 
     span: Span
@@ -96,7 +101,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One repair: `raw[span]` is read as `text`. Edits of a call are sorted and never overlap."""
+    """One repair: `raw[span]` is read as `text`. Edits of a call are sorted and never overlap.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.parse(text, "hermes").calls[0].edits[0]
+    Edit(span=Span(start=47, end=48), text='', rule='rjson.trailing-comma')
+    """
 
     span: Span
     text: str
@@ -110,6 +121,10 @@ class Segment:
     `body` is the call's or reasoning's inner text; `closed` is False where the text ended before
     its closer. `escaped`: the text stands inside a JSON string, so that its characters in `raw` are
     escaped.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Well. <tool_call>{", "hermes").segments[0]
+    Segment(kind='text', span=Span(start=0, end=6), body=None, closed=True, escaped=False)
     """
 
     kind: SegmentKind
@@ -140,6 +155,13 @@ class Step:
     `path` is a JSON Pointer into the arguments, `span` the raw characters it concerns (None when
     there are none). `before` and `after` are the changed subtree as values; `before_json` and
     `after_json` render them.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}]
+    >>> step = tp.parse(text, "hermes", tools).calls[0].steps[0]
+    >>> step.rule, step.path, step.before, step.after
+    ('coerce.integer-from-string', '/a', '1', 1)
     """
 
     stage: Stage
@@ -182,7 +204,12 @@ make_step = maker_of(Step)
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One complaint. `code` is a permanent id (see `rules`), `path` a JSON Pointer into the
-    arguments or ''."""
+    arguments or ''.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("<tool_call>{", "hermes").calls[0].problems[0].code
+    'call.truncated'
+    """
 
     stage: Stage
     code: str

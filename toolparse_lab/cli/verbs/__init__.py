@@ -28,6 +28,7 @@ VERBS: Mapping[str, str] = {
     "report": "sum a run up: success with intervals, and its reasons",
     "compare": "compare two arms, protocols or models of a run, paired on cases",
     "diff": "compare two runs, paired on cases",
+    "ablation": "what the three layers of type safety are worth, on one recorded set of answers",
     "demo": "run the main job on the embedded model",
     "record": "record the embedded model over the shipped cases",
     "setup-local": "install the embedded model's packages (about 130 MB)",

@@ -29,6 +29,10 @@ def run(options: Any) -> int:
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         comparison = run.compare(
-            options.a, options.b, within=options.within, policy=settings["policy"]
+            options.a,
+            options.b,
+            within=options.within,
+            policy=settings["policy"],
+            cluster=options.cluster,
         )
         return show_comparison(comparison, options, run)

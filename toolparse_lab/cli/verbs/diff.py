@@ -31,5 +31,7 @@ def run(options: Any) -> int:
     check_folder(options.out)
     with open_lab(settings) as lab:
         old, new = lab.open(options.a), lab.open(options.b)
-        comparison = lab.diff(old, new, within=options.within, policy=settings["policy"])
+        comparison = lab.diff(
+            old, new, within=options.within, policy=settings["policy"], cluster=options.cluster
+        )
         return show_comparison(comparison, options, old, new)

@@ -22,16 +22,24 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="store to work in (default: beside the recording)",
     )
-    command.add_argument(
+    instead = command.add_mutually_exclusive_group()
+    instead.add_argument(
         "--conversations", action="store_true", help="the shipped conversations instead"
+    )
+    instead.add_argument(
+        "--ablation",
+        action="store_true",
+        help="the shipped ablation of type safety instead, with its corrections",
     )
 
 
 def run(options: Any) -> int:
-    """Record the embedded model over the shipped cases, or conversations."""
+    """Record the embedded model over the shipped cases, conversations or ablation."""
     need_lab()
     # The lab, with SQLAlchemy: 0.8 s, and an extra.
-    from ..record import conversation_plan, record_embedded, recording_plan
+    from ..record import conversation_plan, record_ablation, record_embedded, recording_plan
 
+    if options.ablation:
+        return record_ablation(options.out, options.store, say)
     make_plan = conversation_plan if options.conversations else recording_plan
     return record_embedded(options.out, options.store, say, planned=make_plan)

@@ -40,6 +40,7 @@ from ...types import (
 )
 from ...values import Value, leaves, read_strict, write_canonical
 from ..echoes import judged
+from ..feed import not_a_chunk
 from ..request_texts import request_texts
 from ..resolve import Body, Resolver
 from .placing import Piece, Placement, TheirPart, place
@@ -79,11 +80,15 @@ class ForeignParser:
         self._events: list[Event] = []
         self._result: ParseResult | None = None
 
-    def feed(self, chunk: str) -> tuple[Event, ...]:
-        """Takes a chunk; no event comes before `close`. Raises ParserClosed after it."""
+    def feed(self, chunk: str | None) -> tuple[Event, ...]:
+        """Takes a chunk, or None for an empty one; no event comes before `close`. Raises
+        ParserClosed after it, and UnreadableInput for what is neither text nor None."""
         if self._result is not None:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
-        self._chunks.append(chunk)
+        if isinstance(chunk, str):
+            self._chunks.append(chunk)
+        elif chunk is not None:
+            raise not_a_chunk(chunk)
         return ()
 
     def close(self) -> ParseResult:

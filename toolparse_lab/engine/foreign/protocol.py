@@ -49,6 +49,7 @@ class ForeignProtocol:
     tags: frozenset[str] = frozenset(("foreign",))
     type_rules: TypeRules = JSON_TYPE_RULES
     wordings: Wordings = GENERIC
+    version: str = ""
 
     def __eq__(self, other: object) -> bool:
         """Two wrappers of one object are one protocol."""

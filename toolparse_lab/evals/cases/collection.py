@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from ...errors import BadCase, BadOptions
+from ...errors import BadCase, BadOptions, near
 from ...toolspec import ToolSpec
 from .case import Case, read_case
 
@@ -42,6 +42,11 @@ class Cases(Sequence[Case]):
     again.
 
     `skipped` says which rows of the source an importer had no way to express as cases.
+
+    >>> import toolparse_lab as tp
+    >>> cases = tp.Cases([tp.Case("a", "Hello?"), tp.Case("b", "Oslo?")])
+    >>> cases["b"].input, len(cases[:1])
+    ('Oslo?', 1)
     """
 
     __slots__ = ("_by_id", "_cases", "skipped", "source")
@@ -94,7 +99,9 @@ class Cases(Sequence[Case]):
             try:
                 return self._by_id[at]
             except KeyError:
-                raise BadCase("no case of this id", source=self.source, got=at) from None
+                raise BadCase(
+                    "no case of this id", source=self.source, got=at, hint=near(at, self._by_id)
+                ) from None
         return self._cases[at]
 
     def __eq__(self, other: object) -> bool:
@@ -128,7 +135,17 @@ class Cases(Sequence[Case]):
         >>> cases = Cases([Case("a", "x", metadata={"category": "one"}), Case("b", "y")])
         >>> [c.id for c in cases.filter(category="one")]
         ['a']
+
+        Raises BadOptions for a name that no case has.
         """
+        if unknown := [name for name in equal if not self._knows(name)]:
+            names = [*sorted(_ATTRIBUTES), *self._metadata_names()]
+            raise BadOptions(
+                "cases have no such member",
+                got=unknown[0],
+                expected=", ".join(names),
+                hint=near(unknown[0], names),
+            )
         cases = list(self._cases)
         if where is not None:
             cases = [case for case in cases if where(case)]
@@ -137,6 +154,14 @@ class Cases(Sequence[Case]):
             allowed = _alternatives(value)
             cases = [case for case in cases if _attribute(case, name) in allowed]
         return Cases(cases, self.source)
+
+    def _knows(self, name: str) -> bool:
+        """Tell if some case has a member or metadata of a name; all do while there are none."""
+        return not self._cases or name in _ATTRIBUTES or name in self._metadata_names()
+
+    def _metadata_names(self) -> list[str]:
+        """Return the names of all cases' metadata, sorted."""
+        return sorted({name for case in self._cases for name in case.metadata})
 
     def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
         """Return `n` cases, the same for the same seed, in the order of the file.

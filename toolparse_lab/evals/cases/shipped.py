@@ -11,6 +11,7 @@ from .loading import load_cases
 _PACKAGE = Path(__file__).resolve().parents[2]
 RECORDING = "recordings/smollm2-135m.jsonl"
 CONVERSATIONS = "recordings/smollm2-135m-conversations.jsonl"
+ABLATION = "recordings/smollm2-135m-ablation.jsonl"
 
 
 def shipped_path(name: str) -> Path:
@@ -33,6 +34,10 @@ def example_cases(*, demo: bool = False) -> Cases:
     """Return the project's own cases.
 
     demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_cases()[0].id
+    'single/weather-city'
     """
     cases = load_cases(shipped_path("cases.jsonl"))
     return cases.filter(demo=True) if demo else cases
@@ -44,15 +49,26 @@ def example_conversations(*, demo: bool = False) -> Cases:
     Their tools have results, for plans with `max_turns` above 1.
 
     demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> len(tp.example_conversations()) > 0
+    True
     """
     cases = load_cases(shipped_path("conversations.jsonl"))
     return cases.filter(demo=True) if demo else cases
 
 
-def example_recording(*, conversations: bool = False) -> Path:
+def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
     """Return the path of the embedded model's recorded answers, for `lab.replaying`.
 
     conversations: the answers to the short ones of `example_conversations`, instead of those to
         `example_cases`.
+    ablation: the answers of `ablation.example.example_ablation`, instead.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_recording().name
+    'smollm2-135m.jsonl'
     """
+    if ablation:
+        return shipped_path(ABLATION)
     return shipped_path(CONVERSATIONS if conversations else RECORDING)

@@ -56,6 +56,11 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "trials": (
         *_KEYS,
+        (
+            "parse_version",
+            _CATEGORY,
+            "The version of what read it; missing where it has none or nothing was read.",
+        ),
         ("category", _CATEGORY, "The category of the case."),
         ("input", _TEXT, "The user's text, or the messages as JSON."),
         (

@@ -22,6 +22,7 @@ from ...types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
 from ...types.server import explain_blame
 from ...values import write_canonical
 from .. import accessor as accessor  # registers df.toolparse with the first frame
+from ..readings.readers import version_of
 from ..scoring.outcomes import is_failure
 from ..scoring.trial import Trial
 from .columns import columns_of
@@ -298,6 +299,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     row["score_answer"] = trial.score.answer if trial.score is not None else None
 
     if trial.result is not None:
+        row["parse_version"] = version_of(trial.protocols.parse or trial.parse_protocol)
         row |= result_row(trial.result)
         row |= blame_row(trial.result, trial.completion)
     if trial.completion is not None:

@@ -34,6 +34,7 @@ from ...toolspec import ToolSpec, tool_specs
 from ...types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...values import read_strict
 from ..cases.case import Case
+from ..readings.readers import version_of
 from ..scoring.isolation import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
@@ -45,7 +46,7 @@ answer."""
 NEEDED = (*IDENTITY, "raw", "tools_json")
 """The columns without which nothing can be read again."""
 READ_AGAIN = (
-    "trial_id", "parse_protocol", "policy", "outcome", "sub_code", "detail", "missing_reason",
+    "trial_id", "parse_protocol", "policy", "parse_version", "outcome", "sub_code", "detail", "missing_reason",
     "score_success", "score_strict", "score_repaired", "score_safe", "score_naive",
     "score_fabricated", "verdict", "blame", "n_calls", "n_ok", "n_valid", "n_edits", "n_reads",
     "n_coercions", "n_problems", "error_code", "codes_json", "rules_json", "rescues_json",
@@ -464,6 +465,7 @@ class _Rereading:
         score, result, fault = score_in_isolation(case, completion, result, signs=signs)
         row = score_row(score, "" if score is not None else fault or reason_missing(completion))
         if result is not None:
+            row["parse_version"] = version_of(protocol)
             row |= result_row(result)
             row |= blame_row(result, completion)
         return tuple([row.get(name) for name in _FILLED])

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ...engine.any_protocol import any_protocol
 from ...engine.parse import parse
 from ...errors import BadOptions, MissingExtra, UnreadableInput
+from ...protocols.like import ProtocolLike
 from ...protocols.registry import protocols as known_protocols
 from ...schema.validate import validate
-from ...toolspec import ToolSpec, tool_specs
-from ...types import ParseOptions, ParseResult
+from ...toolspec import ToolsLike, ToolSpec, tool_specs
+from ...types import ParseOptions, ParseResult, RawLike
 from ...values import Value, read_strict, same
 from .outside import OutsideCall, outside_calls
 from .reading import ReadCall, Reading
@@ -32,7 +33,13 @@ _Calls = list[tuple[str, Value]]
 @dataclass(frozen=True)
 class Comparison:
     """Readings of one text: ours from the best to the worst, then those of others as they were
-    given."""
+    given.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.compare(text, protocols=["hermes", "gemma"])["hermes"].calls[0].arguments_json
+    '{"a":"1"}'
+    """
 
     raw: str
     tools: tuple[ToolSpec, ...]
@@ -73,10 +80,10 @@ class Comparison:
 
 
 def compare(
-    raw: Any,
-    tools: Any = None,
-    protocols: Iterable[Any] | None = None,
-    also: Mapping[str, Callable[[str], Any]] | None = None,
+    raw: RawLike,
+    tools: ToolsLike = None,
+    protocols: Iterable[ProtocolLike] | None = None,
+    also: Mapping[str, Callable[[str], object]] | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Return one text read by several parsers.
@@ -97,10 +104,19 @@ def compare(
     specs = tool_specs(tools)
     if protocols is None:
         protocols = (*known_protocols(), "auto")
+    elif isinstance(protocols, str) or not isinstance(protocols, Iterable):
+        protocols = (protocols,)
 
     # A protocol that comes twice, by its name and by an alias, is one reading.
     by_name = {protocol.id: protocol for protocol in map(any_protocol, protocols)}
     outside = also or {}
+    if not isinstance(outside, Mapping):
+        raise BadOptions(
+            "also holds parsers by name",
+            got=also,
+            expected="a mapping of name to function",
+            hint='pass also={"mine": parse_it}',
+        )
     if twice := sorted(by_name.keys() & outside.keys()):
         raise BadOptions(
             "two readings of one name", got=twice[0], hint="give the outside parser another name"

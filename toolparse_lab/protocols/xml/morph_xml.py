@@ -451,7 +451,12 @@ def _before(opening: Opening) -> Span | None:
 
 
 def morph_xml_protocol() -> Protocol:
-    """Return the protocol `morph_xml`: one element a call."""
+    """Return the protocol `morph_xml`: one element a call.
+
+    >>> import toolparse_lab as tp
+    >>> tp.morph_xml_protocol().id
+    'morph_xml'
+    """
     return MORPH_XML
 
 

@@ -75,7 +75,7 @@ def serve_local(
         raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
     if not api_key and not is_loopback(host):
         raise BadOptions(
-            "An endpoint that others can reach needs a key.",
+            "an endpoint that others can reach needs a key",
             got=host,
             hint="pass api_key=..., or stay on 127.0.0.1",
         )
@@ -92,7 +92,7 @@ def serve_local(
         door.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
     except RuntimeError as e:
         door.close()
-        raise SetupError("The embedded model's endpoint did not start.", got=str(e)) from None
+        raise SetupError("the embedded model's endpoint did not start", got=str(e)) from None
     except BaseException:
         door.close()
         raise

@@ -50,7 +50,7 @@ def local_model_path() -> Path:
     hint = f"run `toolparse setup-local`, or: {_as_text(install_commands())}"
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
         raise MissingModelPackage(
-            "The embedded model's engine is not installed.",
+            "the embedded model's engine is not installed",
             got=f"no package {ENGINE_PACKAGE}",
             hint=hint,
         )
@@ -58,7 +58,7 @@ def local_model_path() -> Path:
         path = Path(str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE)))
     except importlib.metadata.PackageNotFoundError:
         raise MissingModelPackage(
-            "The embedded model's weights are not installed.",
+            "the embedded model's weights are not installed",
             got=f"no package {WEIGHTS_PACKAGE}",
             hint=hint,
         ) from None
@@ -67,11 +67,11 @@ def local_model_path() -> Path:
             whole = f.read(4) == _GGUF
     except OSError as e:
         raise MissingModelPackage(
-            "The embedded model's weights cannot be read.", got=str(e), hint=hint
+            "the embedded model's weights cannot be read", got=str(e), hint=hint
         ) from None
     if not whole:
         raise MissingModelPackage(
-            "The embedded model's weights are damaged.",
+            "the embedded model's weights are damaged",
             got=f"{path.name} is no GGUF file",
             hint=hint,
         )
@@ -107,7 +107,7 @@ def setup_local(
     steps = _missing_steps()
     if steps[0][1][0] == "uv" and shutil.which("uv") is None:
         raise SetupError(
-            "This interpreter has neither pip nor uv.",
+            "this interpreter has neither pip nor uv",
             got=sys.executable,
             hint=f"run `{sys.executable} -m ensurepip`, then `toolparse setup-local`; or with uv "
             f"installed: {_as_text([command for _, command in steps])}",
@@ -143,7 +143,7 @@ def _install(command: list[str], run: Callable[..., subprocess.CompletedProcess[
         # An index's address may hold a login.
         output = redact((result.stderr or "") + (result.stdout or "")).strip()
         raise SetupError(
-            "The installer failed.",
+            "the installer failed",
             got=output[-_SHOWN_OUTPUT:] or f"exit code {result.returncode}",
             hint=f"in an environment that may be written to, run: {shlex.join(command)}",
         )

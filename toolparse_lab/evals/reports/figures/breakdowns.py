@@ -109,14 +109,14 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
     if of == over:
         raise BadOptions("what is ranked cannot be what is left out", got=of)
     check_by(trials, [of, over])
-    hits, sizes = _counts(trials[trials["policy"] == policy], of, over)
+    hits, sizes, counts = _counts(trials[trials["policy"] == policy], of, over)
     everything = (hits.sum(axis="columns") / sizes.sum(axis="columns")).astype(float)
     rows: list[dict[str, Any]] = []
     for value in dict.fromkeys((EVERYTHING, *hits.columns)):
         rest = [c for c in hits.columns if value == EVERYTHING or c != value]
-        n = sizes[rest].sum(axis="columns")
+        n, cases = (table[rest].sum(axis="columns") for table in (counts, sizes))
         # A rate of no trials is not known, and has no rank.
-        share = (hits[rest].sum(axis="columns") / n.where(n > 0)).astype(float)
+        share = (hits[rest].sum(axis="columns") / cases.where(cases > 0)).astype(float)
         ranks = share.rank(ascending=False, method="min")
         rows += [
             {
@@ -133,14 +133,23 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
     return frame.astype({"rank": "Int64"})
 
 
-def _counts(trials: pd.DataFrame, of: str, over: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(successes, judged trials) of each value of `of`, a row, and of `over`, a column."""
-    judged = trials.loc[trials["score_success"].notna(), [of, over, "score_success"]]
+def _counts(
+    trials: pd.DataFrame, of: str, over: str
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """(sum of the cases' rates, cases, judged trials) of each value of `of`, a row, and of `over`,
+    a column."""
+    judged = trials.loc[trials["score_success"].notna(), [of, over, "case_id", "score_success"]]
     keys = [judged[c].astype("string").fillna("") for c in (of, over)]
-    successes = judged["score_success"].astype(bool).astype(float).groupby(keys, sort=False)
-    hits = successes.sum().unstack(fill_value=0)
-    sizes = successes.size().astype(float).unstack(fill_value=0)
-    return hits, sizes
+    # Each case counts once, as in a report's success.
+    each = [*keys, judged["case_id"].astype(object)]
+    rates = judged["score_success"].astype(bool).astype(float).groupby(each, sort=False).mean()
+    cases = rates.groupby(level=[0, 1], sort=False)
+    trial_counts = judged.groupby(keys, sort=False).size()
+    sums, sizes, counts = (
+        series.astype(float).unstack(fill_value=0)
+        for series in (cases.sum(), cases.size(), trial_counts)
+    )
+    return sums, sizes, counts
 
 
 def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:

@@ -114,10 +114,41 @@ def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
     return part["score_success"].astype(bool).tolist(), part["case_id"].tolist()
 
 
+def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] | None:
+    """case id -> its value of a column, which intervals and tests then go by; None for no column.
+
+    Cases of which the column says nothing stand for themselves. Raises BadOptions for a column that
+    the frame lacks, and for a case with two values of it.
+    """
+    if column is None:
+        return None
+    if column not in trials:
+        raise BadOptions(
+            "no such column to cluster by",
+            got=column,
+            expected=", ".join(map(str, trials)),
+            hint=near(column, trials),
+        )
+    pairs = trials.loc[trials[column].notna(), ["case_id", column]].astype(object)
+    pairs = pairs.drop_duplicates()
+    twice = pairs[pairs["case_id"].duplicated()]
+    if len(twice):
+        raise BadOptions(
+            "a case lies in one cluster only",
+            got=f"case {twice['case_id'].iloc[0]} has several values of {column}",
+            expected="a column that holds whole cases together, such as conversation_id",
+        )
+    return dict(zip(pairs["case_id"], pairs[column], strict=True))
+
+
 def cells_frame(
-    trials: pd.DataFrame, by: Sequence[str], policy: str, level: float = 0.95
+    trials: pd.DataFrame,
+    by: Sequence[str],
+    policy: str,
+    level: float = 0.95,
+    clusters: Mapping[Any, Any] | None = None,
 ) -> pd.DataFrame:
-    """One row a cell, see `Report.frame` for the columns."""
+    """One row a cell, see `Report.frame` for the columns. clusters: see `clusters_of`."""
     wide = coerced_policy(trials, policy)
     coerced = _coerced_rates(trials, by, wide) if wide != policy else None
     # Copying every column of the trials for each cell would cost more than all else.
@@ -125,7 +156,7 @@ def cells_frame(
     rows = []
     for values, part in groups(read_under(trials, by, policy)[needed], by):
         row: dict[str, Any] = dict(zip(by, values, strict=True))
-        row |= _cell(part, level)
+        row |= _cell(part, level, clusters)
         row["coerced"] = row["success"]
         if coerced is not None:
             row["coerced"] = coerced.get(_but_policy(by, values), stats.NAN)
@@ -138,10 +169,10 @@ def _coerced_rates(
     trials: pd.DataFrame, by: Sequence[str], policy: str
 ) -> dict[tuple[str, ...], float]:
     """The success of each cell under this policy, by the cell's values but the policy."""
-    columns = list(dict.fromkeys((*by, "score_success")))
+    columns = list(dict.fromkeys((*by, "score_success", "case_id")))
     part = trials.loc[trials["policy"] == policy, columns]
     return {
-        _but_policy(by, values): _rate(_flags(rows, "score_success"))
+        _but_policy(by, values): _case_rate(rows, "score_success")
         for values, rows in groups(part, by)
     }
 
@@ -154,17 +185,18 @@ def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
 COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "n_answer", "k")
 MEANINGS: Mapping[str, str] = {
     "n_cases": "Cases with a trial that could be judged.",
-    "n": "Trials that could be judged: what every rate of success is a share of.",
+    "n": "Trials that could be judged.",
     "missing": "Trials that are not recorded, or that the provider failed. They are no failures.",
     "ungraded": "Trials of cases without a target.",
-    "success": "Share of n that succeeded under the report's policy.",
+    "success": "Mean over cases of the share of a case's judged trials that succeeded, under the "
+    "report's policy. With equal numbers of trials it is the share of n.",
     "ci_low": "Lower end of its interval, clustered by case.",
     "ci_high": "Upper end of its interval.",
-    "strict": "Share of n that is right as written: no edit, no reading step, no coercion.",
-    "repaired": "Share of n that is right with repairs, without coercion.",
-    "safe": "Share of n that is right with repairs and lossless coercion.",
-    "coerced": "Share of n that is right under the loosest policy that was read.",
-    "naive": "Share of n that a regex for a JSON object and json.loads would have got right.",
+    "strict": "The same for what is right as written: no edit, no reading step, no coercion.",
+    "repaired": "The same for what is right with repairs, without coercion.",
+    "safe": "The same for what is right with repairs and lossless coercion.",
+    "coerced": "The same for what is right under the loosest policy that was read.",
+    "naive": "The same for what a regex for a JSON object and json.loads would have got right.",
     "answered": "Trials with an answer, graded or not.",
     "fabricated": "Share of the answered with a call that holds what the text does not say.",
     "called": "Answered trials with a call.",
@@ -216,6 +248,14 @@ def _rate(flags: pd.Series[Any]) -> float:
     return _mean(flags.dropna())
 
 
+def _case_rate(part: pd.DataFrame, column: str) -> float:
+    """The rate of a column of flags, each case counted once; NA is left out."""
+    if column not in part:
+        return stats.NAN
+    part = part[part[column].notna()]
+    return stats.case_rate(part[column].to_numpy(bool), part["case_id"].tolist())
+
+
 def _mean(values: pd.Series[Any]) -> float:
     return float(values.mean()) if len(values) else stats.NAN
 
@@ -230,19 +270,22 @@ def _share(part: pd.DataFrame, column: str) -> float:
     return _mean(counts > 0)
 
 
-def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
+def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) -> dict[str, Any]:
     """The figures of the trials of one cell; what was not recorded is NaN."""
     success = _flags(part, "score_success")
     judged = part[success.notna()]
     flags = success.dropna().to_numpy(bool)
-    cases = pd.factorize(judged["case_id"])[0]
+    cases, names = pd.factorize(judged["case_id"])
+    if clusters is not None:
+        clusters = {i: clusters[name] for i, name in enumerate(names) if name in clusters}
     # A trial without a target that was not even asked has no outcome, and is ungraded as well.
     is_ungraded = (part["outcome"] == "ungraded") | (part["target"].isna() & success.isna())
     ungraded = int(is_ungraded.sum())
     missing = len(part) - len(judged) - ungraded
     hits = int(flags.sum())
-    interval = stats.clustered_interval(flags, cases, level)
-    worst, best = stats.bounds(hits, len(judged), missing)
+    interval = stats.clustered_interval(flags, cases, level, clusters)
+    lacking = part.loc[success.isna() & ~is_ungraded, "case_id"].tolist()
+    worst, best = stats.bounds(flags.tolist(), judged["case_id"].tolist(), lacking)
     answered = part[part["outcome"].notna() & ~part["outcome"].isin(list(MISSING))]
     endings = _flags(part, "score_answer").dropna()
     reasons = part.loc[success.isna(), "missing_reason"].dropna().astype(str)
@@ -254,7 +297,7 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
         "success": interval.rate,
         "ci_low": interval.low,
         "ci_high": interval.high,
-        **{name: _rate(_flags(judged, f"score_{name}")) for name in LEVELS},
+        **{name: _case_rate(judged, f"score_{name}") for name in LEVELS},
         "answered": len(answered),
         "fabricated": _mean(answered["score_fabricated"].fillna(False)),
         "called": int((answered["n_calls"].fillna(0) > 0).sum()),

@@ -1,14 +1,15 @@
-"""Two arms on the same cases: the difference with its interval, the tests, and the cases that
-flipped.
+"""Two arms on the same cases: the difference with its interval and p, and the cases that flipped.
 
 How it works. The rows of both arms are cut into the strata of other columns, and each stratum is
-compared by itself: rates, interval and tests over the cases that both arms were judged on, then the
+compared by itself: rates, interval and p over the cases that both arms were judged on, then the
 cases whose majority differs, then the cases that only one arm can be judged by. Holm's adjustment
 comes last, because it needs the p values of all strata.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,32 +20,51 @@ import pandas as pd
 from .... import hooks
 from ....errors import BadOptions
 from . import stats
-from .cells import check_by, check_trials, groups, read_under
+from .cells import UNRECORDED, check_by, check_trials, clusters_of, groups, read_under
+from .differences import paired_difference
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
     from .regression import Regression
 
+MARGIN = 0.05
+"""The drop that "not worse" rules out, unless another one is named."""
+QUESTION = ("input", "target", "tools_json")
+"""Columns that say what was asked: a case in which one differs is another case."""
+# The columns that a comparison counts.
+_COUNTED = (
+    "case_id", "trial", "score_success", "outcome", "trial_id", "target", "missing_reason",
+)  # fmt: skip
 # The columns in which two names are looked for, the most telling ones first.
 _DIMENSIONS = ("prompt_protocol", "parse_protocol", "arm", "model", "policy", "run_id")
 COMPARISON_MEANINGS: Mapping[str, str] = {
     "n_cases": "Cases judged in both arms: what every other figure of the row is about.",
     "unpaired_a": "Cases judged in a alone.",
     "unpaired_b": "Cases judged in b alone.",
-    "success_a": "Share of a's trials of these cases that succeeded.",
-    "success_b": "Share of b's.",
-    "difference": "success_b less success_a.",
-    "ci_low": "Lower end of its interval, from resampling cases with all their trials.",
+    "n_a": "Trials of these cases by a that were judged.",
+    "n_b": "Trials by b.",
+    "missing_a": "Trials by a without an answer, of any case. They are no failures.",
+    "missing_b": "Trials by b without an answer.",
+    "success_a": "Mean over these cases of the share of a's trials that succeeded.",
+    "success_b": "The same for b's.",
+    "difference": "success_b less success_a: the mean of the cases' differences.",
+    "ci_low": "Lower end of its interval.",
     "ci_high": "Upper end of its interval.",
+    "p": "The sign-flip test on the cases' differences, McNemar's exact test where each case has "
+    "one trial; with unequal numbers of trials never below the p of the interval.",
+    "p_holm": "p, adjusted by Holm for the rows of the comparison.",
     "only_a": "Cases that the majority of a's trials gets right, and that of b's wrong.",
     "only_b": "The other way round.",
     "ties": "Cases for which an arm has no majority.",
-    "p": "McNemar's exact test on majorities.",
-    "p_holm": "p, adjusted by Holm for the rows of the comparison.",
-    "p_rates": "The exact sign-flip test on the cases' rates, which sees single trials too.",
-    "p_rates_holm": "p_rates, adjusted by Holm.",
+    "changed": "Cases whose rates differ at all.",
+    "low_if_lost": "ci_low if every case that is judged in a alone had failed in b.",
+    "smallest": "The smallest drop that these cases could have shown; inf where none could.",
     "noise_a": "How often two trials of one case by a disagree.",
     "noise_b": "How often two by b do.",
+    "reader_a": "What read a's answers.",
+    "version_a": "Its version, where it has one.",
+    "reader_b": "What read b's.",
+    "version_b": "Its version.",
 }
 """Column of a comparison's frame -> what it holds, in order."""
 COMPARISON_COLUMNS = tuple(COMPARISON_MEANINGS)
@@ -81,13 +101,12 @@ class ArmComparison:
 
     `frame` has one row a stratum of `within`: n_cases (judged in both arms), unpaired_a and
     unpaired_b (cases judged in that arm alone, which are in no figure), both success rates,
-    difference with ci_low and ci_high (cases resampled with all their trials), only_a and only_b
-    (cases that one arm's majority alone gets right), ties, p and p_holm (McNemar's exact test on
-    majorities), p_rates and p_rates_holm (the sign-flip test on the cases' rates, which sees single
-    trials too) and the noise of each arm. `flips` has one row a case whose majority changed,
-    `unpaired` one a case that only one arm has a judged trial of, with the reason. `flip_rows`
-    holds the rows of the flips' trials of each arm, `source_notes` the sentences on where
-    the frames came from.
+    difference (the mean of the cases' differences) with ci_low and ci_high, p and p_holm, only_a
+    and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
+    what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case whose majority changed, `unpaired` one a
+    case that only one arm has a judged trial of, with the reason, `edited` one a case that is not
+    the same in both. `flip_rows` holds the rows of the flips' trials of each arm, `source_notes`
+    the sentences on where the frames came from. `cluster` is the column that intervals and p go by.
     """
 
     a: str
@@ -96,6 +115,7 @@ class ArmComparison:
     frame: pd.DataFrame
     flips: pd.DataFrame
     unpaired: pd.DataFrame = field(default_factory=pd.DataFrame)
+    edited: pd.DataFrame = field(default_factory=pd.DataFrame)
     policy: str = "safe"
     level: float = 0.95
     flip_rows: tuple[pd.DataFrame, pd.DataFrame] | None = field(
@@ -103,6 +123,7 @@ class ArmComparison:
     )
     openers: tuple[Opener, Opener] | None = field(default=None, repr=False, compare=False)
     source_notes: tuple[str, ...] = ()
+    cluster: str | None = None
 
     def flip(self, which: int | str = 0) -> Flip:
         """A flipped case, by its row in `flips` or its case id, with the trials behind it.
@@ -143,12 +164,27 @@ class ArmComparison:
         """
         return Path(hooks.call("save_figure", self, path))
 
-    def regression(self, alpha: float = 0.05, tolerance: float = 0.0) -> Regression:
-        """Find the strata that dropped by more than chance explains, as `--fail-on-regression`
-        does; see `find_regressions`."""
+    def regression(
+        self,
+        alpha: float = 0.05,
+        tolerance: float | None = None,
+        *,
+        margin: float = MARGIN,
+        confident: bool = False,
+    ) -> Regression:
+        """Say of each stratum if b is worse, not worse than `margin`, or that it cannot be told, as
+        `--fail-on-regression` does; see `find_regressions`.
+
+        tolerance: the old name of `margin`.
+        """
         from .regression import find_regressions  # which needs this module's columns
 
-        return find_regressions(self, alpha, tolerance)
+        if tolerance is not None:
+            warnings.warn(
+                "regression(tolerance=…) is now margin=…", DeprecationWarning, stacklevel=2
+            )
+            margin = tolerance
+        return find_regressions(self, alpha, margin, confident=confident)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -160,14 +196,17 @@ class ArmComparison:
                 notes.append(f"1 case judged under {name} alone is in no figure here.")
             elif n:
                 notes.append(f"{n} cases judged under {name} alone are in no figure here.")
-        # Repetitions of one arm are the yardstick: what they disagree by is no arm's doing.
-        noise = self.frame[["noise_a", "noise_b"]].max(axis="columns")
-        below = self.frame["difference"].abs() < noise
-        if below.any():
+        if note := _edited_note(self.edited, self.b):
+            notes.append(note)
+        n_a, n_b = self.frame["n_a"], self.frame["n_b"]
+        if (uneven := n_a != n_b).any():
             notes.append(
-                f"In {int(below.sum())} of {len(self.frame)} rows the difference is below the "
-                "noise: two trials of one case by one arm disagree more often than that."
+                f"The arms have unequal numbers of trials in {int(uneven.sum())} of "
+                f"{len(self.frame)} rows ({int(n_a.sum())} and {int(n_b.sum())} in all). Each case "
+                "counts once, and p is never below that of the interval."
             )
+        if self.cluster is not None:
+            notes.append(f"Intervals and p go by {self.cluster} instead of by case.")
         return tuple(notes)
 
     def __str__(self) -> str:
@@ -206,7 +245,7 @@ def compare_arms(
     within: str | Sequence[str] | None = "model",
     policy: str = "safe",
     level: float = 0.95,
-    seed: int = 0,
+    cluster: str | None = None,
     openers: tuple[Opener, Opener] | None = None,
     notes: Sequence[str] = (),
 ) -> ArmComparison:
@@ -214,28 +253,40 @@ def compare_arms(
     columns.
 
     Only cases judged in both arms count; p values are Holm's over the strata. A stratum that only
-    one arm has is a row without figures. Raises BadOptions for a column or an arm that the frame
-    does not hold.
+    one arm has is a row without figures. cluster: a column that holds whole cases together, such as
+    conversation_id, which intervals and p go by instead of by case. Raises BadOptions for a column
+    or an arm that the frame does not hold.
     """
     check_trials(trials)
+    if a == b:
+        raise BadOptions(
+            "an arm is compared with another one", got=a, hint="run.noise() compares it with itself"
+        )
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
-    needed = dict.fromkeys(
-        [*strata, on, "case_id", "trial", "score_success", "outcome", "trial_id"]
-    )
+    needed = [c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]
     # Only the two arms, and only what is counted: a frame holds whole answers too.
-    part = part.loc[part[on].astype("string").isin([a, b]), list(needed)]
+    needed += [c for c in _READERS.values() if c in part and c not in needed]
+    part = part[part[on].astype("string").isin([a, b])]
+    clusters = clusters_of(part, cluster)
+    edited = _edited(part, on, a, b)
+    part = part[needed]
     side = part[on].astype(str)
 
     rows: list[dict[str, Any]] = []
     flips: list[pd.DataFrame] = []
     unpaired: list[dict[str, Any]] = []
+    lacking: dict[str, list[str]] = {a: [], b: []}
     for values, stratum in groups(part, strata) if strata else [((), part)]:
         keys = dict(zip(strata, values, strict=True))
         judged = stratum[stratum["score_success"].notna()]
         of_a, of_b = (judged[side.loc[judged.index] == x] for x in (a, b))
-        rows.append({**keys, **_compare_stratum(of_a, of_b, level, seed)})
+        missing = [_missing(stratum[side.loc[stratum.index] == x]) for x in (a, b)]
+        row = _compare_stratum(of_a, of_b, level, clusters)
+        rows.append({**keys, **row, "missing_a": len(missing[0]), "missing_b": len(missing[1])})
+        for name, reasons in zip((a, b), missing, strict=True):
+            lacking[name].extend(reasons)
         flips.append(_flips(of_a, of_b).assign(**keys))
         unpaired += ({**keys, **u} for u in _unpaired(stratum, side.loc[stratum.index], a, b))
 
@@ -247,6 +298,7 @@ def compare_arms(
         frame=_adjusted(pd.DataFrame(rows, columns=[*strata, *_RAW_COLUMNS])),
         flips=flipped,
         unpaired=pd.DataFrame(unpaired, columns=[*strata, *UNPAIRED_COLUMNS]),
+        edited=edited,
         policy=policy,
         level=level,
         flip_rows=(
@@ -254,7 +306,12 @@ def compare_arms(
             _rows(trials, flipped["trial_id_b"], on, b),
         ),
         openers=openers,
-        source_notes=(*notes, *_pooled_note(part, side, strata, (a, b))),
+        source_notes=(
+            *notes,
+            *_missing_notes(lacking),
+            *_pooled_note(part, side, strata, (a, b)),
+        ),
+        cluster=cluster,
     )
 
 
@@ -265,9 +322,58 @@ _RAW_COLUMNS = [c for c in COMPARISON_COLUMNS if not c.endswith("_holm")]
 def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with each p value's adjusted one beside it."""
     # A stratum without a p value does not count as a test.
-    for p in ("p", "p_rates"):
-        frame.insert(list(frame).index(p) + 1, f"{p}_holm", stats.holm(frame[p].tolist()))
+    frame.insert(list(frame).index("p") + 1, "p_holm", stats.holm(frame["p"].tolist()))
     return frame
+
+
+def _missing(side: pd.DataFrame) -> list[str]:
+    """The reason of each trial of one arm that could have been judged and has no answer."""
+    if "target" not in side:
+        return []
+    lacking = side[side["score_success"].isna() & side["target"].notna()]
+    if "missing_reason" not in lacking:
+        return [UNRECORDED] * len(lacking)
+    return lacking["missing_reason"].astype(object).fillna(UNRECORDED).astype(str).tolist()
+
+
+def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each arm with missing trials: how many, and why."""
+    notes = []
+    for name, reasons in lacking.items():
+        if reasons:
+            counts = ", ".join(f"{reason} {n}" for reason, n in Counter(reasons).most_common())
+            trials = "1 trial is" if len(reasons) == 1 else f"{len(reasons)} trials are"
+            notes.append(f"{trials} missing under {name} ({counts}).")
+    return notes
+
+
+def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
+    """One row a case and a column of its question that is not the same in both arms."""
+    rows = []
+    side = part[on].astype(str)
+    for column in (c for c in QUESTION if c in part):
+        texts = part[column].astype(object).map(lambda x: x if isinstance(x, str) else repr(x))
+        first = {
+            name: dict(zip(part.loc[mine, "case_id"], texts[mine], strict=True))
+            for name, mine in ((name, side == name) for name in (a, b))
+        }
+        shared = first[a].keys() & first[b].keys()
+        changed = sorted(str(case) for case in shared if first[a][case] != first[b][case])
+        rows += [{"case_id": case, "column": column} for case in changed]
+    return pd.DataFrame(rows, columns=["case_id", "column"])
+
+
+def _edited_note(edited: pd.DataFrame, b: str) -> str:
+    """The sentence on cases that were edited between the arms; '' without any."""
+    if edited.empty:
+        return ""
+    counts = ", ".join(
+        f"{str(column).removesuffix('_json')} of {len(cases)}"
+        for column, cases in edited.groupby("column", sort=False)["case_id"]
+    )
+    cases = edited["case_id"].drop_duplicates().tolist()
+    names = ", ".join(map(str, cases[:3])) + (" …" if len(cases) > 3 else "")
+    return f"Not the same question: {b} has another {counts} case(s): {names}."
 
 
 def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataFrame:
@@ -310,43 +416,54 @@ def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.D
 
 
 def _compare_stratum(
-    of_a: pd.DataFrame, of_b: pd.DataFrame, level: float, seed: int
+    of_a: pd.DataFrame, of_b: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None
 ) -> dict[str, Any]:
     """The figures of the judged trials of both arms in one stratum, p values not yet adjusted."""
     x, x_cases = of_a["score_success"].astype(bool).tolist(), of_a["case_id"].tolist()
     y, y_cases = of_b["score_success"].astype(bool).tolist(), of_b["case_id"].tolist()
-    test = stats.paired_mcnemar(x, x_cases, y, y_cases)
-    gap = stats.bootstrap_difference(x, x_cases, y, y_cases, level, seed=seed)
+    gap = paired_difference(x, x_cases, y, y_cases, level, clusters)
     shared = set(x_cases) & set(y_cases)
     return {
-        "n_cases": len(shared),
+        "n_cases": gap.n_cases,
         "unpaired_a": len(set(x_cases) - shared),
         "unpaired_b": len(set(y_cases) - shared),
-        "success_a": _mean(x, x_cases, shared),
-        "success_b": _mean(y, y_cases, shared),
+        "n_a": gap.n_a,
+        "n_b": gap.n_b,
+        "success_a": gap.rate_a,
+        "success_b": gap.rate_b,
         "difference": gap.rate,
         "ci_low": gap.low,
         "ci_high": gap.high,
-        "only_a": test.only_a,
-        "only_b": test.only_b,
-        "ties": test.ties,
-        "p": test.p,
-        "p_rates": stats.sign_flip(x, x_cases, y, y_cases),
+        "p": gap.p,
+        "only_a": gap.only_a,
+        "only_b": gap.only_b,
+        "ties": gap.ties,
+        "changed": gap.changed,
+        "low_if_lost": gap.low_if_lost,
+        "smallest": gap.smallest,
         "noise_a": stats.NAN if _pools(of_a) else stats.noise_floor(x, x_cases),
         "noise_b": stats.NAN if _pools(of_b) else stats.noise_floor(y, y_cases),
+        **_readers(of_a, "a"),
+        **_readers(of_b, "b"),
     }
+
+
+_READERS = {"reader": "parse_protocol", "version": "parse_version"}
+
+
+def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
+    """What read the trials of one arm, and in which version; None where nothing says it."""
+    names: dict[str, str | None] = {}
+    for name, column in _READERS.items():
+        values = part[column].dropna().astype(str).unique() if column in part else []
+        names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
+    return names
 
 
 def _pools(side: pd.DataFrame) -> bool:
     """True for a side that holds one trial of a case twice: several arms together, whose answers
     are no repetitions."""
     return bool(side.duplicated(["case_id", "trial"]).any())
-
-
-def _mean(values: list[bool], cases: list[Any], shared: set[Any]) -> float:
-    """The rate over the shared cases."""
-    counted = [v for v, case in zip(values, cases, strict=True) if case in shared]
-    return sum(counted) / len(counted) if counted else stats.NAN
 
 
 def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:

@@ -37,6 +37,11 @@ _UNKNOWN = {
     "coercion_rate": "no answer has a call", "repair_rate": "no answer has a call",
 } | dict.fromkeys(_OF_BASELINE, "it has no cases in common with the baseline's cell")  # fmt: skip
 _OF_REPETITIONS = frozenset({"pass_at_k", "pass_all_k", "noise", "distinct"})
+# What is held to a bound of success, which has an interval too.
+_NAMES = {
+    "success": "success as measured, whatever its interval, against",
+    "ci_low": "the lower end of success's interval against",
+}
 # Column -> the column with the number of trials that it is a share of, where that is not n.
 _COUNTED_BY = {
     "fabricated": "answered",
@@ -95,6 +100,11 @@ class GateResult:
         head = f"gate passed: {checks}"
         if not self.ok:
             head = f"gate failed: {len(self.failures)} of {checks}"
+        head += "".join(
+            f"; {_NAMES[metric]} {bound:g}"
+            for metric, bound in dict.fromkeys((c.metric, c.bound) for c in self.checks)
+            if metric in _NAMES
+        )
         return "\n".join([head, *(f"  {c.sentence}" for c in self.failures)])
 
     __repr__ = __str__

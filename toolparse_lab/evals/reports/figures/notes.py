@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import stats
 from .cells import UNRECORDED, groups, judged_of
+from .differences import paired_difference
 
 if TYPE_CHECKING:
     from .report import Report
@@ -122,7 +123,7 @@ def best_of_many(report: Report, alpha: float = 0.05) -> str:
         return ""
     best = max(judged, key=lambda values: _share(judged[values]))
     others = [values for values in judged if values != best]
-    adjusted = stats.holm([stats.sign_flip(*judged[k], *judged[best]) for k in others])
+    adjusted = stats.holm([paired_difference(*judged[k], *judged[best]).p for k in others])
     # Not `p > alpha`: a p that is not known tells two cells no more apart than a high one.
     alike = [k for k, p in zip(others, adjusted, strict=True) if not p <= alpha]
     equal = sum(_share(judged[k]) == _share(judged[best]) for k in others)
@@ -158,7 +159,7 @@ def _alike_sentence(names: Sequence[str], others: int) -> str:
 
 
 def _share(judged: tuple[list[bool], list[Any]]) -> float:
-    return sum(judged[0]) / len(judged[0])
+    return stats.case_rate(*judged)
 
 
 def method_notes(report: Report) -> tuple[str, ...]:
@@ -169,8 +170,9 @@ def method_notes(report: Report) -> tuple[str, ...]:
         f"n = {int(cells['n'].sum())} trials judged, of {_judged_cases(report)} cases. Success is "
         f"counted under the {report.policy_said}: readable calls equal to the target, in any "
         "order, numbers compared as decimals, or no call where none was wanted.",
-        f"Intervals are {level} Wilson intervals at the effective sample size that remains when "
-        "the trials of one case are not independent, wider where cases are few.",
+        f"Intervals are {level} intervals over {report.cluster or 'case'}s, each "
+        f"{'case' if report.cluster is None else 'of their cases'} counted once: Agresti and "
+        "Coull's for clusters, with a t quantile where there are few.",
     ]
     if ungraded := int(cells["ungraded"].sum()):
         notes.append(
@@ -179,14 +181,15 @@ def method_notes(report: Report) -> tuple[str, ...]:
     notes.append(levels_legend(report))
     if report.baseline is not None:
         notes.append(
-            f"Differences from {report.baseline} are paired on cases. Their intervals resample "
-            "cases with all their trials; p is the exact McNemar test on the majority of each "
-            "case's trials, by Holm over the cells, and sees only cases that flip as a whole."
+            f"Differences from {report.baseline} are means of the cases' differences, so that each "
+            "case counts once; p is the sign-flip test on them (McNemar's exact test where each "
+            "case has one trial), by Holm over the cells."
         )
     if (cells["noise"].dropna() > 0).any():
         notes.append(
-            "noise: how often two trials of the same case by the same arm disagree. Differences "
-            "between arms below it mean little."
+            "noise: how often two trials of the same case by the same arm disagree. It is about "
+            "single answers, and no measure for differences of rates; run.noise() says how far two "
+            "runs of the same arm lie apart by chance."
         )
     if (cells["distinct"].dropna() <= MOSTLY_COPIES).any():
         notes.append(

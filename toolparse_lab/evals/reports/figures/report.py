@@ -24,6 +24,7 @@ from .cells import (
     check_by,
     check_once,
     check_trials,
+    clusters_of,
     codes_frame,
     coerced_policy,
     failures_frame,
@@ -34,7 +35,9 @@ from .cells import (
     waterfall_frame,
 )
 from .comparison import ArmComparison, Opener, column_of, compare_arms
+from .differences import paired_difference
 from .gates import GateResult, check_gates
+from .ladder import with_steps
 from .matrix import Matrix, matrix
 from .notes import method_notes, warning_notes
 from .rescues import coercions_frame, rescues_frame
@@ -52,8 +55,8 @@ class Report:
     """Success and its reasons, by any columns of a trials frame.
 
     `frame` has one row a cell: the `by` columns, then n_cases, n (trials judged), missing (not
-    recorded, or the provider failed), ungraded, success with ci_low and ci_high (clustered by
-    case), strict, repaired, safe, coerced and naive (shares of n), answered (trials with an answer)
+    recorded, or the provider failed), ungraded, success with ci_low and ci_high (each case counted
+    once), strict, repaired, safe, coerced and naive (like it), answered (trials with an answer)
     and fabricated (share of them), called (answers with calls) with coercion_rate and repair_rate
     (shares of them), worst and best (every missing trial failed, or succeeded), noise, distinct, k,
     pass_at_k and pass_all_k (of repeated trials), n_answer and answer (conversations that ended
@@ -63,9 +66,12 @@ class Report:
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
     gives the trials of the headline policy, where there is more to them than the frame; `opener`
-    the trial of an id. Raises BadOptions for a frame without the columns of a trials frame, for a
-    column, policy or baseline that it does not hold, and where a cell holds one trial twice. With
-    "policy" among `by` each policy of the frame has rows of its own.
+    the trial of an id. `cluster` is a column that holds whole cases together, such as
+    conversation_id: intervals and p go by it instead of by case.
+
+    Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
+    baseline that it does not hold, and where a cell holds one trial twice. With "policy" among `by`
+    each policy of the frame has rows of its own.
     """
 
     def __init__(
@@ -76,6 +82,7 @@ class Report:
         policy: str = "safe",
         baseline: str | None = None,
         level: float = 0.95,
+        cluster: str | None = None,
         title: str = "Tool calls: what the models wrote and what could be read",
         stops: Iterable[str] = (),
         models: Mapping[str, str] | None = None,
@@ -92,6 +99,8 @@ class Report:
         if "policy" in self.by and len(policies) > 1:
             self.policy_said = f"policies {', '.join(policies)}, each in rows of its own"
         self.level = level
+        self.cluster = cluster
+        clusters_of(self.trials, cluster)  # told now, not with the first figure
         self.title = title
         self.stops = tuple(stops)
         self.models = dict(models or {})
@@ -139,9 +148,13 @@ class Report:
         )
 
     @cached_property
+    def _clusters(self) -> Mapping[Any, Any] | None:
+        return clusters_of(self.trials, self.cluster)
+
+    @cached_property
     def frame(self) -> pd.DataFrame:
         """One row a cell; see the class for the columns."""
-        cells = cells_frame(self.trials, self.by, self.policy, self.level)
+        cells = cells_frame(self.trials, self.by, self.policy, self.level, self._clusters)
         return cells if self.baseline is None else self._against_baseline(cells)
 
     @cached_property
@@ -178,9 +191,10 @@ class Report:
 
     @cached_property
     def ladder(self) -> pd.DataFrame:
-        """One row a cell and level of help: success and what the level gained; see
-        `breakdowns.ladder_frame`."""
-        return ladder_frame(self.frame, self.by, self.coerced_policy)
+        """One row a cell and level of help: success, what the level gained, the interval of the
+        gain and its p; see `breakdowns.ladder_frame` and `ladder.with_steps`."""
+        cells = ladder_frame(self.frame, self.by, self.coerced_policy)
+        return with_steps(cells, self.trials, self.by, self.policy, self.level)
 
     @cached_property
     def conversations(self) -> pd.DataFrame:
@@ -275,6 +289,7 @@ class Report:
             within=others or None,
             policy=self.policy,
             level=self.level,
+            cluster=self.cluster,
             openers=openers,
         )
 
@@ -353,9 +368,8 @@ class Report:
         if own == base or base not in judged:
             return [None] + [stats.NAN] * 4
         (b, b_cases), (a, a_cases) = judged[own], judged[base]
-        gap = stats.bootstrap_difference(a, a_cases, b, b_cases, self.level)
-        test = stats.paired_mcnemar(a, a_cases, b, b_cases)
-        return [len(set(a_cases) & set(b_cases)), gap.rate, gap.low, gap.high, test.p]
+        gap = paired_difference(a, a_cases, b, b_cases, self.level, self._clusters)
+        return [gap.n_cases, gap.rate, gap.low, gap.high, gap.p]
 
 
 def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:

@@ -23,7 +23,9 @@ def compare_runs(
     within: str | Sequence[str] | None = None,
     policy: str | None = None,
     level: float = 0.95,
+    cluster: str | None = None,
     openers: tuple[Opener, Opener] | None = None,
+    names: tuple[str, str] | None = None,
 ) -> ArmComparison:
     """Compare two trials frames, `b` against `a`, paired on case ids within model and arm (or
     `within`).
@@ -31,7 +33,8 @@ def compare_runs(
     A column of these two in which each run has one value of its own is what the runs differ in, and
     is not held fixed; a note says so. Cases and strata of one run alone are listed in `unpaired`
     and are in no figure. policy: by default the one that both have; of two runs with one policy
-    each that is another, each by its own, and a note says so. Raises BadOptions where the runs have
+    each that is another, each by its own, and a note says so. names: of the two sides, by default
+    the runs' ids. A note says where they were read by another reader or version. Raises BadOptions where the runs have
     nothing in common to be held together by.
     """
     notes: list[str] = []
@@ -41,7 +44,8 @@ def compare_runs(
     policy, (a, b) = _read_alike(a, b, policy, notes)
     for frame in (a, b):
         check_once(frame)
-    names = _names(a, b)
+    _note_readers(a, b, notes)
+    names = names or _names(a, b)
     strata = list(check_by(a, within)) if within else _strata(a, b, notes)
     check_by(b, strata or ["model"])
     columns = [c for c in a if c in b]
@@ -58,9 +62,23 @@ def compare_runs(
         within=strata or None,
         policy=policy,
         level=level,
+        cluster=cluster,
         openers=openers,
         notes=notes,
     )
+
+
+def _note_readers(a: pd.DataFrame, b: pd.DataFrame, notes: list[str]) -> None:
+    """Add a note where the answers of the two runs were not read by the same, version included."""
+    before, after = (_reader_words(frame) for frame in (a, b))
+    if before != after:
+        notes.append(f"The answers were read by {before} in the first, {after} in the second.")
+
+
+def _reader_words(frame: pd.DataFrame) -> str:
+    columns = [c for c in ("parse_protocol", "parse_version") if c in frame]
+    pairs = frame[columns].dropna().astype(str).drop_duplicates()
+    return ", ".join(sorted(" ".join(row) for row in pairs.itertuples(index=False, name=None)))
 
 
 def _read_alike(

@@ -13,7 +13,7 @@ from ....render.templating import Markup, render
 from ..figures.comparison import COMPARISON_COLUMNS
 from .html_parts import TEMPLATES, Table, TrialView, fragment, page, trial_view, view_of
 from .svg import difference_svg
-from .text import comparison_rows
+from .text import comparison_legend, comparison_rows
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
-_TESTS = (
-    "p rates: the sign-flip test on the cases' rates. p majority: McNemar's exact test on the "
-    "majority of each case's trials. Both by Holm over the rows. Intervals resample cases with "
-    "all their trials."
-)
 
 
 def render_comparison(comparison: ArmComparison) -> str:
@@ -78,7 +73,7 @@ def _body(c: ArmComparison, heading: str, max_flips: int) -> str:
         flips=[_flip_view(c, flip) for flip in c.flips.head(max_flips).to_dict("records")],
         more_flips=n - max_flips,
         unpaired=_unpaired(c),
-        notes=[*c.notes, _TESTS],
+        notes=[*c.notes, comparison_legend()],
     )
 
 

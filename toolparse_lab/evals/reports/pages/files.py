@@ -30,7 +30,7 @@ def save_report(report: Report, path: str | Path, gate: GateResult | None = None
     Raises BadOptions for a suffix that `WRITERS` lacks, and StoreError where the file cannot be
     written.
     """
-    return _save(path, WRITERS, lambda writer, file: writer(report, file, gate), "a report")
+    return save_file(path, WRITERS, lambda writer, file: writer(report, file, gate), "a report")
 
 
 def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
@@ -44,10 +44,10 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
         ".csv": lambda f: comparison.frame.to_csv(f, index=False),
         ".parquet": lambda f: comparison.frame.to_parquet(f, index=False),
     }
-    return _save(path, writers, lambda writer, file: writer(file), "a comparison")
+    return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
 
 
-def _save(
+def save_file(
     path: str | Path, writers: Mapping[str, Any], write: Callable[[Any, Path], object], what: str
 ) -> Path:
     """Write a file with the writer for its suffix, and return its path.

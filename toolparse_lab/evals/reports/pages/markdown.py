@@ -9,7 +9,7 @@ import pandas as pd
 
 from .numbers import percent
 from .tables import Section, ladder_section, sections_of
-from .text import cell_rows, comparison_rows, headline, outcome_name
+from .text import cell_rows, comparison_legend, comparison_rows, headline, outcome_name
 
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 def render_markdown(report: Report, gate: GateResult | None = None) -> str:
     """Return the whole report; a gate's verdict stands at its top."""
-    out = [f"# {_md(report.title)}", "", _md(headline(report)), ""]
+    out = [f"# {md(report.title)}", "", md(headline(report)), ""]
     if gate is not None:
         out += [f"## Gate {'passed' if gate.ok else 'failed'}", ""]
-        out += [f"- {_md(check.sentence)}" for check in gate.failures or gate.checks]
+        out += [f"- {md(check.sentence)}" for check in gate.failures or gate.checks]
         out.append("")
     if report.frame.empty:
         return "\n".join([*out, "There are no trials in this report.", ""])
     # An empty line of the quotation keeps two warnings from running into one.
-    out += [f"> {_md(warning)}\n>" for warning in report.warnings]
+    out += [f"> {md(warning)}\n>" for warning in report.warnings]
     head, rows, n_left = cell_rows(report, bars=False, rates=())
     out += ["", "## Success", "", *_table(head, rows, n_left), ""]
-    out += _section(ladder_section(report), len(report.by))
+    out += section_lines(ladder_section(report), len(report.by))
     out += ["## What happened", "", *_outcomes(report), ""]
     if len(report.failures):
         out += ["## What went wrong", "", *_failures(report.failures), ""]
     for section in sections_of(report):
-        out += _section(section)
-    out += ["## Method", "", *(f"- {_md(note)}" for note in report.notes), ""]
+        out += section_lines(section)
+    out += ["## Method", "", *(f"- {md(note)}" for note in report.notes), ""]
     return "\n".join(out)
 
 
@@ -44,9 +44,9 @@ def render_comparison_markdown(c: ArmComparison) -> str:
     """Return a comparison with its flipped cases, for a pull request's comment."""
     head, rows, n_left = comparison_rows(c)
     out = [
-        f"# {_md(c.b)} against {_md(c.a)}",
+        f"# {md(c.b)} against {md(c.a)}",
         "",
-        f"By {_md(c.on)}, policy {_md(c.policy)}, paired on cases.",
+        f"By {md(c.on)}, policy {md(c.policy)}, paired on cases.",
         "",
         *_table(head, rows, n_left),
         "",
@@ -55,7 +55,8 @@ def render_comparison_markdown(c: ArmComparison) -> str:
     ]
     if len(c.flips):
         out += [*_flips(c.flips), ""]
-    return "\n".join([*out, *(f"- {_md(note)}" for note in c.notes), ""])
+    notes = [*c.notes, comparison_legend()]
+    return "\n".join([*out, *(f"- {md(note)}" for note in notes), ""])
 
 
 def _failures(failures: pd.DataFrame) -> list[str]:
@@ -97,7 +98,7 @@ def _outcomes(report: Report) -> list[str]:
     return _table([*by, *order], rows, len(by))
 
 
-def _section(section: Section, n_left: int | None = None) -> list[str]:
+def section_lines(section: Section, n_left: int | None = None) -> list[str]:
     """The lines of a section.
 
     Its first `n_left` columns are left-aligned; without a number, those that name a row.
@@ -113,7 +114,7 @@ def _section(section: Section, n_left: int | None = None) -> list[str]:
         rows = [(*row, name) for row, name in zip(rows, section.examples, strict=True)]
 
     table = _table(head, rows, n_left)
-    return [f"## {_md(section.title)}", "", _md(section.lead), "", *table, ""]
+    return [f"## {md(section.title)}", "", md(section.lead), "", *table, ""]
 
 
 def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> list[str]:
@@ -121,9 +122,9 @@ def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> l
     n_right = len(head) - n_left
     marks = ["---"] * n_left + ["---:"] * n_right
     return [
-        _row(map(_md, head)),
+        _row(map(md, head)),
         _row(marks),
-        *(_row(map(_md, row)) for row in rows),
+        *(_row(map(md, row)) for row in rows),
     ]
 
 
@@ -138,6 +139,6 @@ _MARKDOWN = str.maketrans(
 )
 
 
-def _md(x: Any) -> str:
+def md(x: Any) -> str:
     """Text that Markdown shows as it is: no markup, no HTML, on one line."""
     return " ".join(str(x).split()).translate(_MARKDOWN)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..figures.comparison import COMPARISON_COLUMNS
+from ..figures.comparison import COMPARISON_COLUMNS, MARGIN
 from ..figures.notes import levels_legend
 from .numbers import percent, points, span
 from .tables import CODES_TITLE, Section, sections_of
@@ -351,28 +351,28 @@ def comparison_rows(c: ArmComparison) -> tuple[list[str], list[list[str]], int]:
     head = [*strata, *_COMPARISON_HEAD]
 
     rows = []
-    for figures in c.frame.to_dict("records"):
+    verdicts = c.regression().frame["verdict"]
+    for figures, verdict in zip(c.frame.to_dict("records"), verdicts, strict=True):
         names = [str(figures[stratum]) for stratum in strata]
-        rows.append([*names, *_comparison_cells(figures)])
+        rows.append([*names, *_comparison_cells(figures, verdict)])
     return head, rows, len(strata)
 
 
 _COMPARISON_HEAD = (
-    "cases", "a", "b", "b−a", "interval", "only a", "only b", "p rates", "p majority", "noise",
+    "cases", "a", "b", "b−a", "interval", "p", "only a", "only b", "verdict", "noise",
 )  # fmt: skip
 
 
-def _comparison_cells(figures: Mapping[Any, Any]) -> list[str]:
+def _comparison_cells(figures: Mapping[Any, Any], verdict: str) -> list[str]:
     """Return the cells below `_COMPARISON_HEAD`.
 
     figures: a row of the comparison's frame. One without a difference has no tests either. The
     noise is that of the noisier arm.
     """
-    interval = p_rates = p_majority = "–"
+    interval = p = "–"
     if not pd.isna(figures["difference"]):
         interval = f"{points(figures['ci_low'])} … {points(figures['ci_high'])}"
-        p_rates = f"{figures['p_rates_holm']:.3f}"
-        p_majority = f"{figures['p_holm']:.3f}"
+        p = f"{figures['p_holm']:.3f}"
 
     noise = [x for x in (figures["noise_a"], figures["noise_b"]) if not pd.isna(x)]
     return [
@@ -381,12 +381,23 @@ def _comparison_cells(figures: Mapping[Any, Any]) -> list[str]:
         percent(figures["success_b"]),
         points(figures["difference"]),
         interval,
+        p,
         str(figures["only_a"]),
         str(figures["only_b"]),
-        p_rates,
-        p_majority,
+        verdict,
         percent(max(noise, default=None)),
     ]
+
+
+def comparison_legend(margin: float = MARGIN) -> str:
+    """Return the sentences on how a comparison's figures are made."""
+    return (
+        "b−a: the mean of the cases' differences, each case counted once. p: the sign-flip test on "
+        "them (McNemar's exact test where each case has one trial), by Holm over the rows. only a, "
+        "only b: cases that one arm's majority alone gets right. verdict: worse is shown; "
+        f"not worse rules out a drop of {100 * margin:.3g} points; anything else cannot be told "
+        "from these cases."
+    )
 
 
 def comparison_text(c: ArmComparison, flips: int = 20) -> str:
@@ -408,7 +419,7 @@ def comparison_text(c: ArmComparison, flips: int = 20) -> str:
     if n > flips:
         lines.append(f"… and {n - flips} more")
 
-    return "\n".join([*lines, *c.notes])
+    return "\n".join([*lines, *c.notes, comparison_legend()])
 
 
 def _flips_table(flips: pd.DataFrame, strata: Sequence[str]) -> str:

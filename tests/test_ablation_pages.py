@@ -1,0 +1,244 @@
+"""How an ablation is shown: pages, pictures, files and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree, html
+
+import toolparse_lab as tp
+from tests.ablation_model import CELLS, KnownModel, cases_of, known_ablation
+from tests.mock_openai import MockOpenAI, unseen
+from toolparse_lab.ablation import Ablation
+from toolparse_lab.ablation.chart import Line, Scale, lines_of
+from toolparse_lab.ablation.figures import FIGURES
+from toolparse_lab.ablation.pictures import PICTURES, chart
+from toolparse_lab.cli import main
+from toolparse_lab.errors import BadOptions
+
+HOSTILE = '<script>alert(1)</script>"&|`'
+
+
+@pytest.fixture(scope="module")
+def ablation(tmp_path_factory: pytest.TempPathFactory) -> Ablation:
+    one: Ablation = known_ablation(tmp_path_factory.mktemp("ablation"))
+    return one
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Ablation:
+    """An ablation of a model whose name is markup, of which half is not recorded."""
+    with tp.Lab(tmp_path_factory.mktemp("hostile") / "runs.db") as lab:
+        models = {HOSTILE: tp.Model("openai/known")}
+        cases = cases_of(["layer 2", "layer 3"])
+        return lab.ablation(
+            cases, models, ["hermes"], few_shot=0, complete=KnownModel(), max_calls=4,
+            progress=False,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_each_picture_is_svg_that_can_be_read_aloud(ablation: Ablation, name: str) -> None:
+    picture = ablation.picture(name)
+    root = etree.fromstring(picture.svg.encode())
+    assert root.get("role") == "img"
+    label = root.get("aria-label") or ""
+    # Who cannot see the picture gets every figure that stands in it.
+    drawn = chart(ablation, name)
+    for line in drawn.lines:
+        assert line.label in label
+        assert line.value in label
+        assert line.value in repr(picture)
+    assert "n = " in label, "a figure without its n"
+    colours = {one.get("fill") for one in root.iter()}
+    assert not colours & {"black", "white", "#000", "#fff"}, "unseen on one of two backgrounds"
+    for one in root.iter():
+        for end in ("x", "x1", "x2", "cx"):
+            assert 0 <= float(one.get(end, 0)) <= drawn.width
+    assert "text/html" in picture._repr_mimebundle_()
+
+
+def test_the_picture_of_cells_says_each_rate_with_its_interval(ablation: Ablation) -> None:
+    words = repr(ablation.picture("cells"))
+    assert all(cell in words for cell in CELLS)
+    assert "S000  no layer: 10 % [2–40], valid 10 %, n = 10" in words
+    assert "S111  layer 1 + 2 + 3: 60 % [31–83], valid 70 %, n = 10" in words
+    assert "layer 3: Shapley: +38" in repr(ablation.picture("attribution"))
+    assert "all three: +50 [+5, +78], n = 10, p = 0.062" in repr(ablation.picture("tests"))
+    assert "lossy, layer 1 off: false 62 % [31–86], n = 8" in repr(ablation.picture("layer2"))
+    assert "S111: 228 [82–810] × 5, n = 10" in repr(ablation.picture("costs"))
+
+
+def test_what_is_not_known_is_said_and_not_drawn(hostile: Ablation) -> None:
+    assert hostile.missing
+    for name in ("cells", "waterfall", "attribution", "tests", "layer3", "costs"):
+        assert "not recorded" in repr(hostile.picture(name)), name
+    assert "nan" not in hostile.html(page=True).lower().replace("finance", "")
+    assert any("no recorded answer" in line for line in hostile.markdown().splitlines())
+
+
+def test_names_are_escaped_everywhere(hostile: Ablation) -> None:
+    page = hostile.html(page=True)
+    assert "<script" not in page
+    assert HOSTILE in str(html.fromstring(page).xpath("string()"))
+    assert "<script" not in hostile.markdown()
+    for name in PICTURES:
+        assert "<script" not in hostile.picture(name).svg
+        etree.fromstring(str(chart(hostile, name).svg(alone=True)).encode())
+
+
+def test_a_page_has_every_figure_and_stands_alone(ablation: Ablation) -> None:
+    page = ablation.html(page=True)
+    tree = html.fromstring(page)
+    assert len(tree.findall(".//h2")) == len(FIGURES) + 1
+    assert len(tree.findall(".//svg")) == len(PICTURES)
+    assert "prefers-color-scheme" in page
+    assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
+    fragment = ablation.html()
+    assert "<html" not in fragment
+    assert ablation._repr_mimebundle_()["text/html"] == fragment
+
+
+def test_every_kind_of_file(ablation: Ablation, tmp_path: Path) -> None:
+    files = {suffix: ablation.save(tmp_path / f"a{suffix}").read_text("utf-8")
+             for suffix in (".html", ".md", ".json", ".csv", ".svg")}  # fmt: skip
+    assert files[".md"].startswith("# Three layers of type safety")
+    assert files[".md"].count("\n## ") == len(FIGURES) + 1
+    document = json.loads(files[".json"])
+    assert set(FIGURES) < set(document)
+    assert [row["cell"] for row in document["cells"]] == list(CELLS)
+    assert document["layer2"][0]["false_rescue_low"] is not None
+    assert document == ablation.to_dict()
+    assert len(files[".csv"].splitlines()) == 9
+    assert etree.fromstring(files[".svg"].encode()).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme:dark" in files[".svg"]
+    with pytest.raises(BadOptions, match="pdf"):
+        ablation.save(tmp_path / "a.pdf")
+
+
+def test_text_for_a_terminal(ablation: Ablation) -> None:
+    assert "S111" in ablation.text("cells")
+    assert "Shapley" not in ablation.text("cells")
+    assert "Shapley" in ablation.text()
+    for wrong in (lambda: ablation.text("celles"), lambda: ablation.picture("celles")):
+        with pytest.raises(BadOptions, match="cells"):
+            wrong()
+
+
+def test_an_axis_of_differences_holds_zero() -> None:
+    scale = Scale.around_zero([0.23, float("nan"), 0.41])
+    assert (scale.low, scale.high) == (-0.1, 0.5)
+    assert Scale.around_zero([]) == Scale(-0.1, 0.1)
+    assert Scale.around_zero([-0.61, -0.2]) == Scale(-0.7, 0.1)
+    assert scale.place(-9) < scale.place(0) < scale.place(0.5) == scale.place(9)
+
+
+def test_rows_that_do_not_fit_are_counted() -> None:
+    lines = lines_of(Line(str(i)) for i in range(100))
+    assert lines[-1].label == "… and 40 more rows"
+    long = Line("a name that is longer than any place for it")
+    assert len(long.short_label) == 34
+    assert long.short_label.endswith("…")
+
+
+# the shipped ablation, and the command line
+
+
+def out_of(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 0) -> Any:
+    """The JSON that a command writes."""
+    assert main([*arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_shipped_ablation_is_whole_and_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [part for name in ("a.html", "a.md", "a.svg") for part in ("--out", name)]
+    document = out_of(capsys, ["ablation", "--shipped", "--figures", "cells,tests", *files])
+    assert set(document) == {"run_id", "settings", "missing", "cells", "tests"}
+    assert document["missing"] == []
+    assert len(document["cells"]) == 16
+    for row in document["cells"]:
+        assert row["gold"] <= row["valid"] <= row["parsed"] <= 1
+        assert row["gold_low"] <= row["gold"] <= row["gold_high"]
+        assert (row["n"], row["missing"], row["missing_corrections"]) == (25, 0, 0)
+    assert "Three layers" in (tmp_path / "a.html").read_text("utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.html", "a.md", "a.svg"}
+
+
+def test_a_run_is_ablated_and_its_corrections_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = cases_of(["hopeless", "hopeless"])
+    for case, word in zip(cases, ("N/A", "none"), strict=True):
+        call = json.dumps({"name": "weather", "arguments": {"lat": word}})
+        case["input"] = unseen(f"say=<tool_call>{call}</tool_call>")
+    text = "\n".join(map(json.dumps, cases))
+    (tmp_path / "cases.jsonl").write_text(text, "utf-8")
+    with MockOpenAI() as mock:
+        (tmp_path / "toolparse.toml").write_text(
+            f'store = "runs.db"\n[models.mock]\nname = "openai/m"\napi_base = "{mock.url}"\n'
+            'api_key_env = "MOCK_KEY"\n',
+            "utf-8",
+        )
+        monkeypatch.setenv("MOCK_KEY", "planted-0123456789")
+        ask = ["run", "--cases", "cases.jsonl", "--models", "mock", "--protocols", "hermes"]
+        assert main([*ask, "--set", "type_rules=false,true", "--quiet"]) == 0
+        assert mock.calls == 4
+        capsys.readouterr()
+        # Nothing is asked unless somebody says so.
+        before = out_of(capsys, ["ablation"])
+        assert mock.calls == 4
+        assert len(before["missing"]) == 2
+        assert [row["gold"] for row in before["cells"]] == [0, None] * 4
+        limited = ["ablation", "latest", "--ask", "--quiet", "--max-calls", "1"]
+        assert out_of(capsys, limited, code=3)["missing"]
+        assert mock.calls == 5
+        after = out_of(capsys, ["ablation", "latest", "--ask", "--quiet"])
+        assert after["missing"] == []
+        assert mock.calls == 6, "each different correction once"
+        assert [row["gold"] for row in after["cells"]] == [0] * 8
+        assert main(["ablation", "--by", "model", "--policy", "lossy", "--figures", "layer2"]) == 0
+        assert mock.calls == 6
+        assert "lossy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (["--figures", "celles"], "cells"),
+        (["--out", "a.pdf"], "a.pdf"),
+        (["--out", "none/a.html"], "none"),
+        (["--shipped", "--ask"], "--shipped"),
+        (["--shipped", "--by", "arm"], "arm"),
+        (["--shipped", "--policy", "saef"], "saef"),
+        (["--store", "none.db"], "none.db"),
+    ],
+)
+def test_wrong_usage_is_2_and_says_what(
+    flags: list[str],
+    word: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["ablation", *flags]) == 2
+    assert word in capsys.readouterr().err
+
+
+def test_a_run_with_one_level_of_layer_1_is_said_to_have_one(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        plan = lab.plan(
+            cases_of(["right"]), {"m": tp.Model("openai/known")}, ["hermes"], few_shot=0
+        )
+        run = lab.run(plan, complete=KnownModel(), progress=False)
+        half = lab.ablation(run, ask=False)
+        assert "half of the cells" in half.text("cells")
+        assert half.cells["gold"].isna().sum() == 4
+        assert half.html()

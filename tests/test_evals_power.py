@@ -1,0 +1,184 @@
+"""Power: exact sums against brute force and statsmodels, and the claimed power against
+simulation."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+from statsmodels.stats.power import TTestPower
+
+from tests.recorded import recorded_run
+from toolparse_lab.errors import BadOptions
+from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
+from toolparse_lab.evals.reports.figures.cells import REQUIRED
+from toolparse_lab.evals.reports.figures.power import (
+    MOST_CASES,
+    Spread,
+    assumed_spread,
+    cases_needed,
+    cautious,
+    detectable_drop,
+    paired_power,
+    power_of,
+)
+from toolparse_lab.evals.reports.figures.power_table import power_table
+from toolparse_lab.experiment.planned_power import planned_power
+
+
+def trials_of(successes: dict[tuple[str, str], np.ndarray[Any, Any]]) -> pd.DataFrame:
+    """A trials frame: (model, arm) -> successes, cases × trials."""
+    parts = []
+    for (model, arm), table in successes.items():
+        case, trial = (index.ravel().astype(str) for index in np.indices(table.shape))
+        place = np.char.add(np.char.add(case, "."), trial)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "arm": arm,
+                    "case_id": np.char.add("c", case).astype(object),
+                    "trial": trial.astype(int),
+                    "score_success": table.ravel().astype(bool),
+                    "trial_id": np.char.add(f"{model}{arm}", place).astype(object),
+                    "raw": place.astype(object),
+                }
+            )
+        )
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(**{c: None for c in REQUIRED if c not in frame}).assign(policy="safe")
+
+
+def brute_power(n: int, spread: float, drop: float, alpha: float) -> float:
+    """The chance of every table of (lost, gained, others) times whether McNemar's test rejects."""
+    lost, gained = (spread + drop) / 2, (spread - drop) / 2
+    total = 0.0
+    for a, b in itertools.product(range(n + 1), repeat=2):
+        if a + b <= n and mcnemar_exact(a, b) <= alpha:
+            total += scipy_stats.multinomial.pmf([a, b, n - a - b], n, [lost, gained, 1 - spread])
+    return total
+
+
+@pytest.mark.parametrize(("n", "spread", "drop"), [(12, 0.5, 0.4), (15, 0.6, 0.1), (6, 1, 1)])
+@pytest.mark.parametrize("alpha", [0.05, 0.03125])
+def test_power_is_that_of_every_table(n: int, spread: float, drop: float, alpha: float) -> None:
+    want = brute_power(n, spread, drop, alpha)
+    assert paired_power(n, spread, drop, alpha) == pytest.approx(want, abs=1e-9)
+
+
+def test_many_cases_need_what_statsmodels_says() -> None:
+    for spread, drop in ((0.5, 0.05), (0.2, 0.05), (0.3, 0.1)):
+        effect = drop / np.sqrt(spread - drop**2)
+        want = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
+        needed = cases_needed(Spread(spread, 1, ""), drop)
+        # The exact test gives away a little, as McNemar's does.
+        assert needed is not None and want <= needed <= want * 1.12 + 5
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+@pytest.mark.parametrize("cases", [40, 150])
+def test_the_claimed_power_is_reached(trials: int, cases: int) -> None:
+    """What a pilot says is detectable is detected, whether or not answers are noisy."""
+    random = np.random.default_rng(7 * cases + trials)
+    base = random.beta(2, 1, cases)
+    pilot = random.random((2, cases, trials)) < base[:, None]
+    answer = power_table(trials_of({("m", "a"): pilot[0], ("m", "b"): pilot[1]}))[0]
+    drop = answer.detectable
+    assert drop is not None
+    found = 0
+    for _ in range(200):
+        rates = random.beta(2, 1, cases)
+        # Some cases lose for good, so that the mean falls by the drop.
+        lost = random.random(cases) < drop / (2 / 3)
+        a = random.random((cases, trials)) < rates[:, None]
+        b = random.random((cases, trials)) < np.where(lost, 0, rates)[:, None]
+        keys = np.repeat(np.arange(cases), trials)
+        found += sign_flip(a.ravel(), keys, b.ravel(), keys) <= 0.05
+    assert found / 200 >= 0.72  # 0.8, less three standard errors
+
+
+def test_the_drop_that_is_detectable_is_the_one_that_needs_these_cases() -> None:
+    spread = Spread(0.1, 300, "", growth=1)
+    drop = detectable_drop(spread)
+    assert drop is not None
+    needed = cases_needed(spread, drop)
+    assert needed is not None and abs(needed - 300) <= 6
+    answer = power_of("x", spread, drop)
+    assert answer.chance >= 0.8 and answer.to_dict()["needed"] == needed
+
+
+def test_few_cases_show_nothing_and_say_so() -> None:
+    answer = power_of("x", Spread(0.0, 5, "assumed"), 0.1)
+    assert answer.detectable is None and answer.chance == 0
+    assert "5 cases show no drop, however large" in str(answer)
+    assert power_of("x", Spread(0.5, 0, ""), 0.1).chance == 0
+    assert cases_needed(Spread(0.5, 1, ""), 0.0001) is None
+    assert f"more than {MOST_CASES:,}" in str(power_of("x", Spread(0.5, 9, ""), 0.0001))
+
+
+def test_estimates_are_taken_cautiously() -> None:
+    assert cautious(0.1, 40) > 0.1 and cautious(0.0, 40) > 0 and cautious(0.3, 0) == 1
+    assert cautious(0.1, 4000) == pytest.approx(0.1, abs=0.005)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, float("nan"), True, "0.05", None])
+def test_shares_are_checked(bad: Any) -> None:
+    with pytest.raises(BadOptions, match="drop is a share"):
+        planned_power(10, 1, bad)
+    for name in ("rate", "correlation", "flips", "noise"):
+        if bad in (0, True) or (name == "correlation" and bad == -1):
+            continue
+        if not (name == "flips" and bad is None):
+            with pytest.raises(BadOptions, match=f"{name} is a number"):
+                planned_power(10, 1, 0.05, **{name: bad})
+
+
+def test_assumptions_are_told_and_defaults_are_the_cautious_ones() -> None:
+    default = planned_power(100, 1, 0.05)
+    assert "rate 0.5, correlation 0" in str(default)
+    for better in ({"rate": 0.9}, {"correlation": 0.5}, {"flips": 0.2}):
+        other = planned_power(100, 1, 0.05, **better)
+        assert (other.needed or 0) < (default.needed or 0)
+    # Trials help only against noise that is known.
+    assert planned_power(100, 5, 0.05).needed == default.needed
+    assert (planned_power(100, 5, 0.05, noise=0.3).needed or 0) < (default.needed or 0)
+    assert assumed_spread(9, 0.5, flips=0.5).base == 0.5
+
+
+def test_pairs_and_cells_of_a_frame() -> None:
+    random = np.random.default_rng(0)
+    tables = {(m, arm): random.random((30, 2)) < 0.7 for m in "mn" for arm in ("a", "b")}
+    frame = trials_of(tables)
+    assert [row.name for row in power_table(frame)] == [
+        "m · a v m · b", "m · a v n · a", "m · b v n · b", "n · a v n · b"
+    ]  # fmt: skip
+    chosen = power_table(frame, a="b", b="a")
+    assert [row.name for row in chosen] == ["m · b v m · a", "n · b v n · a"]
+    assert [row.name for row in power_table(frame, again=True)][0] == "m · a v a later run"
+    one = power_table(trials_of({("m", "a"): random.random((30, 1)) < 0.7}))
+    assert "assumed" in str(one) and len(one.frame()) == 1
+    assert "<li>" in one._repr_mimebundle_()["text/html"]
+    with pytest.raises(BadOptions, match="no such two"):
+        power_table(frame, a="a", b="z")
+    with pytest.raises(BadOptions, match="two names"):
+        power_table(frame, a="a")
+    with pytest.raises(BadOptions, match="can be judged"):
+        power_table(frame.assign(score_success=None))
+
+
+def test_runs_and_plans_have_it(tmp_path: Any) -> None:
+    run = recorded_run(tmp_path)
+    table = run.power(0.1)
+    assert len(table) >= 1 and all(row.cases > 0 for row in table)
+    planned = run.plan.power(0.1, like=run)
+    assert planned.cases == len(run.plan.cases)
+    assert run.run_id in str(planned)
+    with pytest.raises(BadOptions, match="earlier run"):
+        run.plan.power(0.1, like=run, rate=0.5)
+    assert run.plan.power().cases == planned.cases
+    assert len(run.noise()) == len(run.frame().groupby(["model", "arm"], observed=True))
+    assert run.noise(run)[0].trials == run.noise()[0].trials

@@ -1,0 +1,10 @@
+"""The ablation of type safety: one recorded set of answers, read with and without each of its three
+layers."""
+
+from __future__ import annotations
+
+from .ablation import Ablation
+from .mock_tool import DIALECTS, MockTool
+from .settings import AblationSettings
+
+__all__ = ["DIALECTS", "Ablation", "AblationSettings", "MockTool"]

@@ -1,0 +1,252 @@
+"""The difference of two arms, paired on cases: its interval, its p, and the smallest drop that the
+data could have shown.
+
+How it works. Each case that both arms were judged on gives one number, the success rate of b's
+trials less that of a's, whatever the number of trials. The difference is the mean of these numbers.
+Trials are never pooled: an arm whose hard cases timed out would look better than it is.
+
+The interval is Wald's with two pseudo-clusters, one that rose and one that fell. With one trial a
+case that is Bonett and Price's adjusted interval; with several trials the pseudo-clusters rise and
+fall by less, as one trial more or less moves a case less. It holds with few cases and at rates near
+one, where the plain one is far too narrow.
+
+p is the sign-flip test: if the arms are alike, each cluster's difference could as well have the
+other sign. With one trial a case that is McNemar's exact test. With unequal numbers of trials a
+case's difference is skewed and the flips are not alike; p is then the larger of theirs and that of
+the interval.
+
+`benchmarks/intervals.py` measures coverage and false positives; the table is in docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats as scipy_stats
+
+from .stats import (
+    NAN,
+    Flags,
+    Keys,
+    check_level,
+    cluster_codes,
+    codes_of,
+    counts_of,
+    normal_quantile,
+)
+
+_COARSEST = 5040
+"""The finest grid on which the sign-flip test lays differences of rates: parts of a success."""
+_FEWEST = 6
+"""Clusters that must fall, and none rise, before a sign-flip test gives a p of at most .05."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """b against a over the cases that both were judged on; figures that are not known are NaN.
+
+    rate_a, rate_b: the mean over cases of each arm's rate. rate: rate_b less rate_a, with `low` and
+    `high`. p: two-sided. n_cases, n_a, n_b: cases, and trials of them. only_a, only_b: cases that
+    the majority of one arm's trials alone gets right; ties: cases without a majority. changed:
+    cases whose rate differs. low_if_lost: `low` if every case that a has and b lacks had failed in
+    b. smallest: the smallest drop that these cases could have shown, above 1 where no drop could.
+    """
+
+    rate: float = NAN
+    low: float = NAN
+    high: float = NAN
+    p: float = NAN
+    rate_a: float = NAN
+    rate_b: float = NAN
+    n_cases: int = 0
+    n_a: int = 0
+    n_b: int = 0
+    only_a: int = 0
+    only_b: int = 0
+    ties: int = 0
+    changed: int = 0
+    low_if_lost: float = NAN
+    smallest: float = NAN
+
+
+def paired_difference(
+    a: Flags,
+    a_cases: Keys,
+    b: Flags,
+    b_cases: Keys,
+    level: float = 0.95,
+    clusters: Mapping[Any, Any] | None = None,
+) -> Difference:
+    """The difference of two arms.
+
+    a, b: True for each trial that succeeded; a_cases, b_cases: the case of each. clusters: case ->
+    the unit that was drawn, such as a conversation; the case itself by default.
+
+    >>> d = paired_difference([True] * 12, range(12), [c < 2 for c in range(12)], range(12))
+    >>> round(d.rate, 3), d.only_a, round(d.p, 4)
+    (-0.833, 10, 0.002)
+    """
+    check_level(level)
+    codes, cases = codes_of(a_cases, b_cases)
+    m = len(cases)
+    (ha, na), (hb, nb) = counts_of(a, codes[: len(a)], m), counts_of(b, codes[len(a) :], m)
+    # A case without a judged trial in one arm says nothing about their difference.
+    shared = (na > 0) & (nb > 0)
+    lost = (na > 0) & (nb == 0)
+    if not shared.any():
+        return Difference()
+
+    units = cluster_codes(cases, clusters)
+    rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
+    gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
+    p = _flip_p(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
+    if (na != nb)[shared].any():
+        p = max(p, gaps.p)
+    all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
+    worst = _Gaps(all_gaps, units[np.concatenate([np.where(shared)[0], np.where(lost)[0]])],
+                  gaps.trials_with(na[lost]), level)  # fmt: skip
+    # 1 where most trials of the case succeed, -1 where most fail, 0 for a tie.
+    x, y = np.sign(2 * rate_a - 1), np.sign(2 * rate_b - 1)
+    decided = (x != 0) & (y != 0)
+    only_a, only_b = int((decided & (x > y)).sum()), int((decided & (y > x)).sum())
+    return Difference(
+        rate=gaps.mean,
+        low=gaps.low,
+        high=gaps.high,
+        p=p,
+        rate_a=float(rate_a.mean()),
+        rate_b=float(rate_b.mean()),
+        n_cases=len(gaps.values),
+        n_a=int(na[shared].sum()),
+        n_b=int(nb[shared].sum()),
+        only_a=only_a,
+        only_b=only_b,
+        ties=int((~decided).sum()),
+        changed=int((rate_a != rate_b).sum()),
+        low_if_lost=worst.low,
+        smallest=gaps.smallest,
+    )
+
+
+class _Gaps:
+    """The cases' differences by cluster, and the interval of their mean.
+
+    values: a difference for each case; units: its cluster; trials: those of the arm that has fewer.
+    """
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        units: npt.NDArray[Any],
+        trials: npt.NDArray[Any],
+        level: float,
+    ) -> None:
+        self.values = values
+        self._trials = trials
+        self.mean = float(values.mean())
+        numbers = np.unique(units, return_inverse=True)[1]
+        sums, sizes = np.bincount(numbers, weights=values), np.bincount(numbers).astype(float)
+        self._m = len(sizes)
+        # The two pseudo-clusters are of the usual size.
+        size = float(sizes.mean())
+        self._step = 1 / math.sqrt(float(trials.mean()))
+        total = size * (self._m + 2)
+        middle = float(sums.sum()) / total
+        rest = float(((sums - sizes * middle) ** 2).sum())
+        rest += size**2 * ((self._step - middle) ** 2 + (self._step + middle) ** 2)
+        self._error = math.sqrt(rest) / total
+        self._middle = middle
+        self._half = normal_quantile(level) * self._error
+        self.low, self.high = max(-1.0, middle - self._half), min(1.0, middle + self._half)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of the interval."""
+        return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
+
+    @property
+    def smallest(self) -> float:
+        """The smallest drop that both the interval and the sign-flip test could have shown."""
+        if self._m < _FEWEST:
+            return math.inf
+        return max(self._half, _FEWEST / self._m / float(self._trials.mean()))
+
+    def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The numbers of trials, with those of other cases behind them."""
+        return np.concatenate([self._trials, more])
+
+
+def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
+    """The exact two-sided p of the sign-flip test on the cases' rates, over the cases both arms
+    have.
+
+    Every trial counts, not only majorities that change; with one trial a case it is McNemar's exact
+    test. NaN without shared cases.
+
+    >>> round(sign_flip([True] * 5, range(5), [False] * 5, range(5)), 4)
+    0.0625
+    """
+    codes, cases = codes_of(a_cases, b_cases)
+    m = len(cases)
+    (ha, na), (hb, nb) = counts_of(a, codes[: len(a)], m), counts_of(b, codes[len(a) :], m)
+    shared = (na > 0) & (nb > 0)
+    if not shared.any():
+        return NAN
+    return _flip_p(ha[shared], na[shared], hb[shared], nb[shared], np.arange(int(shared.sum())))
+
+
+def _flip_p(
+    ha: npt.NDArray[Any],
+    na: npt.NDArray[Any],
+    hb: npt.NDArray[Any],
+    nb: npt.NDArray[Any],
+    units: npt.NDArray[Any],
+) -> float:
+    """The sign-flip test of successes and trials of both arms by case; a cluster flips as a
+    whole."""
+    from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
+
+    # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
+    # least common multiple every difference is a whole number of steps.
+    unit = math.lcm(*(int(n) for n in np.unique(np.concatenate([na, nb]))))
+    if unit > _COARSEST:
+        # With very uneven numbers of trials the exact sums are too many; a finer grid changes p by
+        # less than it shows.
+        unit = _COARSEST
+    gaps = np.rint(unit * (hb / nb - ha / na))
+    steps = np.bincount(np.unique(units, return_inverse=True)[1], weights=gaps).astype(int)
+    # The distribution of the sum of all differences under random signs, one size of difference at
+    # a time: `count` coins of that size are a binomial stretched to it.
+    sums = np.ones(1)
+    for size, count in zip(*np.unique(np.abs(steps[steps != 0]), return_counts=True), strict=True):
+        spread = np.zeros(2 * size * count + 1)
+        spread[:: 2 * size] = _coins(int(count))
+        sums = fftconvolve(sums, spread) if len(sums) > 1 else spread
+    # Two-sided: all sums at least as far from nothing as the observed one.
+    middle = len(sums) // 2
+    far = np.abs(np.arange(len(sums)) - middle) >= abs(int(steps.sum()))
+    return float(min(1.0, max(0.0, sums[far].sum())))
+
+
+@lru_cache(maxsize=256)
+def _coins(count: int) -> npt.NDArray[Any]:
+    """The chance of each number of heads among `count` coins."""
+    return np.asarray(scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5))
+
+
+def mcnemar_exact(only_a: int, only_b: int) -> float:
+    """The exact two-sided p of McNemar's test from the two discordant counts.
+
+    >>> mcnemar_exact(0, 5)
+    0.0625
+    """
+    n = only_a + only_b
+    if n == 0:
+        return 1.0
+    return float(scipy_stats.binomtest(min(only_a, only_b), n, 0.5).pvalue)

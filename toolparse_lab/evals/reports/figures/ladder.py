@@ -1,0 +1,217 @@
+"""The ladder of help: how much each layer gains, from the prompt to the coercion of arguments.
+
+How it works. Two kinds of steps stand in one table. A step of *reading* looks at the same answers
+twice: as written, with edits, with lossless and with looser coercion. A step of *asking* holds two
+arms against each other that differ in one factor alone, so that the difference is that factor's.
+Both are paired on cases, with the interval and the exact sign-flip test of every other comparison;
+p values are Holm's over the steps of one model and kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from . import stats
+from .cells import check_trials, coerced_policy, groups, read_under
+from .differences import paired_difference
+
+Levels: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Name of an arm -> its factors, `prompt_protocol` among them."""
+
+STEP_COLUMNS = ("gain", "gain_low", "gain_high", "p", "p_holm")
+"""A step's gain in success, its interval, the sign-flip test, and that by Holm over the steps."""
+LAYERS: Mapping[str, str] = {
+    "prompt_protocol": "prompt",
+    "few_shot": "prompt",
+    "placement": "prompt",
+    "type_rules": "prompt",
+    "wording": "prompt",
+    "result_format": "feedback",
+    "max_turns": "feedback",
+    "decoding": "decoding",
+    "temperature": "decoding",
+    "tool_choice": "decoding",
+    "tool_choice_by": "decoding",
+}
+"""Factor of an arm -> the layer it belongs to."""
+_READING = {"repaired": "repair", "safe": "lossless coercion", "coerced": "looser coercion"}
+_SCORES = {"strict": "score_strict", "repaired": "score_repaired", "safe": "score_safe"}
+_COLUMNS = ("model", "arm", "layer", "lower", "higher", "n_cases", "before", "after", *STEP_COLUMNS)
+_Flags: TypeAlias = tuple[list[bool], list[Any]]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The gain of each layer. `frame` has one row a step: model, arm (of a step of reading), layer,
+    lower and higher (what stands before and after the step), n_cases (judged in both), before and
+    after (rates over them), gain with gain_low and gain_high, p and p_holm."""
+
+    frame: pd.DataFrame
+    level: float = 0.95
+
+    def _lines(self) -> list[str]:
+        """Return one sentence a step."""
+        return [self._line(row) for row in self.frame.to_dict("records")]
+
+    def _line(self, row: Mapping[Any, Any]) -> str:
+        where = " · ".join(text for text in (row["model"], row["arm"]) if text)
+        head = f"{where}: {row['layer']}, {row['lower']} → {row['higher']}"
+        if not row["n_cases"]:
+            return f"{head}: no case was judged in both"
+        low, gap, high = (f"{100 * row[c]:+.1f}" for c in ("gain_low", "gain", "gain_high"))
+        return (
+            f"{head}: {row['before']:.1%} → {row['after']:.1%}, {gap} points "
+            f"({self.level:.0%} interval {low} to {high}; p {row['p_holm']:.2g} by Holm; "
+            f"{row['n_cases']} cases)"
+        )
+
+    def markdown(self) -> str:
+        """Return the steps as a list of GitHub-flavoured Markdown."""
+        return "\n".join(f"- {line}" for line in self._lines())
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines()) or "no step: no answer could be judged"
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
+        return {
+            "text/plain": str(self),
+            "text/html": f"<ul>{lines}</ul>",
+            "text/markdown": self.markdown(),
+        }
+
+
+def step(lower: _Flags, higher: _Flags, level: float) -> dict[str, Any]:
+    """Return the figures of one step, all but p_holm, over the cases that both sides have.
+
+    lower, higher: (successes, cases) of the trials before and after the step.
+    """
+    gap = paired_difference(*lower, *higher, level)
+    return {
+        "n_cases": gap.n_cases,
+        "before": gap.rate_a,
+        "after": gap.rate_b,
+        "gain": gap.rate,
+        "gain_low": gap.low,
+        "gain_high": gap.high,
+        "p": gap.p,
+    }
+
+
+def flags_of(part: pd.DataFrame, column: str) -> _Flags:
+    """Return (successes, cases) of the trials that a column of scores has a value for."""
+    if column not in part:
+        return [], []
+    judged = part[part[column].notna()]
+    return judged[column].astype(bool).tolist(), judged["case_id"].tolist()
+
+
+def reading_levels(part: pd.DataFrame, looser: pd.DataFrame | None) -> dict[str, _Flags]:
+    """Return (successes, cases) of the judged answers of one cell at each level of help.
+
+    looser: the same answers under the policy that stands for coerced, None where there is none.
+    """
+    part = part[part["score_success"].notna()]
+    levels = {name: flags_of(part, column) for name, column in _SCORES.items()}
+    if looser is not None:
+        levels["coerced"] = flags_of(looser, "score_success")
+    return levels
+
+
+def ladder_table(
+    trials: pd.DataFrame, arms: Levels | None = None, *, policy: str = "safe", level: float = 0.95
+) -> Ladder:
+    """Return the ladder of a trials frame.
+
+    arms: the factors of each arm, for the steps of asking; without them the ladder has the steps of
+    reading alone. Raises BadOptions for a frame that is no trials frame.
+    """
+    check_trials(trials)
+    part = read_under(trials, (), policy)
+    wide = coerced_policy(trials, policy)
+    looser = None if wide == policy else trials[trials["policy"] == wide]
+    rows: list[dict[str, Any]] = []
+    for (model,), answers in groups(part, ["model"]):
+        other = None if looser is None else looser[looser["model"].astype(str) == model]
+        for steps in (_reading(answers, other, level), _asking(answers, arms or {}, level)):
+            of_model = [{"model": model, **row} for row in steps]
+            adjusted = stats.holm([row["p"] for row in of_model])
+            rows += [{**row, "p_holm": p} for row, p in zip(of_model, adjusted, strict=True)]
+    return Ladder(pd.DataFrame(rows, columns=list(_COLUMNS)), level)
+
+
+def _reading(
+    answers: pd.DataFrame, looser: pd.DataFrame | None, level: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the steps of reading of each arm of one model."""
+    for (arm,), part in groups(answers, ["arm"]):
+        other = None if looser is None else looser[looser["arm"].astype(str) == arm]
+        levels = reading_levels(part, other)
+        for lower, higher in zip(levels, list(levels)[1:], strict=False):
+            figures = step(levels[lower], levels[higher], level)
+            layer = _READING[higher]
+            yield {"arm": arm, "layer": layer, "lower": lower, "higher": higher, **figures}
+
+
+def _asking(answers: pd.DataFrame, arms: Levels, level: float) -> Iterator[dict[str, Any]]:
+    """Yield a step for each two arms of one model that differ in one factor alone."""
+    parts = {arm: part for (arm,), part in groups(answers, ["arm"])}
+    for lower, higher in combinations([name for name in arms if name in parts], 2):
+        factor = only_difference(arms[lower], arms[higher])
+        if factor is None:
+            continue
+        # More turns change nothing about the first one, so they are judged by how they end.
+        column = "score_answer" if LAYERS.get(factor) == "feedback" else "score_success"
+        sides = [flags_of(parts[name], column) for name in (lower, higher)]
+        figures = step(sides[0], sides[1], level)
+        layer = f"{LAYERS.get(factor, 'other')} ({factor})"
+        yield {"arm": "", "layer": layer, "lower": lower, "higher": higher, **figures}
+
+
+def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
+    """Return the one factor in which two arms differ, None where there is none or several.
+
+    >>> only_difference({"few_shot": 0, "decoding": "free"}, {"few_shot": 2, "decoding": "free"})
+    'few_shot'
+    """
+    different = [name for name in {**a, **b} if a.get(name) != b.get(name)]
+    return different[0] if len(different) == 1 else None
+
+
+def with_steps(
+    frame: pd.DataFrame, trials: pd.DataFrame, by: Sequence[str], policy: str, level: float
+) -> pd.DataFrame:
+    """Return the ladder of a report's cells with the interval and the test of each step.
+
+    frame: what `breakdowns.ladder_frame` gives. The first level and the naive parser have none.
+    """
+    wide = coerced_policy(trials, policy)
+    looser: dict[tuple[str, ...], pd.DataFrame] = {}
+    if wide != policy and "policy" not in by:
+        looser = dict(groups(trials[trials["policy"] == wide], by))
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for values, part in groups(read_under(trials, by, policy), by):
+        levels = reading_levels(part, looser.get(values))
+        names = list(levels)
+        figures = [
+            step(levels[a], levels[b], level) for a, b in zip(names, names[1:], strict=False)
+        ]
+        adjusted = stats.holm([row["p"] for row in figures])
+        for name, row, p in zip(names[1:], figures, adjusted, strict=True):
+            shown = {c: row[c] for c in ("gain_low", "gain_high", "p")}
+            rows[*values, wide if name == "coerced" else name] = {**shown, "p_holm": p}
+    keys = frame[[*by, "level"]].astype("string").fillna("").itertuples(index=False, name=None)
+    extra = pd.DataFrame(
+        [rows.get(tuple(key), {}) for key in keys],
+        columns=list(STEP_COLUMNS[1:]),
+        index=frame.index,
+    )
+    return pd.concat([frame, extra.astype(float)], axis=1)
