@@ -157,7 +157,7 @@ def test_input_of_another_kind(case_input: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wording": "poetic"}, "brief, plain, strict"),
+        ({"wording": "poetic"}, "brief, chat_template, plain, strict, upstream"),
         ({"placement": "middle"}, "first or last"),
         ({"few_shot": -1}, "number of examples"),
         ({"few_shot": True}, "number of examples"),

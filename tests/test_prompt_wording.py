@@ -12,7 +12,10 @@ from toolparse_lab.errors import BadOptions
 from toolparse_lab.prompt.wording import PLACEHOLDERS, Wordings, fill
 
 PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic")
-ALL = [(p, w) for p in PROTOCOLS for w in ("plain", "strict", "brief")]
+OURS = ("brief", "plain", "strict")
+# Prompts of others, word for word, for experiments.
+THEIRS = {"hermes": ("chat_template", "upstream")}
+ALL = [(p, w) for p in PROTOCOLS for w in (*OURS, *THEIRS.get(p, ()))]
 
 
 def wordings_of(protocol_id: str) -> Wordings:
@@ -24,8 +27,9 @@ def wordings_of(protocol_id: str) -> Wordings:
 @pytest.mark.parametrize("protocol_id", [*PROTOCOLS, "kimi_k2"])
 def test_three_wordings(protocol_id: str) -> None:
     wordings = wordings_of(protocol_id)
-    assert wordings.names == ("brief", "plain", "strict")
-    assert len({wordings.template(w) for w in wordings.names}) == 3
+    names = tuple(sorted((*OURS, *THEIRS.get(protocol_id, ()))))
+    assert wordings.names == names
+    assert len({wordings.template(w) for w in names}) == len(names)
 
 
 @pytest.mark.parametrize(("protocol_id", "wording"), ALL)
@@ -35,7 +39,7 @@ def test_template_is_complete(protocol_id: str, wording: str) -> None:
     assert set(names) <= set(PLACEHOLDERS)
     assert len([n for n in set(names) if n.startswith("tools_")]) == 1
     assert "type_rules" in names
-    assert ("examples" in names) == (wording != "brief")
+    assert ("examples" in names) == (wording in ("plain", "strict"))
     for name in ("type_rules", "examples"):
         assert (
             text.count(f"{{{{#{name}}}}}")
@@ -73,7 +77,7 @@ def test_every_file_is_reachable_and_shipped() -> None:
 
 
 def test_unknown_wording_lists_the_known_ones() -> None:
-    with pytest.raises(BadOptions, match="brief, plain, strict"):
+    with pytest.raises(BadOptions, match="brief, chat_template, plain, strict, upstream"):
         wordings_of("hermes").template("../gemma/plain")
 
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from . import __version__
+from .correction import Corrected, CorrectionContext, Feedback
+from .correction.drive import corrected_by, tokens_of
+from .correction.prompt import CorrectionWording, correction_messages
 from .endpoint_check.run_checks import check_cells, refuse_failed
 from .engine.any_protocol import AnyProtocol
 from .errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
@@ -21,7 +24,7 @@ from .evals.cases.case import Case
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
 from .exchange.summary import LIMITS
-from .exchange.types import Model
+from .exchange.types import Completion, Model
 from .experiment.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiment.limits import RunLimits, check_limits
 from .experiment.models import model_map
@@ -29,9 +32,13 @@ from .experiment.plan import Plan, make_plan, plan_one
 from .experiment.rounds import run_rounds
 from .experiment.run import HEADLINE, Run
 from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
+from .experiment.tasks import plan_messages_as_they_are, question_of
 from .experiment.until import Until, check_rule, run_until
 from .flow import asked_of, read_answer
 from .ingest.build import ingest
+from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
+from .plans.request import PlanAnswer, plan_messages, read_plan_answer
+from .prompt.own_prompt import OwnPrompt
 from .runner.loop import run_sync
 from .store.recording import replay
 from .store.store import RunRecord, Store
@@ -66,6 +73,7 @@ class Lab:
         # neither credentials nor code.
         self.models: dict[str, Model] = {}
         self._protocols: dict[str, AnyProtocol] = {}
+        self._prompts: dict[str, OwnPrompt] = {}
         # Answers in the place of litellm; see `replaying`.
         self._complete: Any = None
 
@@ -244,6 +252,7 @@ class Lab:
             runnable,
             passed=protocols,
             known_protocols=self._protocols,
+            known_prompts=self._prompts,
         )
         self._remember_protocols(plan.arms)
         return Run(
@@ -419,8 +428,21 @@ class Lab:
         few_shot, tool_choice, wording, …) and sampling parameters. Raises ProviderError where there
         is no answer, and BadOptions for more than one turn.
         """
-        alias, chosen = self._model(model)
         fresh = bool(settings.pop("fresh", False))
+        plan = self._one_question(text, tools, model, protocol, settings)
+        answer = self._completion_of(plan, fresh)
+        arm, case = plan.arms[0], plan.cases[0]
+        question = asked_of(answer, case.input)
+        choice, reason = arm.levels["tool_choice"], answer.finish_reason
+        return read_answer(
+            answer.raw, arm.reader, case.tools, options, choice, reason, request=question
+        )
+
+    def _one_question(
+        self, text: Any, tools: Any, model: Any, protocol: Any, settings: Mapping[str, Any]
+    ) -> Plan:
+        """The plan of one question; raises BadOptions for more than one turn."""
+        alias, chosen = self._model(model)
         check_names(settings, chosen.params or ())
         arm = arm_of(protocol, settings)
         if arm.conversing:
@@ -430,22 +452,109 @@ class Lab:
                 hint="plan and run a conversation",
             )
         case = Case("ask", text, tool_specs(tools), None)
-        plan = plan_one(
+        self._remember_protocols([arm])
+        return plan_one(
             case, alias, chosen, arm, _params(settings), seed=int(settings.get("seed", 0))
         )
 
+    def _completion_of(self, plan: Plan, fresh: bool) -> Completion:
+        """The answer to the one question of a plan, asked where it is new. Raises ProviderError."""
         answer = None if fresh else self.store.get(plan.items[0].key)
         if answer is None or not answer.ok:
             answer = self._ask_planned(plan, fresh).completion
-        self._remember_protocols([arm])
-        raw, reason = (answer.raw, answer.finish_reason) if answer else ("", None)
-        question = asked_of(answer, case.input) if answer else None
-        choice = arm.levels["tool_choice"]
-        return read_answer(raw, arm.reader, case.tools, options, choice, reason, request=question)
+        if answer is None:
+            raise ProviderError("the model gave no answer", kind="other")
+        return answer
+
+    def answer(
+        self,
+        text: Any,
+        tools: Any = None,
+        *,
+        model: Any,
+        protocol: Any = "hermes",
+        feedback: Feedback | str | bool | None = True,
+        **settings: Any,
+    ) -> CorrectedAnswer:
+        """Ask one question, and ask again about calls that the schema refuses; all is recorded.
+
+        The calls are in `answer.answer.tool_calls`, what the model wrote first in
+        `answer.answer.result`, and the counts of the corrections beside it. feedback: a Feedback or
+        the name of one of `correction.PRESETS`. Other arguments and errors are those of `ask`.
+        """
+        plan = self._one_question(text, tools, model, protocol, settings)
+        completion = self._completion_of(plan, fresh=False)
+        arm, request = plan.arms[0], question_of(plan)
+        middleware = create_tool_middleware(arm.reader, feedback=feedback)
+        params = {"messages": plan.cases[0].messages, "tools": tools}
+        choice = request.params.get("tool_choice")
+        turn = middleware.transform_params({**params, "tool_choice": choice} if choice else params)
+        turn = replace(turn, params={"messages": [dict(m) for m in request.messages]})
+        answer = middleware.wrap_generate(
+            turn, completion.raw, finish_reason=completion.finish_reason
+        )
+        again = {name: settings[name] for name in settings if name not in FACTORS}
+
+        def ask(params: dict[str, Any]) -> Reply:
+            """The model's answer to a correction."""
+            reply = self._asked_as_is("correction", params["messages"], model, again)
+            return Reply(
+                reply.raw, tokens_of(reply), reply.cost or 0.0, seconds=reply.latency or 0.0
+            )
+
+        return correct_answer(middleware, turn, answer, ask)
+
+    def plan_task(
+        self,
+        text: str,
+        tools: Any,
+        *,
+        model: Any,
+        type_rules: bool = True,
+        policy: Policy = HEADLINE,
+        **settings: Any,
+    ) -> PlanAnswer:
+        """Let a model write the plan of a task: which tools are called, with what, in which order.
+
+        Recorded like any other question. `plans.run_plan` runs `.plan`; `.fault` says what is wrong
+        in it. type_rules: whether the prompt says how each type is written. policy: of coercion,
+        under which the types of its parameters are judged. settings: temperature, `fresh` and
+        sampling parameters. Raises ProviderError where there is no answer.
+        """
+        messages = plan_messages(text, tools, type_rules=type_rules)
+        completion = self._asked_as_is("task", messages, model, settings)
+        return read_plan_answer(completion.raw, tools, policy=policy)
+
+    def correction(
+        self, model: Any, *, wording: CorrectionWording = "plain", **settings: Any
+    ) -> Callable[[CorrectionContext], Corrected]:
+        """A callback for `run_call` and `run_plan` that asks a model of this lab, and records it.
+
+        wording: of the correction prompt. settings: as for `plan_task`. In a lab that replays, a
+        correction that was never recorded ends the call as `not_recorded`.
+        """
+
+        def correct(context: CorrectionContext) -> Corrected:
+            """The correction that the model answers with."""
+            messages = correction_messages(context, wording)
+            return corrected_by(self._asked_as_is("correction", messages, model, settings), context)
+
+        return correct
+
+    def _asked_as_is(
+        self, name: str, messages: Iterable[Mapping[str, Any]], model: Any, settings: Any
+    ) -> Completion:
+        """The answer to messages that are sent as they stand. Raises ProviderError."""
+        alias, chosen = self._model(model)
+        others = {k: v for k, v in settings.items() if k != "fresh"}
+        plan = plan_messages_as_they_are(name, messages, alias, chosen, others)
+        return self._completion_of(plan, fresh=bool(settings.get("fresh", False)))
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
-        """Keep the protocols of these arms, so that their runs can be opened again as they were."""
+        """Keep protocols and prompts of these arms, so that their runs can be opened again."""
         for arm in arms:
+            if arm.own_prompt is not None and not arm.own_prompt.is_lost:
+                self._prompts[arm.own_prompt.name] = arm.own_prompt
             if arm.protocol is not None and not isinstance(arm.protocol, LostProtocol):
                 self._protocols[arm.protocol.id] = arm.protocol
 
@@ -495,8 +604,8 @@ class Lab:
         """
         fresh = bool(changes.pop("fresh", False))
         # The object itself where the plan has it: an id alone may not bring it back.
-        own: Any = next((arm.protocol for arm in plan.arms if arm.name == trial.arm), None)
-        protocol = changes.pop("protocol", own or trial.prompt_protocol)
+        own = next((arm for arm in plan.arms if arm.name == trial.arm), None)
+        protocol = changes.pop("protocol", (own and own.protocol) or trial.prompt_protocol)
         if getattr(protocol, "id", protocol) == "auto":
             raise BadOptions(
                 "nobody knows what this model was told to write",
@@ -505,7 +614,8 @@ class Lab:
             )
         model = plan.models[trial.model]
         check_names(changes, (*plan.params, *(model.params or ())))
-        settings = {**plan.params, **trial.levels, **changes}
+        prompt = {"wording": own.own_prompt} if own is not None and own.own_prompt else {}
+        settings = {**plan.params, **trial.levels, **prompt, **changes}
         arm = arm_of(protocol, settings)
         one = plan_one(
             trial.case,

@@ -21,6 +21,7 @@ from .edits import FieldEdit, edits_between, merged
 from .failure import Issue, ToolFailure, ToolRefused
 from .feedback import PRESETS, Feedback
 from .http import HttpTool
+from .monitoring import THRESHOLDS, CostRow, Reading, Threshold, cost_table, readings_of
 from .prompt import Corrected, CorrectionContext, read_correction
 
 __all__ = [
@@ -28,30 +29,36 @@ __all__ = [
     "EVENTS",
     "PRESETS",
     "STOPS",
+    "THRESHOLDS",
     "Accepted",
     "Correct",
     "Corrected",
     "CorrectedCall",
     "Correction",
     "CorrectionContext",
+    "CostRow",
     "Feedback",
     "FieldEdit",
     "HttpTool",
     "Issue",
     "ModelCorrection",
     "Pause",
+    "Reading",
     "Refused",
     "RunTool",
+    "Threshold",
     "ToolFailure",
     "ToolRefused",
     "arun_call",
     "asking",
     "asking_later",
     "corrected_call",
+    "cost_table",
     "detect",
     "edits_between",
     "find_capability_schema",
     "merged",
     "read_correction",
+    "readings_of",
     "run_call",
 ]

@@ -26,6 +26,11 @@ Tool: TypeAlias = Callable[..., Any]
 Callback: TypeAlias = Callable[[CorrectionContext], Any]
 """Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
 Messages: TypeAlias = tuple[Mapping[str, Any], ...]
+OF_FIRST_QUESTION = (
+    *("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls"),
+)
+"""Parameters that a correction is asked without: a grammar or a forced choice of the first question
+is none of its own."""
 
 
 class ModelCorrection:
@@ -41,24 +46,32 @@ class ModelCorrection:
 
     def request(self, context: CorrectionContext) -> Request:
         """The question for a correction; equal contexts give equal questions, asked once."""
-        # A grammar or a forced choice of the first question is none of this one's.
-        dropped = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
-        params = {k: v for k, v in self._question.params.items() if k not in dropped}
+        first = self._question.params
+        params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
         messages = correction_messages(context, self._wording)
         return replace(self._question, messages=messages, params=params, tools=(), stream=False)
 
     def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
         """The correction in an answer. Raises CorrectionFailed, with what it cost."""
-        tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
-        cost = completion.cost or 0.0
-        try:
-            if not completion.ok:
-                kind = completion.error_kind or "other"
-                raise CorrectionFailed(f"the model could not be asked: {kind}")
-            return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
-        except CorrectionFailed as e:
-            e.tokens, e.cost = tokens, cost
-            raise
+        return corrected_by(completion, context)
+
+
+def corrected_by(completion: Completion, context: CorrectionContext) -> Corrected:
+    """The correction in a model's answer. Raises CorrectionFailed, with what it cost."""
+    tokens, cost = tokens_of(completion), completion.cost or 0.0
+    try:
+        if not completion.ok:
+            kind = completion.error_kind or "other"
+            raise CorrectionFailed(f"the model could not be asked: {kind}")
+        return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
+    except CorrectionFailed as e:
+        e.tokens, e.cost = tokens, cost
+        raise
+
+
+def tokens_of(completion: Completion) -> int:
+    """The tokens of an answer, in and out, as far as the provider counted them."""
+    return (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
 
 
 def run_call(

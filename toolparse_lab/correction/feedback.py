@@ -66,6 +66,27 @@ class Feedback:
         detectors_of(self.detectors)
 
     @classmethod
+    def of(cls, value: Any) -> Feedback | None:
+        """The feedback that an option means: a Feedback, the name of a preset, True for the
+        default, None or False for none. One that asks for nothing is none. Raises BadOptions.
+
+        >>> Feedback.of("cost-sensitive") is None, Feedback.of(True) == Feedback()
+        (True, True)
+        """
+        if value is None or value is False:
+            return None
+        if isinstance(value, str):
+            value = cls.preset(value)
+        feedback = cls() if value is True else value
+        if not isinstance(feedback, cls):
+            raise BadOptions(
+                "feedback is a Feedback, the name of a preset, or None",
+                got=value,
+                expected=", ".join(PRESETS),
+            )
+        return feedback if feedback.enabled else None
+
+    @classmethod
     def preset(cls, name: str, **changes: Any) -> Feedback:
         """One of `PRESETS`, with changes. Raises BadOptions.
 

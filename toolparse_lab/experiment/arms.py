@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..engine.any_protocol import AnyProtocol, any_protocol, is_native, listed_names
-from ..errors import BadPlan, UnknownProtocol, near
+from ..errors import BadOptions, BadPlan, UnknownProtocol, near
 from ..exchange.summary import LIMITS
+from ..prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..protocols.auto import AUTO
 from ..protocols.json.openai_json import OPENAI_JSON
 from ..protocols.registry import is_shipped, protocol_of
@@ -33,8 +34,10 @@ FACTORS: Mapping[str, str] = {
     "tool_choice": "what the first turn may do: auto, required, none, or {'name': …}, the tool "
     "that must be called",
     "tool_choice_by": "how a forced choice is asked for: response_format, or prompt",
-    "type_rules": "whether the prompt says how each type is written",
-    "wording": "the prompt's wording, see `wordings.names` of a protocol",
+    "type_rules": "whether the prompt says how each type is written: False, True, or pairs, with "
+    "a block of right and wrong parameters",
+    "wording": "the prompt's wording, see `wordings.names` of a protocol; a template or a builder "
+    "of your own, or {'name': …} with one of these",
 }
 """The factors that can be varied, and the meaning of each. In `Lab.plan` a list of levels varies
 one."""
@@ -103,12 +106,14 @@ class Arm:
     """One way of asking: a prompt protocol and a level of each factor.
 
     protocol: see `ArmProtocol`. levels: factor -> level; None for factors that mean nothing to the
-    arm. name: the protocol and the levels that differ between the arms of a plan.
+    arm. name: the protocol and the levels that differ between the arms of a plan. own_prompt: the
+    template or the builder in the place of a wording; the level is then its name.
     """
 
     protocol: ArmProtocol
     levels: Mapping[str, Any]
     name: str
+    own_prompt: OwnPrompt | None = None
 
     @property
     def prompt_protocol(self) -> str:
@@ -223,6 +228,8 @@ def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
         value = default  # a native arm has None for the factors that mean nothing to it
 
     levels = list(value) if isinstance(value, (list, tuple)) else [value]
+    if factor == "wording":
+        levels = _wordings_of(levels)
     if not levels:
         raise BadPlan(
             f"the factor {factor!r} has no levels", hint="leave it out, or list its levels"
@@ -242,8 +249,36 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
     varied = [factor for factor in by_factor if len(by_factor[factor]) > 1]
     for combination in itertools.product(*by_factor.values()):
         level = dict(zip(by_factor, combination, strict=True))
+        own = level["wording"] if isinstance(level["wording"], OwnPrompt) else None
+        if own is not None:
+            level["wording"] = own.name
         suffix = "".join(f" {level_name(factor, level[factor])}" for factor in varied)
-        yield Arm(protocol, level, prompt_protocol(protocol) + suffix)
+        yield Arm(protocol, level, prompt_protocol(protocol) + suffix, own)
+
+
+def _wordings_of(levels: Iterable[Any]) -> list[Any]:
+    """Return the levels of the wording, those of the caller's own as OwnPrompt.
+
+    Raises BadPlan for two that share a name.
+    """
+    wordings: list[Any] = []
+    for level in levels:
+        try:
+            if isinstance(level, Mapping):
+                wordings += [OwnPrompt.of(value, name) for name, value in level.items()]
+            else:
+                wordings.append(OwnPrompt.of(level) if is_own_prompt(level) else level)
+        except BadOptions as e:
+            raise BadPlan(e.message, got=e.got, expected=e.expected) from None
+    names = [w.name if isinstance(w, OwnPrompt) else w for w in wordings]
+    for name in names:
+        if names.count(name) > 1 and any(isinstance(w, OwnPrompt) for w in wordings):
+            raise BadPlan(
+                "two prompts have this name, so their trials could not be told apart",
+                got=name,
+                hint='name them: wording=[{"mine": template}, {"other": builder}]',
+            )
+    return wordings
 
 
 def _check_level(factor: str, level: Any) -> None:
@@ -258,9 +293,11 @@ def _check_level(factor: str, level: Any) -> None:
         )
     elif factor == "temperature" and not _is_temperature(level):
         raise BadPlan("temperature is a number", got=level, expected="0 or more")
-    elif factor == "type_rules" and not isinstance(level, bool):
+    elif factor == "type_rules" and not isinstance(level, bool) and level != "pairs":
         raise BadPlan(
-            "type_rules says whether the prompt has them", got=level, expected="True or False"
+            "type_rules says whether the prompt has them",
+            got=level,
+            expected="True, False or 'pairs'",
         )
 
 
@@ -340,5 +377,5 @@ def level_name(factor: str, level: Any) -> str:
     if factor in ("decoding", "wording", "placement"):
         return str(level)
     if factor == "type_rules":
-        return "type-rules" if level else "no-rules"
+        return f"type-{'rules' if level is True else level}" if level else "no-rules"
     return f"{factor}={level['name'] if isinstance(level, Mapping) else level}"

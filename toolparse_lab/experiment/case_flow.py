@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..engine.any_protocol import AnyProtocol
@@ -86,15 +87,32 @@ _Prompt: TypeAlias = tuple[list[dict[str, Any]], Middleware, dict[str, Any]]
 """Messages, middleware and the extra parameters of the first turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class PromptIssue:
+    """A prompt builder that failed: at which case, in which arm, with which words. The built-in
+    prompt took its place."""
+
+    case: str
+    arm: str
+    error: str
+
+
 class Prompts:
     """The prompts of one plan's cases, each made once for a case and an arm.
 
     Models and trials share them. most: how many are remembered, those used last.
     """
 
-    def __init__(self, most: int = 2048) -> None:
+    def __init__(self, most: int = 2048, issues: Iterable[PromptIssue] = ()) -> None:
         self._most = most
+        # By case, arm and words: a prompt that is made again fails again.
+        self._issues: dict[PromptIssue, None] = dict.fromkeys(issues)
         self._cache: OrderedDict[tuple[str, str], _Prompt] = OrderedDict()
+
+    @property
+    def issues(self) -> tuple[PromptIssue, ...]:
+        """The builders that failed, and for which the built-in prompt was sent."""
+        return tuple(self._issues)
 
     def of(self, case: Case, arm: Arm) -> _Prompt:
         """Return messages, middleware and the extra parameters of the first turn.
@@ -104,7 +122,7 @@ class Prompts:
         key = (case.id, arm.name)
         prompt = self._cache.pop(key, None)
         if prompt is None:
-            prompt = _native_prompt(case) if arm.native else _prompt(case, arm)
+            prompt = _native_prompt(case) if arm.native else _prompt(case, arm, self._note)
             while len(self._cache) >= self._most:
                 self._cache.popitem(last=False)
         # Taken out and put back, it is the last to be dropped.
@@ -112,26 +130,40 @@ class Prompts:
         messages, middleware, first = prompt
         return [dict(message) for message in messages], middleware, dict(first)
 
+    def _note(self, case: str, arm: str, error: str) -> None:
+        """Note that the builder of an arm failed at a case."""
+        self._issues[PromptIssue(case, arm, error)] = None
+
 
 def _native_prompt(case: Case) -> _Prompt:
     """Return the messages of a case as they are: the provider is sent its tools."""
     return case.messages, NativeTools(), {}
 
 
-def _prompt(case: Case, arm: Arm) -> _Prompt:
+def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Prompt:
     """Return the messages of a case with its examples, and the middleware with its system prompt.
 
-    The middleware writes the prompt into the request, since later turns need it, too.
+    The middleware writes the prompt into the request, since later turns need it, too. note: is told
+    of case, arm and error of a builder that failed. Raises BadPlan for one that is not at hand.
     """
-    protocol, level = arm.reader, arm.levels
+    protocol, level, own = arm.reader, arm.levels, arm.own_prompt
+    if own is not None and own.is_lost:
+        raise BadPlan(
+            "this run was made with a prompt builder, which a store cannot keep",
+            got=own.name,
+            hint="plan with the builder in this lab before the run is opened",
+        )
     prompt, examples = explain_tools(
         case.input,
         case.tools,
         protocol=protocol,
-        wording=level["wording"],
+        wording="plain" if own is not None else level["wording"],
         few_shot=level["few_shot"],
         type_rules=level["type_rules"],
         target=case.target,
+        builder=own.builder if own is not None else None,
+        on_error=lambda _message, details: note(case.id, arm.name, str(details["error"])),
+        template=own.template if own is not None else "",
     )
     middleware = create_tool_middleware(
         protocol,

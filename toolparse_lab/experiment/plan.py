@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,9 @@ from ..flow import Conversation, Flow, Record, Runnable
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
-from .case_flow import Functions, Prompts, check_runnable, flow_for
+from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import model_map
-from .protocol_record import protocol_records
+from .protocol_record import prompt_records, protocol_records
 
 if TYPE_CHECKING:
     from ..evals.reports.figures.power import Power
@@ -114,6 +114,11 @@ class Plan:
         """At most this many US dollars; None where a model has no known price."""
         return self._estimate().cost
 
+    @property
+    def prompt_issues(self) -> tuple[PromptIssue, ...]:
+        """The prompt builders that failed; the built-in prompt was sent in their place."""
+        return self.prompts.issues
+
     def power(self, drop: float = 0.05, *, like: Any = None, **assumptions: Any) -> Power:
         """Return the smallest drop that a comparison of two arms of this plan will show, and the
         cases that `drop` needs.
@@ -158,6 +163,10 @@ class Plan:
             record["runnable"] = sorted(self.runnable)
         if protocols := protocol_records(self.arms):
             record["protocols"] = protocols
+        if prompts := prompt_records(self.arms):
+            record["wordings"] = prompts
+        if self.prompt_issues:
+            record["prompt_issues"] = [asdict(issue) for issue in self.prompt_issues]
         record["cases"] = pack_cases(self.cases)
         return record
 
@@ -189,6 +198,10 @@ class Plan:
                 f"turns:  up to {self.most_calls:,} calls in all; "
                 "tokens and cost are those of the first turns"
             )
+        if issues := self.prompt_issues:
+            first = f"{issues[0].case}, {issues[0].arm}: {issues[0].error}"
+            failures = _count(len(issues), "prompt")
+            lines.append(f"issues: {failures} of a builder failed, and are the built-in ({first})")
         lines.append(f"tokens: about {input_tokens:,} in, at most {output_tokens:,} out")
         lines.append(f"cost:   {price}")
         return lines

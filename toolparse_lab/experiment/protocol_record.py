@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.any_protocol import AnyProtocol, any_protocol
 from ..errors import BadPlan, BadSpec, UnknownProtocol
+from ..prompt.own_prompt import OwnPrompt
 from ..protocols.auto import AUTO
 from ..protocols.base import Protocol
 from ..protocols.registry import is_shipped, protocol_of
@@ -36,6 +37,24 @@ def protocol_records(arms: Iterable[Arm]) -> dict[str, Any]:
             # A protocol object of the user's own need not have a title.
             records[protocol.id] = {"code": getattr(protocol, "title", "") or protocol.id}
     return records
+
+
+def prompt_records(arms: Iterable[Arm]) -> dict[str, Any]:
+    """Return name -> record of every prompt of these arms that is the caller's own."""
+    prompts = (arm.own_prompt for arm in arms)
+    return {prompt.name: prompt.record() for prompt in prompts if prompt is not None}
+
+
+def recorded_prompts(
+    records: Mapping[str, Any], known_prompts: Mapping[str, OwnPrompt]
+) -> dict[str, OwnPrompt]:
+    """Return name -> prompt of a run's record, a lost one for a builder that is not at hand."""
+    prompts = {}
+    for name, record in records.items():
+        template = record.get("template", "")
+        lost = OwnPrompt(name)
+        prompts[name] = OwnPrompt(name, template) if template else known_prompts.get(name, lost)
+    return prompts
 
 
 def recorded_protocols(

@@ -19,12 +19,13 @@ from ..exchange.questions import Held, Questions
 from ..exchange.summary import Summary
 from ..exchange.types import Model, PlanItem, Request
 from ..flow import Runnable
+from ..prompt.own_prompt import OwnPrompt
 from ..store.store import RunRecord, Store
 from ..values import write_canonical
 from .arms import FACTORS, Arm
-from .case_flow import check_runnable
+from .case_flow import PromptIssue, Prompts, check_runnable
 from .plan import Plan
-from .protocol_record import recorded_protocols
+from .protocol_record import recorded_prompts, recorded_protocols
 
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
@@ -75,13 +76,15 @@ def stored_plan(
     *,
     passed: Any = None,
     known_protocols: Mapping[str, AnyProtocol] | None = None,
+    known_prompts: Mapping[str, OwnPrompt] | None = None,
 ) -> Plan:
     """Return the plan that a run was made of, with its questions as the store has them.
 
     models: the run's models with what a store does not hold, by alias; `known_models` are taken
     where they fit. runnable: tools as functions, which no store holds either. passed,
     known_protocols: see `recorded_protocols`. Raises BadPlan for `models` and protocols that are
-    not the run's, BadOptions for a run without a plan.
+    not the run's, BadOptions for a run without a plan. known_prompts: prompts of the caller's own
+    that the lab has used, by name.
     """
     plan = record.plan
     if not plan.keys() >= _PARTS_OF_A_PLAN:
@@ -91,7 +94,7 @@ def stored_plan(
             hint="export_recording holds its answers",
         )
     by_alias = _stored_models(plan["models"], models or {}, known_models or {})
-    arms = _stored_arms(plan, passed, known_protocols)
+    arms = _stored_arms(plan, passed, known_protocols, known_prompts or {})
 
     # The later turns of a conversation follow from the answers to the first.
     items = tuple(item for item in store.items(record.run_id) if "turn" not in item.arm)
@@ -108,6 +111,7 @@ def stored_plan(
         int(plan.get("seed", 0)),
         bool(plan.get("stream", False)),
         {**dict.fromkeys(plan.get("runnable") or ()), **check_runnable(runnable)},
+        prompts=Prompts(issues=(PromptIssue(**row) for row in plan.get("prompt_issues") or ())),
     )
 
 
@@ -148,16 +152,21 @@ def _asked_fields(model: Any) -> dict[str, Any]:
 
 
 def _stored_arms(
-    plan: Mapping[str, Any], passed: Any, known_protocols: Mapping[str, AnyProtocol] | None
+    plan: Mapping[str, Any],
+    passed: Any,
+    known_protocols: Mapping[str, AnyProtocol] | None,
+    known_prompts: Mapping[str, OwnPrompt],
 ) -> tuple[Arm, ...]:
     """Return a run's arms with their protocols; see `recorded_protocols`."""
     ids = [row["prompt_protocol"] for row in plan["arms"]]
     protocols = recorded_protocols(ids, plan.get("protocols") or {}, passed, known_protocols)
+    prompts = recorded_prompts(plan.get("wordings") or {}, known_prompts)
     arms = []
     for row in plan["arms"]:
         # An older version did not record factors that it did not have.
         levels = {factor: row[factor] for factor in FACTORS if factor in row}
-        arms.append(Arm(protocols[row["prompt_protocol"]], levels, row["name"]))
+        own = prompts.get(str(levels.get("wording")))
+        arms.append(Arm(protocols[row["prompt_protocol"]], levels, row["name"], own))
     return tuple(arms)
 
 

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 from ..errors import BadOptions
 from ..middleware import ToolCallMiddleware, Turn
 from ..runner.litellm_door import litellm_module
+from .again import Again
 from .answer_ids import AnswerIds
 from .callbacks import add_callback
 from .findings import without_findings
 from .model_params import let_pass
 from .options import KEYWORDS, middleware_for, take_options
 from .refusal import refusal
-from .response import with_tool_calls
+from .response import answers_of, with_answers, with_tool_calls
 from .stream import stream_of
 
 
@@ -45,7 +46,8 @@ def completion(
     string, or a protocol object. Options by keyword are those of `create_tool_middleware`, and
     `wording` and `policy`: `tool_choice_by="prompt"` asks for a forced call in the system prompt,
     for providers that reject response_format; `broken_calls="call"` and `unknown_tools="call"` hand
-    on calls that failed. `middleware` replaces all of them. Everything else goes to litellm. Gives
+    on calls that failed; `feedback="production"` asks the same model again about calls that the
+    schema refuses. `middleware` replaces all of them. Everything else goes to litellm. Gives
     litellm's ModelResponse, or with `stream=True` its stream: an iterator of ModelResponseStream.
     Without `tools` the answer is litellm's own.
 
@@ -76,6 +78,7 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
     """`completion` with a middleware that was made before."""
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
+    again = Again(litellm, middleware, turn)
     ids = add_callback(litellm, middleware, turn, arguments)
     try:
         response = litellm.completion(**turn.params)
@@ -84,7 +87,11 @@ def completion_with(middleware: ToolCallMiddleware, **arguments: Any) -> Any:
         if rejection is None:
             raise
         raise rejection from e
-    return _answer(litellm, response, middleware, turn, ids)
+    if again.wanted and isinstance(response, litellm.ModelResponse):
+        plain = answers_of(response, middleware, turn, ids)
+        answers = [again.corrected(answer) for answer in plain]
+        return with_answers(litellm, response, middleware, turn, answers)
+    return _answer(litellm, response, middleware, turn, ids, again)
 
 
 async def acompletion_with(
@@ -96,6 +103,7 @@ async def acompletion_with(
     """
     litellm = litellm_module()
     turn = _turn(litellm, middleware, arguments)
+    again = Again(litellm, middleware, turn)
     if tap is not None:
         turn.params.update(tap.sent(turn))
     ids = add_callback(litellm, middleware, turn, arguments)
@@ -108,7 +116,11 @@ async def acompletion_with(
         raise rejection from e
     if tap is not None:
         response = tap.received(litellm, response)
-    return _answer(litellm, response, middleware, turn, ids)
+    if again.wanted and isinstance(response, litellm.ModelResponse):
+        plain = answers_of(response, middleware, turn, ids)
+        answers = [await again.corrected_later(answer) for answer in plain]
+        return with_answers(litellm, response, middleware, turn, answers)
+    return _answer(litellm, response, middleware, turn, ids, again)
 
 
 def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
@@ -130,15 +142,17 @@ def _answer(
     middleware: ToolCallMiddleware,
     turn: Turn,
     ids: AnswerIds | None,
+    again: Again,
 ) -> Any:
-    """litellm's answer, whole or a stream, with the calls of its text."""
+    """litellm's answer, whole or a stream, with the calls of its text; a stream has them corrected
+    at its end."""
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
     if not turn.active:
         return response
     if isinstance(response, litellm.ModelResponse):
         return with_tool_calls(litellm, response, middleware, turn, ids)
     if isinstance(response, litellm.CustomStreamWrapper):
-        return stream_of(litellm, response, middleware, turn, ids)
+        return stream_of(litellm, response, middleware, turn, ids, again if again.wanted else None)
     return response
 
 

@@ -68,6 +68,7 @@ class ChunkReader:
         self._choices: dict[int, _Choice] = {}
         self._last: Any = None
         self._closed = False
+        self.answers: dict[int, Answer] = {}  # index of a choice -> its answer, after `close`
         # All chunks, and whether one of them says what the server read, for `blame_of`.
         self._received: list[Any] = []
         self._tells = False
@@ -111,6 +112,7 @@ class ChunkReader:
             # A lost connection cuts an answer off as a limit of tokens does.
             end = "length" if cut and reason is None else reason
             deltas, answer = state.stream.close(end, called=bool(state.indices))
+            self.answers[state.index] = answer
             chunks += self._chunks(self._last, state, deltas)
             if finish is not None:
                 endings.append(self._ending(state, finish, answer))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..engine.parse import parse
 from ..errors import ToolparseError
-from ..middleware import Answer, ToolCallMiddleware, Turn
+from ..middleware import Answer, CorrectedAnswer, ToolCallMiddleware, Turn
 from ..types import ParseResult, Problem
 from ..types.serial import span_out
 
@@ -36,6 +36,16 @@ def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
     if turn.left_out:
         findings["left_out"] = [_tool_out(tool) for tool in turn.left_out]
     return {FIELD: findings}
+
+
+def with_feedback(findings: Findings | None, corrected: CorrectedAnswer) -> Findings:
+    """Findings with what layer 3 did about the calls that the schema refused.
+
+    feedback: how often the model was asked again, the tokens, US dollars and seconds of that, and
+    for each call its number among the message's tool calls, from 0, and whether it is valid now.
+    """
+    members = (findings or {}).get(FIELD, {})
+    return {FIELD: {**members, "feedback": corrected.to_dict()}}
 
 
 def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:

@@ -36,6 +36,7 @@ KEYWORDS = (
     "result_format",
     "on_error",
     "tool_system_prompt_template",
+    "feedback",
 )
 """what a request may say beside litellm's own arguments"""
 
@@ -57,7 +58,10 @@ _SHORT: Mapping[str, str] = {
     "neutral": "neutral_text",
     "coerce": "policy",
 }
-_WORDS = ("tool_choice_by", "unknown_tools", "broken_calls", "placement", "wording", "policy")
+_WORDS = (
+    *("tool_choice_by", "unknown_tools", "broken_calls", "placement", "wording", "policy"),
+    "feedback",
+)
 _PARSING = tuple(f.name for f in fields(ParseOptions) if f.name not in ("coerce", "version"))
 _NAMES = (*_WORDS, "neutral_text", *_PARSING, *_SHORT)
 

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ..middleware import ToolCallMiddleware, Turn
+from ..middleware import Answer, CorrectedAnswer, ToolCallMiddleware, Turn
 from ..middleware.call_ids import CallIds
 from .answer_ids import AnswerIds
-from .findings import blame_of, findings_of
+from .findings import blame_of, findings_of, with_feedback
 
 
 def with_tool_calls(
@@ -25,13 +25,51 @@ def with_tool_calls(
 
     ids: of the calls, where they are shared.
     """
-    changed = False
-    choices = []
-    for old in response.choices:
-        new = _choice(litellm, old, middleware, turn, ids.of(old.index) if ids else None)
-        changed |= new is not old
-        choices.append(new)
+    answers = [CorrectedAnswer(a) for a in answers_of(response, middleware, turn, ids)]
+    return with_answers(litellm, response, middleware, turn, answers)
+
+
+def answers_of(
+    response: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
+) -> list[Answer]:
+    """The answers that the choices of a ModelResponse are, in their order."""
+    return [
+        _answer(choice, middleware, turn, ids.of(choice.index) if ids else None)
+        for choice in response.choices
+    ]
+
+
+def with_answers(
+    litellm: Any,
+    response: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    answers: Sequence[CorrectedAnswer],
+) -> Any:
+    """`with_tool_calls` of answers that were read before, one for each choice."""
+    choices = [
+        _choice(litellm, old, middleware, turn, answer)
+        for old, answer in zip(response.choices, answers, strict=True)
+    ]
+    changed = any(new is not old for new, old in zip(choices, response.choices, strict=True))
     return _copied(response, choices=choices) if changed else response
+
+
+def _answer(
+    choice: Any, middleware: ToolCallMiddleware, turn: Turn, call_ids: CallIds | None
+) -> Answer:
+    """The answer that a choice is."""
+    message = choice.message
+    own_calls = message.tool_calls or ()
+    return middleware.wrap_generate(
+        turn,
+        message.content,
+        # litellm deletes the attribute where there is no reasoning.
+        reasoning=message.__dict__.get("reasoning_content"),
+        finish_reason=choice.finish_reason,
+        tool_calls=[call.model_dump() for call in own_calls] if own_calls else (),
+        call_ids=call_ids,
+    )
 
 
 def _choice(
@@ -39,22 +77,12 @@ def _choice(
     choice: Any,
     middleware: ToolCallMiddleware,
     turn: Turn,
-    call_ids: CallIds | None,
+    corrected: CorrectedAnswer,
 ) -> Any:
-    """A choice with the calls of its text; itself where nothing changes."""
-    message = choice.message
-    # litellm deletes the attribute where there is no reasoning.
+    """A choice with the calls of its answer; itself where nothing changes."""
+    message, answer = choice.message, corrected.answer
     thought = message.__dict__.get("reasoning_content")
     own_calls = message.tool_calls or ()
-    answer = middleware.wrap_generate(
-        turn,
-        message.content,
-        reasoning=thought,
-        finish_reason=choice.finish_reason,
-        tool_calls=[call.model_dump() for call in own_calls] if own_calls else (),
-        call_ids=call_ids,
-    )
-
     new = answer.message
     changes: dict[str, Any] = {}
     if new["content"] != message.content:
@@ -68,6 +96,8 @@ def _choice(
     if own_calls or getattr(choice, "logprobs", None) is not None:
         blame = blame_of(choice, middleware, turn)
     findings = findings_of(answer, turn, blame)
+    if corrected.calls:
+        findings = with_feedback(findings, corrected)
     if findings is not None:
         fields = getattr(message, "provider_specific_fields", None) or {}
         changes["provider_specific_fields"] = {**fields, **findings}

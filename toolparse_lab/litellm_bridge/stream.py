@@ -9,10 +9,12 @@ import inspect
 from collections import deque
 from typing import Any
 
-from ..middleware import ToolCallMiddleware, Turn
+from ..middleware import Answer, ToolCallMiddleware, Turn
 from ..runner.answer import close_stream
+from .again import Again
 from .answer_ids import AnswerIds
 from .chunks import ChunkReader
+from .held_calls import HeldCalls
 from .refusal import refusal
 
 
@@ -22,11 +24,15 @@ def stream_of(
     middleware: ToolCallMiddleware,
     turn: Turn,
     ids: AnswerIds | None = None,
+    again: Again | None = None,
 ) -> Any:
     """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a
-    CustomStreamWrapper. ids: of the calls, where they are shared."""
+    CustomStreamWrapper. ids: of the calls, where they are shared. again: asks the model again about
+    calls that the schema refuses; calls then come at the end of the stream."""
     reader = ChunkReader(litellm.types.utils, middleware, turn, ids)
-    return _stream_class(litellm)(inner, reader, turn)
+    if again is None:
+        return _stream_class(litellm)(inner, reader, turn)
+    return _stream_class(litellm)(inner, HeldCalls(reader), turn, again)
 
 
 def close_connection(stream: Any) -> None:
@@ -50,10 +56,17 @@ def _stream_class(litellm: Any) -> Any:
         """A stream of litellm's around another: headers, hidden parameters, model and logging are
         the inner one's."""
 
-        def __init__(self, inner: Any, reader: ChunkReader, turn: Turn) -> None:
+        def __init__(
+            self,
+            inner: Any,
+            reader: ChunkReader | HeldCalls,
+            turn: Turn,
+            again: Again | None = None,
+        ) -> None:
             self._inner = inner
             self._reader = reader
             self._turn = turn
+            self._again = again
             self._ready: deque[Any] = deque()
             self._failure: Exception | None = None
             self._ended = False
@@ -74,8 +87,12 @@ def _stream_class(litellm: Any) -> Any:
                     chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
                     self._end()
+                    for index, answer in self._held_answers():
+                        self._reader.settle(index, self._again.corrected(answer))
+                    self._release()
                 except Exception as e:
                     self._end(e)
+                    self._release()
                 else:
                     if len(chunks) == 1:
                         return chunks[0]
@@ -89,11 +106,20 @@ def _stream_class(litellm: Any) -> Any:
                     chunks = self._reader.feed(await self._inner.__anext__())
                 except StopAsyncIteration:
                     self._end()
+                    try:
+                        for index, answer in self._held_answers():
+                            corrected = await self._again.corrected_later(answer)
+                            self._reader.settle(index, corrected)
+                    except asyncio.CancelledError:
+                        await self.aclose()
+                        raise
+                    self._release()
                 except asyncio.CancelledError:
                     await self.aclose()
                     raise
                 except Exception as e:
                     self._end(e)
+                    self._release()
                 else:
                     if len(chunks) == 1:
                         return chunks[0]
@@ -106,6 +132,15 @@ def _stream_class(litellm: Any) -> Any:
             self._ready.extend(self._reader.close(cut=failure is not None))
             if failure is not None:
                 self._failure = refusal(failure, self._turn) or failure
+
+        def _held_answers(self) -> list[tuple[int, Answer]]:
+            """The answers whose calls waited for the end, by the index of a choice."""
+            return sorted(self._reader.answers.items()) if self._again is not None else []
+
+        def _release(self) -> None:
+            """Let the chunks go that waited for the end."""
+            if self._again is not None:
+                self._ready.extend(self._reader.release())
 
         def _ready_or(self, end: type[Exception]) -> Any:
             """The next chunk that is ready; where there is none, raise the failure or `end`."""

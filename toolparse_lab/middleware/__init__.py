@@ -13,6 +13,15 @@ from ..engine.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer
 from .choice_schema import create_dynamic_if_then_else_schema
 from .core import ToolCallMiddleware
+from .corrections import (
+    AskAgain,
+    CallCorrection,
+    CorrectedAnswer,
+    Reply,
+    acorrect_answer,
+    correct_answer,
+    corrections,
+)
 from .creation import create_tool_middleware
 from .native import fix_tool_call_with_schema
 from .stream import AnswerStream
@@ -32,9 +41,16 @@ _PRESETS = {
 __all__ = [
     "Answer",
     "AnswerStream",
+    "AskAgain",
+    "CallCorrection",
+    "CorrectedAnswer",
     "PartStream",
+    "Reply",
     "ToolCallMiddleware",
     "Turn",
+    "acorrect_answer",
+    "correct_answer",
+    "corrections",
     "create_dynamic_if_then_else_schema",
     "create_tool_middleware",
     "failures_of",

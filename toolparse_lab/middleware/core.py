@@ -5,7 +5,8 @@ Beside this file: `creation.py` (a middleware from its options), `turn.py` (a re
 prepared for its answer), `history.py` (the conversation as text), `answer.py` and `deltas.py` (a
 result as a message, whole or in pieces), `attempts.py` (calls that failed), `reading.py` and
 `stream.py` (answers, whole and in pieces), `choice.py`, `choice_schema.py` and `forced.py` (tool
-choice), `answer_format.py` (a response_format beside tools).
+choice), `answer_format.py` (a response_format beside tools), `corrections.py` (calls that the
+schema refuses are asked about again).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
+from ..correction.feedback import Feedback
 from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError
 from ..errors import BadOptions
@@ -77,6 +79,7 @@ class ToolCallMiddleware:
     neutral_text: bool = True
     choice_schema: ChoiceSchema | None = None
     broken_calls: BrokenCalls = "text"
+    feedback: Feedback | None = None
     _prepared: dict[bytes, Prepared] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

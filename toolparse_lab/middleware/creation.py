@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from ..correction.feedback import Feedback
 from ..engine.any_protocol import AnyProtocol, any_protocol
 from ..engine.content_parts import OnError
 from ..errors import BadOptions
@@ -29,6 +30,7 @@ def create_tool_middleware(
     neutral_text: bool | None = None,
     choice_schema: ChoiceSchema | None = None,
     broken_calls: BrokenCalls = "text",
+    feedback: Feedback | str | bool | None = None,
 ) -> ToolCallMiddleware:
     """A middleware that gives tool calling to a model by one protocol.
 
@@ -52,7 +54,9 @@ def create_tool_middleware(
     broken_calls: whether
     an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
     one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
-    JSON, for programs that react to calls they cannot read.
+    JSON, for programs that react to calls they cannot read. feedback: a Feedback or the name of one
+    of `correction.PRESETS`, by which calls that the schema refuses are asked about again (see
+    `corrections`); None, the default, asks nobody.
 
     Raises UnknownProtocol and BadOptions.
 
@@ -84,6 +88,7 @@ def create_tool_middleware(
         neutral_text=compat is None if neutral_text is None else neutral_text,
         choice_schema=choice_schema,
         broken_calls=broken_calls,
+        feedback=Feedback.of(feedback),
     )
 
 

@@ -13,8 +13,13 @@ from typing import Protocol as Interface
 from ..errors import BadCase, BadOptions, UnwritableCall
 from ..toolspec import ToolSpec, tool_specs
 from .shots import Shot, make_shots
-from .signatures import write_tools_json, write_tools_signatures, write_tools_xml
-from .type_rules import TypeRules
+from .signatures import (
+    write_tools_json,
+    write_tools_lines,
+    write_tools_signatures,
+    write_tools_xml,
+)
+from .type_rules import RulesLevel, TypeRules
 from .wording import Wordings, asks_for, fill
 
 Placement = Literal["first", "last"]
@@ -53,7 +58,8 @@ class Explained(Interface):
 class PromptBuilder(Interface):
     """A system prompt of the user's own, called with the parts of the built-in one.
 
-    shots: examples as (request, written call). type_rules: whether the prompt should hold them.
+    shots: examples as (request, written call). type_rules: whether the prompt should hold them,
+    see `TypeRules.at`.
     Returns the text of the prompt.
     """
 
@@ -63,7 +69,7 @@ class PromptBuilder(Interface):
         protocol_id: str,
         tools: tuple[ToolSpec, ...],
         shots: tuple[tuple[str, str], ...],
-        type_rules: bool,
+        type_rules: RulesLevel,
     ) -> str:
         """Return the text of the prompt; an exception makes the built-in one take its place."""
         ...
@@ -75,7 +81,7 @@ def render_system(
     *,
     wording: str = "plain",
     few_shot: int = 0,
-    type_rules: bool = False,
+    type_rules: RulesLevel = False,
 ) -> str:
     """Return the system prompt alone: tools, the form of a call, type rules and examples.
 
@@ -95,8 +101,8 @@ def render_system(
 def fill_template(protocol: Explained, template: str, tools: Any) -> str:
     """Return a template of the caller's own, filled like the built-in ones.
 
-    Placeholders: `{{tools_json}}`, `{{tools_signatures}}`, `{{tools_xml}}`, `{{type_rules}}` and
-    `{{form}}`. Raises BadOptions for another one.
+    Placeholders: `{{tools_json}}`, `{{tools_lines}}`, `{{tools_signatures}}`, `{{tools_xml}}`,
+    `{{type_rules}}` and `{{form}}`. Raises BadOptions for another one.
     """
     return _render(protocol, template, tool_specs(tools), (), True)
 
@@ -108,7 +114,7 @@ def build_messages(
     protocol: Explained,
     wording: str = "plain",
     few_shot: int = 2,
-    type_rules: bool = False,
+    type_rules: RulesLevel = False,
     placement: Placement = "first",
     target: Iterable[Mapping[str, Any]] | None = None,
     builder: PromptBuilder | None = None,
@@ -157,17 +163,19 @@ def explain_tools(
     protocol: Explained,
     wording: str = "plain",
     few_shot: int = 2,
-    type_rules: bool = False,
+    type_rules: RulesLevel = False,
     target: Iterable[Mapping[str, Any]] | None = None,
     builder: PromptBuilder | None = None,
     on_error: Callable[[str, Mapping[str, Any]], None] | None = None,
+    template: str = "",
 ) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt that `build_messages` adds, and the examples to follow it as turns.
 
-    ("", []) without tools. Arguments and errors are those of `build_messages`.
+    ("", []) without tools. template: of the caller's own, instead of a wording. Other arguments and
+    errors are those of `build_messages`.
     """
     specs = tool_specs(tools)
-    template = protocol.wordings.template(wording)
+    template = template or protocol.wordings.template(wording)
     _check_few_shot(few_shot)
     messages = _read_input(case_input)
     if not specs:
@@ -217,7 +225,7 @@ def _render(
     template: str,
     specs: tuple[ToolSpec, ...],
     shots: Sequence[tuple[str, str]],
-    type_rules: bool,
+    type_rules: RulesLevel,
 ) -> str:
     """Return a template filled with the parts of a prompt that it has a place for."""
 
@@ -232,7 +240,8 @@ def _render(
             "tools_json": lambda: write_tools_json(specs),
             "tools_signatures": lambda: write_tools_signatures(specs),
             "tools_xml": lambda: write_tools_xml(specs),
-            "type_rules": lambda: protocol.type_rules.render() if type_rules else "",
+            "tools_lines": lambda: write_tools_lines(specs),
+            "type_rules": lambda: protocol.type_rules.at(type_rules),
             "examples": examples,
             "form": lambda: protocol.write_call(*_FORM_CALL),
         },
@@ -245,7 +254,7 @@ def _ask_builder(
     protocol_id: str,
     specs: tuple[ToolSpec, ...],
     shots: tuple[tuple[str, str], ...],
-    type_rules: bool,
+    type_rules: RulesLevel,
 ) -> str | None:
     """Return the prompt of the user's builder; None where it fails, which `on_error` is told."""
     try:

@@ -49,6 +49,15 @@ def write_tools_json(tools: Sequence[ToolSpec]) -> str:
     return "[" + ",\n".join(_tool_json(tool) for tool in tools) + "]"
 
 
+def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
+    """Return one JSON object in OpenAI's shape a line, as chat templates write them.
+
+    >>> print(write_tools_lines([ToolSpec("beep", "", "{}")]))
+    {"type": "function", "function": {"name":"beep","parameters":{}}}
+    """
+    return "\n".join(f'{{"type": "function", "function": {_tool_json(tool)}}}' for tool in tools)
+
+
 @lru_cache(maxsize=1024)
 def _tool_json(tool: ToolSpec) -> str:
     """Return one tool as compact JSON."""

@@ -8,6 +8,11 @@ formats carry JSON; the others are in the folders of their formats.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+RulesLevel: TypeAlias = bool | Literal["pairs"]
+"""How much a prompt says of types: nothing, the rules, or the rules and a block of pairs."""
+_SCALARS = ("number", "integer", "boolean", "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,28 @@ class TypeRules:
             wrong = self.write_pair(rule.parameter, rule.anti_pattern)
             lines.append(f"- {rule.json_type}: {rule.description} CORRECT: {right}  WRONG: {wrong}")
         return "\n".join(lines)
+
+    def render_pairs(self) -> str:
+        """Return two blocks for a prompt: right parameters, and the same ones wrong.
+
+        >>> print(TypeRules(JSON_TYPE_RULES.rules[:2], "{name}={value}").render_pairs())
+        CORRECT:
+          lat=35.6897
+          count=10
+        WRONG:
+          lat="35.6897"
+          count="10"
+        """
+        rules = [rule for rule in self.rules if rule.json_type in _SCALARS]
+        right = [f"  {self.write_pair(rule.parameter, rule.example)}" for rule in rules]
+        wrong = [f"  {self.write_pair(rule.parameter, rule.anti_pattern)}" for rule in rules]
+        return "\n".join(["CORRECT:", *right, "WRONG:", *wrong])
+
+    def at(self, level: RulesLevel) -> str:
+        """Return what a prompt says at a level, "" for nothing."""
+        if level == "pairs":
+            return f"{self.render()}\n\n{self.render_pairs()}"
+        return self.render() if level else ""
 
     def write_pair(self, name: str, value: str) -> str:
         """Return a parameter with its value, as the format writes them."""

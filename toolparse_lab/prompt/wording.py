@@ -14,7 +14,10 @@ from functools import lru_cache
 
 from ..errors import BadOptions, near
 
-PLACEHOLDERS = ("tools_json", "tools_signatures", "tools_xml", "type_rules", "examples", "form")
+PLACEHOLDERS = (
+    *("tools_json", "tools_lines", "tools_signatures", "tools_xml"),
+    *("type_rules", "examples", "form"),
+)
 
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")

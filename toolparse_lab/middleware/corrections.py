@@ -1,0 +1,321 @@
+"""Layer 3 of type safety for answers: a call whose arguments the schema refuses is asked about
+again. Nothing is sent from here: a flow says what to ask, and a driver asks it."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from ..correction import Accepted, Correct, Corrected, CorrectedCall, Feedback, RunTool
+from ..correction.call import Need, corrected_call
+from ..correction.detectors import Refused, by_schema
+from ..correction.drive import OF_FIRST_QUESTION
+from ..correction.failure import ToolFailure
+from ..correction.prompt import CorrectionContext, correction_messages, read_correction
+from ..errors import CorrectionFailed
+from ..toolspec import EMPTY_SCHEMA, ToolSpec
+from ..values import read_plain, write_canonical
+from .answer import Answer
+from .core import ToolCallMiddleware
+from .history import rewrite_history
+from .native import was_run
+from .turn import Turn
+
+# How it works. The flow of a corrected call is the one that tools have; here the tool is the
+# schema, which takes a call or refuses it and never changes its mind. So there is no pause, and a
+# regular attempt is only another chance to ask. Each call of an answer has such a flow, one after
+# another, and they share the budget. A call that stays refused is handed on as the model wrote it:
+# half a correction is worse than none.
+
+_NOT_AGAIN = (*OF_FIRST_QUESTION, "stream", "stream_options", "n", "logprobs", "top_logprobs")
+"""Arguments of the first question that are none of a correction's."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Wanted: a completion. To be sent: a `Reply`, or the exception that was raised.
+
+    params: the keyword arguments of an OpenAI-compatible completion. context: of the correction.
+    """
+
+    params: dict[str, Any]
+    context: CorrectionContext
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer to a correction: its text, its tokens in and out, US dollars, and seconds
+    until it was there."""
+
+    text: str
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallCorrection:
+    """A call that the schema refused: its place among the message's tool calls, from 0, and all
+    that was done for it. Its `ok` says that the schema takes it now."""
+
+    index: int
+    call: CorrectedCall
+
+    def to_dict(self) -> dict[str, Any]:
+        """The correction as JSON: paths only, no values."""
+        corrections = self.call.corrections
+        return {
+            "call": self.index,
+            "tool": self.call.tool.name,
+            "valid": self.call.ok,
+            "stop": self.call.stop,
+            "asked": self.call.model_calls,
+            "changed": _paths(e.path for c in corrections for e in c.edits),
+            "collateral": _paths(e.path for c in corrections for e in c.collateral),
+            "failures": [c.reason for c in corrections if c.reason],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedAnswer:
+    """An answer after its corrections.
+
+    answer: with the corrected arguments; `answer.result` stays what the model wrote. calls: those
+    that the schema refused, () where nobody was asked. seconds: of all replies together.
+    """
+
+    answer: Answer
+    calls: tuple[CallCorrection, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def asked(self) -> int:
+        """Number of questions to the model, the first one left out."""
+        return sum(call.call.model_calls for call in self.calls)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all corrections, in and out, as far as the provider counted them."""
+        return sum(c.tokens for call in self.calls for c in call.call.corrections)
+
+    @property
+    def cost(self) -> float:
+        """US dollars of all corrections, as far as they are known."""
+        return sum(c.cost for call in self.calls for c in call.call.corrections)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON, as the bridge tells them."""
+        return {
+            "asked": self.asked,
+            "tokens": self.tokens,
+            "cost": round(self.cost, 9),
+            "seconds": round(self.seconds, 3),
+            "calls": [call.to_dict() for call in self.calls],
+        }
+
+
+Flow: TypeAlias = Generator[AskAgain, "Reply | BaseException", CorrectedAnswer]
+
+
+def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> Flow:
+    """A flow that has the calls of an answer corrected, by the middleware's `feedback`.
+
+    turn: what `transform_params` returned. answer: what `wrap_generate` returned, or the answer of
+    a stream that is over. Without feedback, and where the schema takes every call, nothing is
+    yielded. The flow raises nothing on account of a model.
+    """
+    feedback = middleware.feedback
+    if feedback is None or not turn.active or not feedback.enabled:
+        return CorrectedAnswer(answer)
+    retries = feedback.max_validation_retries
+    policy = middleware.ways.batch.coerce
+    feedback = replace(feedback, policy=policy, max_attempts=1 + retries, backoff=_no_pause)
+    tools = {tool.name: tool for tool in turn.tools}
+
+    done: list[CallCorrection] = []
+    seconds = 0.0
+    for index, tool, arguments in _refused_calls(answer, tools):
+        budget = _rest(feedback, CorrectedAnswer(answer, tuple(done)))
+        messages = _conversation(turn, answer)
+        call, spent = yield from _one_call(turn, tool, arguments, budget, messages)
+        done.append(CallCorrection(index, call))
+        seconds += spent
+    return CorrectedAnswer(_with_calls(answer, done), tuple(done), seconds)
+
+
+Ask: TypeAlias = Callable[[dict[str, Any]], Any]
+"""Asks a model with the arguments of a completion; gives a `Reply` or its text."""
+
+
+def correct_answer(
+    middleware: ToolCallMiddleware, turn: Turn, answer: Answer, ask: Ask
+) -> CorrectedAnswer:
+    """Have the calls of an answer corrected by `ask`, which gives a `Reply` or a text.
+
+    What `ask` raises is a correction that failed; the answer then stays as it is.
+    """
+    flow = corrections(middleware, turn, answer)
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return _outcome(end)
+        begin = time.monotonic()
+        try:
+            reply = _timed(ask(need.params), begin)
+        except Exception as e:
+            reply = e
+
+
+async def acorrect_answer(
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    answer: Answer,
+    ask: Callable[[dict[str, Any]], Awaitable[Any]],
+) -> CorrectedAnswer:
+    """`correct_answer` for an `ask` that is awaited."""
+    flow = corrections(middleware, turn, answer)
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return _outcome(end)
+        begin = time.monotonic()
+        try:
+            text = ask(need.params)
+            reply = _timed(await text if inspect.isawaitable(text) else text, begin)
+        except Exception as e:
+            reply = e
+
+
+def _outcome(end: StopIteration) -> CorrectedAnswer:
+    """The value that a flow returned."""
+    outcome: CorrectedAnswer = end.value
+    return outcome
+
+
+def _timed(reply: Any, begin: float) -> Reply:
+    """A reply with its seconds. Raises CorrectionFailed for one that is neither text nor Reply."""
+    seconds = time.monotonic() - begin
+    if isinstance(reply, str):
+        return Reply(reply, seconds=seconds)
+    if isinstance(reply, Reply):
+        return replace(reply, seconds=reply.seconds or seconds)
+    raise CorrectionFailed("no text came", got=type(reply).__name__)
+
+
+def _refused_calls(
+    answer: Answer, tools: Mapping[str, ToolSpec]
+) -> Iterator[tuple[int, ToolSpec, dict[str, Any]]]:
+    """The calls that are readable, name a tool with a schema, and are refused by it."""
+    for index, call in enumerate(answer.tool_calls):
+        function = call.get("function")
+        tool = tools.get(function.get("name")) if isinstance(function, Mapping) else None
+        if tool is None or tool.schema_json == EMPTY_SCHEMA or was_run(call):
+            continue
+        try:
+            arguments = read_plain(function["arguments"])
+        except (KeyError, TypeError, ValueError, RecursionError):
+            continue
+        if isinstance(arguments, dict) and _refusal(tool, arguments) is not None:
+            yield index, tool, arguments
+
+
+def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
+    """The schema's refusal of some arguments, None where it takes them."""
+    issues = tuple(by_schema(Refused(ToolFailure(""), arguments, tool.schema_json)))
+    if not issues:
+        return None
+    return ToolFailure("; ".join(dict.fromkeys(i.message for i in issues)), issues=issues)
+
+
+def _one_call(
+    turn: Turn,
+    tool: ToolSpec,
+    arguments: dict[str, Any],
+    feedback: Feedback,
+    messages: tuple[Mapping[str, Any], ...],
+) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
+    """The corrected call of one tool, with the seconds of its replies."""
+    flow = corrected_call(tool, arguments, feedback, messages=messages)
+    reply: Any = None
+    seconds = 0.0
+    while True:
+        try:
+            need: Need = flow.send(reply)
+        except StopIteration as end:
+            return end.value, seconds
+        reply = None
+        if isinstance(need, RunTool):
+            reply = _refusal(tool, need.arguments) or Accepted()
+        elif isinstance(need, Correct):
+            context = need.context
+            params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
+            params["messages"] = list(correction_messages(context, feedback.wording))
+            answer = yield AskAgain(params, context)
+            seconds += getattr(answer, "seconds", 0.0)
+            reply = _corrected(answer, context)
+
+
+def _corrected(reply: Any, context: CorrectionContext) -> Any:
+    """The correction in a reply, or the exception that says why there is none."""
+    if not isinstance(reply, Reply):
+        # Its words may hold what was sent, credentials too.
+        return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
+    try:
+        return Corrected(read_correction(reply.text, context.tool), reply.tokens, reply.cost)
+    except CorrectionFailed as e:
+        e.tokens, e.cost = reply.tokens, reply.cost
+        return e
+
+
+def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
+    """The messages as they were sent, and what the model answered.
+
+    Many chat templates take nothing but turns, so that its answer must stand before the question
+    about it.
+    """
+    text = answer.result.raw if answer.result is not None else ""
+    wording: list[dict[str, Any]] = [{"role": "assistant", "content": text}]
+    if not text.strip() and turn._prepared is not None:
+        # Calls that the provider read itself, written as the format has them.
+        wording = list(rewrite_history([answer.message], turn._prepared.writer))
+    return (*turn.params["messages"], *wording)
+
+
+def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
+    """The feedback with what is left of its budget; with nothing left nobody is asked."""
+    tokens, cost = feedback.max_tokens, feedback.max_cost
+    return replace(
+        feedback,
+        max_tokens=None if tokens is None else max(0, tokens - before.tokens),
+        max_cost=None if cost is None else max(0.0, cost - before.cost),
+    )
+
+
+def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
+    """An answer with the arguments of the calls that the schema takes now."""
+    accepted = {d.index: d.call for d in done if d.call.ok}
+    if not accepted:
+        return answer
+    calls = list(answer.tool_calls)
+    for index, call in accepted.items():
+        arguments = write_canonical(dict(call.arguments))
+        function = {**calls[index]["function"], "arguments": arguments}
+        calls[index] = {**calls[index], "function": function}
+    return replace(answer, message={**answer.message, "tool_calls": calls})
+
+
+def _paths(paths: Iterator[str]) -> list[str]:
+    """Each path once, in order."""
+    return list(dict.fromkeys(paths))
+
+
+def _no_pause(attempt: int) -> float:
+    """No seconds: a schema needs no time to recover."""
+    return 0.0
