@@ -25,7 +25,7 @@ from collections import Counter
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 
@@ -125,7 +125,7 @@ class MockOpenAI:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
 
-    def __enter__(self) -> MockOpenAI:
+    def __enter__(self) -> Self:
         self.thread.start()
         return self
 

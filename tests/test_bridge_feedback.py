@@ -268,6 +268,7 @@ def test_a_client_of_ones_own() -> None:
     assert corrected.answer.tool_calls[0]["id"] == answer.tool_calls[0]["id"]
     # What the model wrote stays what it wrote.
     assert corrected.answer.result is answer.result
+    assert answer.result is not None
     assert not answer.result.calls[0].valid
     assert asked[0].keys() == {"messages"}
     assert corrected.asked == 1

@@ -3,6 +3,7 @@ pydantic's lax mode, which is run beside it."""
 
 from __future__ import annotations
 
+import types
 from typing import Annotated, Any, Literal, NotRequired
 
 import jsonschema
@@ -37,8 +38,7 @@ def pydantic_type(schema: dict[str, Any]) -> Any:
         first, second = (TYPES[kind] for kind in kinds)
         return first | second
     if kinds == "array":
-        item = TYPES[schema["items"]["type"]]
-        return list[item]
+        return types.GenericAlias(list, (TYPES[schema["items"]["type"]],))
     if kinds == "object":
         return Members
     bounds = [Le(schema["maximum"])] if "maximum" in schema else []
@@ -56,7 +56,7 @@ def lax(value: Any, schema: dict[str, Any]) -> Any:
 
 
 def is_valid(value: Any, schema: dict[str, Any]) -> bool:
-    return jsonschema.Draft202012Validator(schema).is_valid(value)
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
 
 def equal(a: Any, b: Any) -> bool:

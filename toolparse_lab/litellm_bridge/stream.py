@@ -66,6 +66,8 @@ def _stream_class(litellm: Any) -> Any:
             self._inner = inner
             self._reader = reader
             self._turn = turn
+            # Calls that wait for the end, to be asked about once more.
+            self._held = reader if isinstance(reader, HeldCalls) else None
             self._again = again
             self._ready: deque[Any] = deque()
             self._failure: Exception | None = None
@@ -87,8 +89,8 @@ def _stream_class(litellm: Any) -> Any:
                     chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
                     self._end()
-                    for index, answer in self._held_answers():
-                        self._reader.settle(index, self._again.corrected(answer))
+                    for index, answer, held, again in self._held_answers():
+                        held.settle(index, again.corrected(answer))
                     self._release()
                 except Exception as e:
                     self._end(e)
@@ -107,9 +109,8 @@ def _stream_class(litellm: Any) -> Any:
                 except StopAsyncIteration:
                     self._end()
                     try:
-                        for index, answer in self._held_answers():
-                            corrected = await self._again.corrected_later(answer)
-                            self._reader.settle(index, corrected)
+                        for index, answer, held, again in self._held_answers():
+                            held.settle(index, await again.corrected_later(answer))
                     except asyncio.CancelledError:
                         await self.aclose()
                         raise
@@ -133,14 +134,18 @@ def _stream_class(litellm: Any) -> Any:
             if failure is not None:
                 self._failure = refusal(failure, self._turn) or failure
 
-        def _held_answers(self) -> list[tuple[int, Answer]]:
-            """The answers whose calls waited for the end, by the index of a choice."""
-            return sorted(self._reader.answers.items()) if self._again is not None else []
+        def _held_answers(self) -> list[tuple[int, Answer, HeldCalls, Again]]:
+            """The answers whose calls waited for the end, by the index of a choice, with what
+            settles them."""
+            held, again = self._held, self._again
+            if held is None or again is None:
+                return []
+            return [(index, held.answers[index], held, again) for index in sorted(held.answers)]
 
         def _release(self) -> None:
             """Let the chunks go that waited for the end."""
-            if self._again is not None:
-                self._ready.extend(self._reader.release())
+            if self._held is not None:
+                self._ready.extend(self._held.release())
 
         def _ready_or(self, end: type[Exception]) -> Any:
             """The next chunk that is ready; where there is none, raise the failure or `end`."""

@@ -215,7 +215,9 @@ def _refused_calls(
     """The calls that are readable, name a tool with a schema, and are refused by it."""
     for index, call in enumerate(answer.tool_calls):
         function = call.get("function")
-        tool = tools.get(function.get("name")) if isinstance(function, Mapping) else None
+        if not isinstance(function, Mapping):
+            continue
+        tool = tools.get(str(function.get("name")))
         if tool is None or tool.schema_json == EMPTY_SCHEMA or was_run(call):
             continue
         try:
