@@ -119,7 +119,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("hermes;choice=prompt;tool_choice_by=prompt", {}, "twice"),
     ("hermes;repair=perhaps", {}, "on or off"),
     ("hermes;max_depth=deep", {}, "1 to 100000"),
-    ("hermes;wording=rude", {}, "brief, plain, strict"),
+    ("hermes;wording=rude", {}, "brief, chat_template, plain, strict, upstream"),
     ("hermes;policy=best", {}, "coercion policy"),
     ("hermes", {"broken_calls": "yes"}, "text or call"),
     ("hermes", {"placement": "middle"}, "first or last"),

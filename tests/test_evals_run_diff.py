@@ -140,7 +140,7 @@ def test_edited_cases_are_named() -> None:
     edited.loc[edited["case_id"] == "case-3", "target"] = "[another]"
     found = compare_runs(OLD, edited.assign(run_id="new"))
     assert found.edited.to_dict("records") == [{"case_id": "case-3", "column": "target"}]
-    assert "Not the same question: new has another target of 1 case(s): case-3." in found.notes
+    assert "Not the same question: new has another target in 1 case: case-3." in found.notes
     assert "1 case edited" in str(found.regression())
 
 

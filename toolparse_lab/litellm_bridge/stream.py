@@ -89,8 +89,8 @@ def _stream_class(litellm: Any) -> Any:
                     chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
                     self._end()
-                    for index, answer, held, again in self._held_answers():
-                        held.settle(index, again.corrected(answer))
+                    for index, answer, calls, again in self._held_answers():
+                        calls.settle(index, again.corrected(answer))
                     self._release()
                 except Exception as e:
                     self._end(e)
@@ -109,8 +109,8 @@ def _stream_class(litellm: Any) -> Any:
                 except StopAsyncIteration:
                     self._end()
                     try:
-                        for index, answer, held, again in self._held_answers():
-                            held.settle(index, await again.corrected_later(answer))
+                        for index, answer, calls, again in self._held_answers():
+                            calls.settle(index, await again.corrected_later(answer))
                     except asyncio.CancelledError:
                         await self.aclose()
                         raise
@@ -137,10 +137,10 @@ def _stream_class(litellm: Any) -> Any:
         def _held_answers(self) -> list[tuple[int, Answer, HeldCalls, Again]]:
             """The answers whose calls waited for the end, by the index of a choice, with what
             settles them."""
-            held, again = self._held, self._again
-            if held is None or again is None:
+            calls, again = self._held, self._again
+            if calls is None or again is None:
                 return []
-            return [(index, held.answers[index], held, again) for index in sorted(held.answers)]
+            return [(index, calls.answers[index], calls, again) for index in sorted(calls.answers)]
 
         def _release(self) -> None:
             """Let the chunks go that waited for the end."""

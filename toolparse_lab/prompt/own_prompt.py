@@ -44,7 +44,7 @@ class OwnPrompt:
         name: for want of one a builder has that of its function, and a template a short hash.
 
         >>> OwnPrompt.of("Tools: {{tools_json}}").name
-        'template-25f29c'
+        'template-32f08a'
         """
         if isinstance(value, cls):
             return value

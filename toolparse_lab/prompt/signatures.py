@@ -53,7 +53,7 @@ def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
     """Return one JSON object in OpenAI's shape a line, as chat templates write them.
 
     >>> print(write_tools_lines([ToolSpec("beep", "", "{}")]))
-    {"type": "function", "function": {"name":"beep","parameters":{}}}
+    {"type": "function", "function": {"name":"beep","description":"","parameters":{}}}
     """
     return "\n".join(f'{{"type": "function", "function": {_tool_json(tool)}}}' for tool in tools)
 

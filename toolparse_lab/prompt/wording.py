@@ -31,7 +31,7 @@ class Wordings:
     caller's own; one of the same name replaces the text of the folder.
 
     >>> Wordings("hermes").names
-    ('brief', 'plain', 'strict')
+    ('brief', 'chat_template', 'plain', 'strict', 'upstream')
     """
 
     folder: str = "generic"

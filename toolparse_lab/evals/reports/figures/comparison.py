@@ -266,28 +266,26 @@ def compare_arms(
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
-    needed = [c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]
     # Only the two arms, and only what is counted: a frame holds whole answers too.
-    needed += [c for c in _READERS.values() if c in part and c not in needed]
+    needed = dict.fromkeys([*strata, on, *_COUNTED, *_READERS.values()])
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
-    edited = _edited(part, on, a, b)
-    part = part[needed]
+    edited = _edited(part[part["score_success"].notna()], on, a, b)
+    part = part[[c for c in needed if c in part]]
     side = part[on].astype(str)
 
     rows: list[dict[str, Any]] = []
     flips: list[pd.DataFrame] = []
     unpaired: list[dict[str, Any]] = []
-    lacking: dict[str, list[str]] = {a: [], b: []}
     for values, stratum in groups(part, strata) if strata else [((), part)]:
         keys = dict(zip(strata, values, strict=True))
         judged = stratum[stratum["score_success"].notna()]
         of_a, of_b = (judged[side.loc[judged.index] == x] for x in (a, b))
-        missing = [_missing(stratum[side.loc[stratum.index] == x]) for x in (a, b)]
-        row = _compare_stratum(of_a, of_b, level, clusters)
-        rows.append({**keys, **row, "missing_a": len(missing[0]), "missing_b": len(missing[1])})
-        for name, reasons in zip((a, b), missing, strict=True):
-            lacking[name].extend(reasons)
+        missing = {
+            f"missing_{x}": len(_missing(stratum[side.loc[stratum.index] == name]))
+            for x, name in (("a", a), ("b", b))
+        }
+        rows.append({**keys, **_compare_stratum(of_a, of_b, level, clusters), **missing})
         flips.append(_flips(of_a, of_b).assign(**keys))
         unpaired += ({**keys, **u} for u in _unpaired(stratum, side.loc[stratum.index], a, b))
 
@@ -309,7 +307,7 @@ def compare_arms(
         openers=openers,
         source_notes=(
             *notes,
-            *_missing_notes(lacking),
+            *_missing_notes({name: _missing(part[side == name]) for name in (a, b)}),
             *_pooled_note(part, side, strata, (a, b)),
         ),
         cluster=cluster,
@@ -368,13 +366,13 @@ def _edited_note(edited: pd.DataFrame, b: str) -> str:
     """The sentence on cases that were edited between the arms; '' without any."""
     if edited.empty:
         return ""
-    counts = ", ".join(
-        f"{str(column).removesuffix('_json')} of {len(cases)}"
-        for column, cases in edited.groupby("column", sort=False)["case_id"]
+    columns = " or ".join(
+        str(column).removesuffix("_json") for column in edited["column"].drop_duplicates()
     )
     cases = edited["case_id"].drop_duplicates().tolist()
     names = ", ".join(map(str, cases[:3])) + (" …" if len(cases) > 3 else "")
-    return f"Not the same question: {b} has another {counts} case(s): {names}."
+    count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    return f"Not the same question: {b} has another {columns} in {count}: {names}."
 
 
 def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataFrame:

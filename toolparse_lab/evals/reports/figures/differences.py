@@ -105,7 +105,7 @@ def paired_difference(
     units = cluster_codes(cases, clusters)
     rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
     gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
-    p, shown = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
+    p, visible = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
     if (na != nb)[shared].any():
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
@@ -130,7 +130,7 @@ def paired_difference(
         ties=int((~decided).sum()),
         changed=int((rate_a != rate_b).sum()),
         low_if_lost=worst.low,
-        smallest=gaps.smallest(shown),
+        smallest=gaps.smallest(visible),
     )
 
 
@@ -171,17 +171,17 @@ class _Gaps:
         """The two-sided p of the interval."""
         return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
 
-    def smallest(self, shown: float) -> float:
+    def smallest(self, visible: float) -> float:
         """The smallest drop that both the interval and the sign-flip test could have shown.
 
-        shown: the smallest sum of differences of which the test says so, NaN where the cases that
+        visible: the smallest sum of differences of which the test says so, NaN where the cases that
         differ are too few for any.
         """
         if self._m < _FEWEST:
             return math.inf
-        if math.isnan(shown):
-            shown = _FEWEST / float(self._trials.mean())
-        return max(self._half, shown / len(self.values))
+        if math.isnan(visible):
+            visible = _FEWEST / float(self._trials.mean())
+        return max(self._half, visible / len(self.values))
 
     def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The numbers of trials, with those of other cases behind them."""
