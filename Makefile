@@ -142,6 +142,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready
 
 docs: $(VENV)/.dev-ready
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/language.py
 	@$(BIN)/python docs/site.py
 
 bench-import: $(VENV)/.dev-ready

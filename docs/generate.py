@@ -17,10 +17,12 @@ sys.path.insert(0, str(DOCS.parent))  # the checkout's own package, installed or
 
 from docs.commands import command_parts  # noqa: E402 - it is found through the line above
 from docs.data_tables import dataset_parts  # noqa: E402
+from docs.format_tables import format_parts  # noqa: E402
 from docs.frame_tables import frame_parts  # noqa: E402
 from docs.report_tables import report_parts  # noqa: E402
 from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
+from docs.trace import trace_parts  # noqa: E402
 from toolparse_lab.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
@@ -30,6 +32,7 @@ FAMILIES = {
     "rjson": "JSON text",
     "rxml": "XML text",
     "pythonic": "Text of calls in Python syntax",
+    "barekey": "Text of objects with bare keys",
     "tags": "Text of function and parameter tags",
     "yaml": "YAML text",
     "read": "A value that is read as a call",
@@ -121,7 +124,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": lambda: fill("cli.md", command_parts()),
     "reports.md": lambda: fill("reports.md", report_parts()),
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),
+    "formats.md": lambda: fill("formats.md", format_parts()),
     "frames.md": lambda: fill("frames.md", frame_parts()),
+    "type_safety.md": lambda: fill("type_safety.md", trace_parts()),
 }
 
 

@@ -8,6 +8,7 @@ Code, tables, comments and generated parts are no prose.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +40,7 @@ MEANING = {
 }
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_GENERATED = re.compile(r"<!-- made from code: .+?<!-- end -->", re.DOTALL)
+_GENERATED = re.compile(r"<!-- (?:made from code:|made by|measured:) .+?<!-- end -->", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _NO_PROSE = re.compile(r"^[ \t]*(?:\||#|!\[|>>>|\.\.\. ).*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"`[^`\n]+`")
@@ -105,6 +106,14 @@ def docstrings_of(source: str) -> Text:
     return Text(tuple(paragraphs), blocks)
 
 
+def prose_of_notebook(source: str) -> Text:
+    """Return the prose of a notebook; each cell of code is a code block."""
+    cells = json.loads(source)["cells"]
+    pages = [prose_of("".join(c["source"])) for c in cells if c["cell_type"] == "markdown"]
+    code = sum(cell["cell_type"] == "code" for cell in cells)
+    return joined([*pages, Text((), code)])
+
+
 def joined(texts: Iterable[Text]) -> Text:
     """Return several texts as one."""
     every = list(texts)
@@ -150,17 +159,21 @@ def rows(paths: Sequence[Path]) -> list[tuple[str, dict[str, float]]]:
     named = [(name, figures(text)) for name, text in texts.items()]
     if paths:
         return named
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    tutorials = [(path.name, prose_of_notebook(path.read_text("utf-8"))) for path in notebooks]
     sources = sorted((ROOT / "toolparse_lab").rglob("*.py"))
     docstrings = joined(docstrings_of(path.read_text("utf-8")) for path in sources)
     return [
         *named,
         ("all pages", figures(joined(texts.values()))),
+        *((name, figures(text)) for name, text in tutorials),
+        ("notebooks", figures(joined(text for _, text in tutorials))),
         ("docstrings", figures(docstrings)),
     ]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table; 1 where the pages as a whole leave a range."""
+    """Print the table. Return 1 if the pages or the notebooks as a whole leave a range."""
     names = list(RANGES)
     print(f"| per 1,000 words | n | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     code = 0
@@ -168,7 +181,7 @@ def main(arguments: Sequence[str]) -> int:
         bad = outside(row)
         cells = [f"**{row[f]:.1f}**" if f in bad else f"{row[f]:.1f}" for f in names]
         print(f"| {name} | {row['n']:.0f} | {' | '.join(cells)} |")
-        code |= bool(bad) and (name == "all pages" or bool(arguments))
+        code |= bool(bad) and (name in ("all pages", "notebooks") or bool(arguments))
     wanted = [f"{low:g}–{high:g}" for low, high in RANGES.values()]
     print(f"| range | | {' | '.join(wanted)} |")
     return code

@@ -1,5 +1,7 @@
-"""Takes the picture of the parse view that the README shows: python docs/picture.py (needs Chromium
-and playwright)."""
+"""Take the pictures of the parse view and of the workbench in README and docs.
+
+Run python docs/picture.py. It needs Chromium and playwright.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pathlib import Path
 import toolparse_lab as tp
 from toolparse_lab.widgets import export_html
 
-TARGET = Path(__file__).parent / "images" / "parse-view.png"
+IMAGES = Path(__file__).parent / "images"
+TARGET = IMAGES / "parse-view.png"
+DARK = IMAGES / "parse-view-dark.png"
 TOOLS = [
     {
         "name": "book_table",
@@ -45,12 +49,28 @@ def main() -> int:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1180, "height": 620}, device_scale_factor=2)
-        page.goto(page_file.resolve().as_uri())
-        page.get_by_role("treeitem").filter(has_text="guests").last.hover()
-        page.screenshot(path=str(TARGET), clip=_box(page))
+        for target, scheme in ((TARGET, "light"), (DARK, "dark")):
+            page = browser.new_page(
+                viewport={"width": 1180, "height": 620}, device_scale_factor=2, color_scheme=scheme
+            )
+            page.goto(page_file.resolve().as_uri())
+            page.get_by_role("treeitem").filter(has_text="guests").last.hover()
+            page.screenshot(path=str(target), clip=_box(page))
+            page.close()
+
+        bench = tp.workbench(RAW, "hermes", TOOLS).export_html(Path(folder) / "bench.html")
+        page = browser.new_page(viewport={"width": 1180, "height": 1300}, device_scale_factor=2)
+        page.goto(bench.resolve().as_uri())
+        page.get_by_role("tab", name="repaired").first.click()
+        page.locator("summary", has_text="Stream").click()
+        page.get_by_role("slider", name="Chunk").focus()
+        page.keyboard.press("Home")
+        for _ in range(70):
+            page.keyboard.press("ArrowRight")
+        page.screenshot(path=str(IMAGES / "workbench.png"), clip=_box(page))
         browser.close()
-    print(TARGET.relative_to(Path.cwd()) if TARGET.is_relative_to(Path.cwd()) else TARGET)
+    for image in (TARGET, DARK, IMAGES / "workbench.png"):
+        print(image.relative_to(Path.cwd()) if image.is_relative_to(Path.cwd()) else image)
     return 0
 
 

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
@@ -45,6 +46,8 @@ API = {
     "toolparse_lab.testing": "Tests of your own",
     "toolparse_lab.widgets": "Notebook views",
 }
+# Words behind a fence's language are for our tests; the site would not know such a fence.
+_INFO = re.compile(r"^([ \t]*```\w+)[ \t]+\S.*$", re.MULTILINE)
 _LINK = re.compile(
     r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)\s#]+)(#[^)\s]*)?\)"
 )
@@ -58,8 +61,8 @@ def lay_out() -> None:
     shutil.copy(ROOT / "docs" / "site.css", PAGES / "site.css")
     for source in sorted((ROOT / "docs").glob("*.md")):
         _write_page(source.name, source)
-    for name, source in GUESTS.items():
-        _write_page(name, ROOT / source)
+    for name, guest in GUESTS.items():
+        _write_page(name, ROOT / guest)
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         _write_notebook(notebook)
     for module, title in API.items():
@@ -71,6 +74,7 @@ def _write_page(name: str, source: Path) -> None:
     """Write a page whose links lead to pages of the site."""
     text = source.read_text("utf-8")
     text = _LINK.sub(lambda match: _linked(match, source), text)
+    text = _INFO.sub(r"\1", text)
     (PAGES / name).write_text(text, "utf-8")
 
 
@@ -98,7 +102,8 @@ def _write_notebook(notebook: Path) -> None:
     # nbconvert is slow to import, and `--check` of a link needs none of it.
     from nbconvert import MarkdownExporter
 
-    body, resources = MarkdownExporter().from_filename(str(notebook))
+    exporter: Any = MarkdownExporter  # it has no types
+    body, resources = exporter().from_filename(str(notebook))
     folder = PAGES / "tutorials"
     folder.mkdir(exist_ok=True)
     (folder / f"{notebook.stem}.md").write_text(body, "utf-8")

@@ -403,6 +403,7 @@ def quiet_world() -> Iterator[None]:
             "toolparse_lab.runner.routes.local_model_path",
             "toolparse_lab.cli.record.local_model_path",
             "toolparse_lab.runner.local.server.engine_params",
+            "toolparse_lab.widgets.live_page.serve_page",
         ):
             with contextlib.suppress(AttributeError, ImportError):
                 stack.enter_context(mock.patch(name, missing))
@@ -417,7 +418,10 @@ def preload() -> None:
 
     import toolparse_lab.lab
     import toolparse_lab.reparse
-    import toolparse_lab.widgets  # noqa: F401
+    import toolparse_lab.widgets
+
+    with contextlib.suppress(ImportError):  # an extra
+        import toolparse_lab.widgets.live_page  # noqa: F401
 
     recording_litellm()
     verbs()

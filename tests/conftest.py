@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# litellm asks the network for prices when it is imported, and waits where there is none.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 # On a machine with other work, one example may take a second for no fault of its own.
 settings.register_profile("toolparse", deadline=None)

@@ -33,16 +33,18 @@ if GUIDED and __name__ == "__main__":
         import toolparse_lab as tp
         from toolparse_lab.errors import ToolparseError
         from toolparse_lab.laws import checks as laws
+    from toolparse_lab.protocols.registry import family_heads
 else:
     import toolparse_lab as tp
     from toolparse_lab.errors import ToolparseError
     from toolparse_lab.laws import checks as laws
+    from toolparse_lab.protocols.registry import family_heads
 
 HERE = Path(__file__).parent
 TOOLS = tp.toolspec.tool_specs(
     json.loads((HERE / "cases_core" / "parse_tools.json").read_text("utf-8"))
 )
-PROTOCOLS = ("auto", *tp.protocols())
+PROTOCOLS = ("auto", *family_heads())
 NODE = {
     "type": "object",
     "properties": {

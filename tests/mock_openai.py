@@ -309,3 +309,14 @@ def unseen(text: str) -> str:
     if not ordered:
         return text
     return f"{orders}say64={base64.b64encode(answer.encode('utf-8', 'surrogatepass')).decode()}"
+
+
+class OneAnswer(MockOpenAI):
+    """An endpoint that answers every question with one call, for the examples of the pages."""
+
+    text = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+
+    def _answer(self, http: Any, body: dict[str, Any]) -> None:
+        super()._answer(
+            http, {**body, "messages": [{"role": "user", "content": "say=" + self.text}]}
+        )

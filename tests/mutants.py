@@ -122,7 +122,7 @@ MUTANTS = (
         "arguments are lost",
     ),
     Mutant(
-        "protocols/python/call.py", "if key in arguments:", "if False:", "an argument given twice"
+        "protocols/python/reader.py", "if key in arguments:", "if False:", "an argument given twice"
     ),
     Mutant(
         "rxml/text.py",
@@ -138,8 +138,8 @@ MUTANTS = (
     ),
     Mutant(
         "schema/scalars.py",
-        "if not _NUMBER.fullmatch(text):",
-        "if not _NUMBER.match(text):",
+        "match = _NUMBER.fullmatch(text)",
+        "match = _NUMBER.match(text)",
         "5 km becomes 5",
     ),
     Mutant("engine/provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "engine/recovery.py",
-        "if not calls or not all(c.valid for c in calls):",
+        "if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):",
         "if not calls:",
         "JSON in prose becomes a call",
     ),

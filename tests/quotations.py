@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import toolparse_lab as tp
+from toolparse_lab.protocols.registry import family_heads
 
 TOOLS = [
     {
@@ -74,7 +75,7 @@ SEEN = tuple(way for way in WAYS if way not in ("as it is", "HTML", "JSON", "bac
 
 def formats() -> Iterator[tuple[str, Any]]:
     """Every format that reads and writes: its id and itself."""
-    yield from tp.protocols().items()
+    yield from ((id, tp.protocols()[id]) for id in family_heads())
 
 
 def written(protocol: Any, name: str, arguments: str) -> str | None:

@@ -218,6 +218,35 @@ def test_detectors_are_held_to_the_validator(ablation: Ablation) -> None:
 # recorded, replayed, stopped
 
 
+def test_thresholds_are_held_against_calls(ablation: Ablation) -> None:
+    frame = ablation.thresholds[ablation.thresholds["l1"]]
+    counts = {name: (n, of) for name, n, of in frame[["threshold", "count", "total"]].to_numpy()}
+    assert counts == {
+        "coercion rate": (2, 9),
+        "feedback rate": (5, 9),
+        "correction success": (3, 5),
+        "total success": (7, 9),
+    }
+    assert frame["ok"].tolist() == [False] * 4
+    # Of nine calls only a rate far from its limit tells anything.
+    assert frame["tells"].tolist() == [False, True, False, True]
+    text = ablation.text("thresholds")
+    assert "broken: Review prompt, may need enhancement (too few to tell)" in text
+    assert "at most 20 %" in text
+
+
+def test_corrections_cost_by_how_many_were_needed(ablation: Ablation) -> None:
+    frame = ablation.scenarios[ablation.scenarios["l1"]]
+    assert frame[["n", "calls", "seconds", "tokens"]].to_numpy().tolist() == [
+        [5, 0, 0, 0],
+        [2, 1, 0.25, 120],
+        [1, 2, 0.5, 240],
+        [2, 1.5, 0.375, 180],
+    ]
+    assert frame["accepted"].tolist() == [0.8, 1, 1, 0]
+    assert frame["base_seconds"].tolist() == [0.25] * 4
+
+
 def assert_same(a: Ablation, b: Ablation, names: tuple[str, ...] = FIGURES) -> None:
     """The same rows, and so the same figures, which are made of them alone."""
     for name in ("answers", "calls", "corrections", *names):

@@ -60,3 +60,18 @@ def test_every_public_name_is_there() -> None:
     assert sorted(tp.__all__) == dir(tp)
     with pytest.raises(AttributeError):
         getattr(tp, "nothing_of_the_kind")  # noqa: B009 - a type checker refuses the name
+
+
+def test_an_option_beside_options_is_told_its_place() -> None:
+    misplaced: dict[str, Any] = {"reasoning": "none"}
+    unknown: dict[str, Any] = {"toolz": 1}
+    functions: list[Any] = [tp.parse, tp.stream]
+    for function in functions:
+        name, call = function.__name__, function
+        arguments = ("x", "hermes") if name == "parse" else ("hermes",)
+        with pytest.raises(tp.errors.BadOptions, match="a member of `options`") as e:
+            call(*arguments, **misplaced)
+        assert e.value.hint == f"options={misplaced!r}"
+        call(*arguments, options=misplaced)
+        with pytest.raises(TypeError, match=f"{name}.*unexpected keyword argument 'toolz'"):
+            call(*arguments, **unknown)

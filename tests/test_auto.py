@@ -7,11 +7,45 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.protocols.auto import AUTO
 from toolparse_lab.protocols.registry import protocol_of
 
 from .core_cases import SHIPPED, load
 
 CASES = [c for c in load("formats.jsonl", SHIPPED) if c["format"] in tp.protocols()]
+
+
+# Formats whose clean text is that of another one: they differ in what they make of white space.
+# So do those of one envelope that differ in what they write.
+SAME_TEXT = {
+    "mimo_compact": "qwen3_coder_xml",
+    "glm47_compact": "glm45_newline",
+    "mistral_v11": "mistral_v3",
+    "mistral_v13_args": "mistral_v3",
+    "mistral_v11_call_id": "mistral_v3",
+    "phi4_tool_tag": "granite3",
+}
+# Calls without delimiters are recovered by `auto`, which names no format for them; the others are
+# JSON in the tags of a format that reads such bodies too.
+RECOVERED = {"llama3_json", "xlam_array", "markdown_json"}
+TAKEN = {"llama31_function_tag", "glm4_9b"}
+
+AUTO_HEADS = AUTO.envelope.heads({})
+BEHIND_A_HEAD = [
+    first + name + last
+    for first in ("", ">", "=", " ", ' name="', " name='", "name=", ": ", "_", "s>", "\n", "|>")
+    for name in ("f", "f:f", "<f>", "")
+    for last in (
+        "",
+        ">",
+        '">',
+        "'>",
+        ">{}",
+        ">\n<parameter=a>",
+        '"><param name="a">',
+        "\n<arg_key>",
+    )
+]
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])
@@ -22,7 +56,10 @@ def test_auto_reads_a_clean_answer_as_its_own_format_does(case: dict[str, Any]) 
     assert [(c.name, c.arguments_json, c.status) for c in both.calls] == [
         (c.name, c.arguments_json, c.status) for c in alone.calls
     ]
-    assert {c.protocol for c in both.calls} <= {case["format"]}
+    format_id = case["format"]
+    if format_id in RECOVERED | TAKEN:
+        return
+    assert {c.protocol for c in both.calls} <= {SAME_TEXT.get(format_id, format_id)}
     assert both.segments == alone.segments
 
 
@@ -36,8 +73,6 @@ def test_two_formats_in_one_answer() -> None:
 
 
 def test_auto_only_reads() -> None:
-    from toolparse_lab.protocols.auto import AUTO
-
     with pytest.raises(tp.errors.UnwritableCall):
         AUTO.write_call("f", "{}")
 
@@ -55,7 +90,7 @@ def test_a_wrong_name_brings_near_ones() -> None:
     with pytest.raises(tp.errors.UnknownProtocol) as caught:
         tp.parse("", "hermess")
     assert "did you mean hermes" in str(caught.value)
-    assert "auto" in str(caught.value)
+    assert "auto" in str(caught.value.expected)
 
 
 @pytest.mark.parametrize("protocol", ["auto", *tp.protocols()])
@@ -64,3 +99,28 @@ def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> N
     result = tp.parse(raw, protocol)
     assert not any(c.ok for c in result.calls)
     assert "".join(s.span.of(raw) for s in result.segments) == raw
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])
+def test_a_sure_body_opens_what_asking_all_formats_opens(case: dict[str, Any]) -> None:
+    from toolparse_lab.protocols.auto import AnyEnvelope
+
+    envelope = AnyEnvelope()
+    tools = {tool.name: tool for tool in tp.toolspec.tool_specs(case["tools"])}
+    for at in range(len(case["raw"])):
+        head = envelope._heads.at(case["raw"], at)
+        sure = envelope._heads.sure(head, case["raw"], at)
+        if sure is not None:
+            assert sure == envelope._compared(head, case["raw"], at, True, tools)
+
+
+@pytest.mark.parametrize("literal", AUTO_HEADS)
+def test_a_format_that_is_not_asked_about_a_head_opens_no_text_that_begins_with_it(
+    literal: str,
+) -> None:
+    members = [protocol.among_others for protocol in tp.protocols().values()]
+    spared = [member for member in members if not member.envelope.may_open(literal)]
+    tools = {tool.name: tool for tool in tp.toolspec.tool_specs([{"name": "f"}])}
+    for rest in BEHIND_A_HEAD:
+        for protocol in spared:
+            assert protocol.envelope.open(literal + rest, 0, True, tools) is None

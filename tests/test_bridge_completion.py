@@ -266,7 +266,7 @@ def test_what_the_caller_got_wrong_is_said(mock: MockOpenAI) -> None:
             tools=TOOLS,
         )
     with pytest.raises(BadOptions):
-        litellm_bridge.completion("openai/m", [], tool_choice_by="magic", tools=TOOLS)
+        litellm_bridge.completion("openai/m", [], tool_choice_by="magic", tools=TOOLS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ TEXT = (Path(__file__).parent.parent / "docs" / "litellm.md").read_text("utf-8")
 )
 def test_a_model_string_is_all_that_changes(capsys: pytest.CaptureFixture[str]) -> None:
     litellm()
-    (code,) = re.findall(r"```python no-run\n(.*?)```", TEXT, re.S)
+    (code,) = re.findall(r"```python no-run: [^\n]*\n(.*?)```", TEXT, re.S)
     assert len(code.splitlines()) <= 12
     exec(code, {})
     assert capsys.readouterr().out == "tool_calls roll\n"

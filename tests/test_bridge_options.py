@@ -144,9 +144,14 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
 
 def test_a_middleware_takes_no_options_beside_its_own(mock: MockOpenAI) -> None:
     before = mock.calls
-    asked = {"model": "openai/m", "messages": [], "tools": TOOLS, "api_base": mock.url}
+    asked: dict[str, Any] = {
+        "model": "openai/m",
+        "messages": [],
+        "tools": TOOLS,
+        "api_base": mock.url,
+    }
     with pytest.raises(BadOptions, match="create_tool_middleware"):
-        tp.hermes_tool_middleware.completion(**asked, unknown_tools="call")
+        tp.hermes_tool_middleware.completion(**asked, unknown_tools="call")  # type: ignore[call-arg]
     assert mock.calls == before
 
 

@@ -16,12 +16,13 @@ import toolparse_lab as tp
 from toolparse_lab.endpoint_check.canary import canary_for, judge
 from toolparse_lab.engine.any_protocol import AnyProtocol, any_protocol
 from toolparse_lab.exchange.types import Completion
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.runner.litellm_door import litellm_module
 
 from .mock_openai import MockOpenAI
 
 MODEL = tp.Model("openai/mock", api_key="sk-not-a-real-key")
-TEXT = [p for p in tp.protocols() if p != "openai_json"]
+TEXT = [p for p in family_heads() if p != "openai_json"]
 CALL = {
     "id": "c",
     "type": "function",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.cli.demo import demo_plan, run_demo, telling_failure
+from toolparse_lab.cli.demo import demo_plan, left_out, run_demo, telling_failure
 from toolparse_lab.cli.record import recording_plan
 from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.store.recording import import_recording
@@ -90,3 +90,12 @@ def test_the_demo_live_stops_at_its_budget_and_states_its_n(
         said = " ".join(out.split())  # lines end where the terminal does
         assert "stopped early" in said
         assert f"{run.summary.done} of 40 answers are recorded" in said
+
+
+def test_a_demo_out_of_time_says_what_it_left_out(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db").replaying(tp.example_recording()) as lab:
+        run = lab.run(demo_plan(lab), deadline=0.0, progress=False)
+        sentences = left_out(run, 0.0)
+    assert run.summary is not None
+    assert bool(sentences) == bool(run.summary.missing)
+    assert all("of 40 answers" in sentence for sentence in sentences)

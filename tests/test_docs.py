@@ -1,8 +1,10 @@
 """What is written about the code is true of it: generated pages, ids, docstrings, and every example
 runs.
 
-A Python block of a Markdown page is run, all blocks of a page one after the other, unless it is
-marked `no-run`. A text block behind it is what it prints.
+A Python block of a Markdown page is run, all blocks of a page one after the other. A text block
+behind it is what it prints. A block marked `server` (Python, or bash) runs against a mock of the
+endpoint that the page names. One marked `no-run: reason` does not run. A comment that begins with `setup` is code
+that the reader of the page has and the test has not, such as cases.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import inspect
 import os
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -22,6 +28,7 @@ import pytest
 
 import toolparse_lab
 from docs import generate
+from tests.mock_openai import OneAnswer
 from toolparse_lab.rules import CODES, RULES
 
 ROOT = Path(__file__).parent.parent
@@ -129,12 +136,34 @@ def test_every_public_name_says_what_it_is() -> None:
     assert silent == []
 
 
+PUBLIC = (
+    "", "errors", "rjson", "rxml", "middleware", "litellm_bridge", "correction", "plans", "widgets",
+    "capture", "reparse", "testing",
+)  # fmt: skip
+
+
+def exported(room: str) -> Iterator[tuple[str, str | None]]:
+    """(name, docstring) of each class and function that a public module exports."""
+    module = importlib.import_module(f"toolparse_lab.{room}".rstrip("."))
+    own = [name for name, value in vars(module).items() if inspect.isclass(value)
+           and value.__module__ == module.__name__]  # fmt: skip
+    for name in getattr(module, "__all__", own):
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            yield name, value.__doc__
+
+
+@pytest.mark.parametrize("room", PUBLIC)
+def test_every_exported_name_has_an_example(room: str) -> None:
+    assert [name for name, doc in exported(room) if ">>>" not in (doc or "")] == []
+
+
 def with_examples() -> list[str]:
     """The modules that hold doctests, found without importing them."""
     names = [
         ".".join(p.relative_to(ROOT).with_suffix("").parts)
         for p in MODULES
-        if ">>>" in p.read_text("utf-8")
+        if re.search(r"^\s*>>> ", p.read_text("utf-8"), re.MULTILINE)
     ]
     return [n.removesuffix(".__init__") for n in names]
 
@@ -158,15 +187,18 @@ def test_examples_in_docstrings(name: str) -> None:
 @dataclass(frozen=True)
 class Block:
     """A Python block of a page: its source, the line it begins on (1-based), whether it is run,
-    what it prints."""
+    what it prints, and whether it asks a server."""
 
     source: str
     line: int
     run: bool
-    prints: str
+    prints: str = ""
+    server: bool = False
 
 
 _FENCE = re.compile(r"^```(\S*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SHELL_RUN = "import subprocess; subprocess.run(['bash', '-ec', {!r}], check=True)"
+_SETUP = re.compile(r"^<!-- setup\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -174,15 +206,18 @@ def blocks_of(text: str) -> list[Block]:
     out = []
     fences = list(_FENCE.finditer(text))
     for m, after in zip_longest(fences, fences[1:]):
+        shown = (
+            after is not None and after[1] == "text" and not text[m.end() : after.start()].strip()
+        )
+        prints = after[3] if after and shown else ""
+        line = text.count("\n", 0, m.start(3)) + 1
+        if m[1] in ("bash", "sh") and m[2] == "server":
+            out.append(Block(_SHELL_RUN.format(m[3]), line, True, prints, server=True))
         if m[1] == "python":
-            shown = (
-                after is not None
-                and after[1] == "text"
-                and not text[m.end() : after.start()].strip()
-            )
-            line = text.count("\n", 0, m.start(3)) + 1
-            out.append(Block(m[3], line, m[2] != "no-run", after[3] if after and shown else ""))
-    return out
+            run = not m[2].startswith("no-run")
+            out.append(Block(m[3], line, run, prints, m[2] == "server"))
+    out += [Block(m[1], text.count("\n", 0, m.start(1)) + 1, True) for m in _SETUP.finditer(text)]
+    return sorted(out, key=lambda block: block.line)
 
 
 def program_of(text: str) -> str:
@@ -195,18 +230,44 @@ def program_of(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ENDPOINT = re.compile(r"http://(?:localhost|127\.0\.0\.1):(?:8000|11434)/v1")
+
+
+@contextmanager
+def with_servers(program: str) -> Iterator[str]:
+    """The program with the addresses of a mock endpoint and of a free port for those of a page."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with OneAnswer() as mock:
+        yield _ENDPOINT.sub(mock.url, program).replace("8080", port)
+
+
 def run_page(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a page's program in `folder`, where the project's datasets are and its own files may
     go."""
     for shared in ("datasets", "tests"):
         (folder / shared).symlink_to(ROOT / shared)
     program = folder / "page.py"
-    program.write_text(program_of(text), "utf-8")
+    asks = any(block.server for block in blocks_of(text))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    return subprocess.run(
-        [sys.executable, program.name], cwd=folder, env=environment, capture_output=True, text=True,
-        check=False, timeout=300,
-    )  # fmt: skip
+    # What a block's command prints stands between the prints of the blocks around it.
+    environment["PYTHONUNBUFFERED"] = "1"
+    if asks:
+        # litellm and what it brings warn of themselves, and it would fetch prices.
+        environment |= {"PYTHONWARNINGS": "", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with with_servers(program_of(text)) if asks else nullcontext(program_of(text)) as source:
+        program.write_text(source, "utf-8")
+        return subprocess.run(
+            [sys.executable, program.name], cwd=folder, env=environment, capture_output=True,
+            text=True, check=False, timeout=300,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=id_of)
+def test_a_block_that_does_not_run_says_why(page: Path) -> None:
+    marks = [m[2] for m in _FENCE.finditer(page.read_text("utf-8")) if m[1] == "python"]
+    assert [m for m in marks if not re.fullmatch(r"|server|no-run: \S+( \S+){2,}", m)] == []
 
 
 def test_the_readme_is_there() -> None:
@@ -236,7 +297,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
 def test_a_broken_example_is_noticed_and_a_marked_one_is_not(tmp_path: Path) -> None:
     page = (
         "# A\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\n```bash\nfalse\n```\n"
-        "```python no-run\n1 / 0\n```\n\n"
+        "```python no-run: it fails\n1 / 0\n```\n\n"
     )
     assert [(b.line, b.run, b.prints) for b in blocks_of(page)] == [
         (4, True, "1\n"),

@@ -51,7 +51,8 @@ def test_compare(frame: Any) -> None:
     comparison = parse_frame(frame, policies="none").toolparse.compare(other)
     assert comparison.flips.empty
     elsewise: Any = parse_frame(frame, "morph_xml").assign(run_id="again")
-    assert len(frame.toolparse.compare(elsewise).flips) > 20
+    # Calls that stand alone are read under any protocol; those that do not, are not.
+    assert 0 < len(frame.toolparse.compare(elsewise).flips) < 20
     with pytest.raises(BadOptions, match="compared with another"):
         frame.toolparse.compare([1])
 

@@ -18,6 +18,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.attempt import example_spans, find_attempt, parameter_names
 from toolparse_lab.evals.scoring.examples import example_end, is_shown, shown_ranges
 from toolparse_lab.evals.scoring.score import score_text
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.toolspec import tool_specs
 
 HERE = Path(__file__).parent
@@ -43,7 +44,7 @@ TOOLS = tool_specs(
 NAMES = [one.name for one in TOOLS]
 ROWS = rows_of("cases_evals/attempts.jsonl")
 FORMATS = rows_of("cases/formats.jsonl")
-PROTOCOLS = (*tp.protocols(), "auto")
+PROTOCOLS = (*family_heads(), "auto")
 
 
 def test_the_labelled_set_is_as_wide_as_it_says() -> None:

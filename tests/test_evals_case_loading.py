@@ -373,6 +373,18 @@ DOUBTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "1+"}}}]}, []),
     ({"target": [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}]}, []),
     ({"target": [{"$any": [CALL, {"name": "h"}]}]}, ["unknown-tool"]),
+    (
+        {"tools": [{"name": "k", "parameters": {"properties": {"n": {"type": "int"}}}}]},
+        ["unknown-type"],
+    ),
+    (
+        {
+            "tools": [
+                {"name": "k", "parameters": {"properties": {"type": {"type": ["colr", "null"]}}}}
+            ]
+        },
+        ["unknown-type"],
+    ),
     ({"metadata": {"doubt": "odd"}, "target": [{"name": "g"}]}, ["doubt"]),
 ]
 
@@ -403,3 +415,23 @@ def test_the_shipped_cases_leave_no_doubt(name: str) -> None:
     found = validate_cases(Path(__file__).parent.parent / "datasets" / name)
     assert found.ok
     assert found.doubts == ()
+
+
+MEANT = [
+    ("prompt", "input"),
+    ("expected", "target"),
+    ("Ground Truth", "target"),
+    ("inptu", "input"),
+]
+
+
+@pytest.mark.parametrize(("key", "meant"), MEANT)
+def test_a_key_of_another_tool_is_told_its_name_here(key: str, meant: str) -> None:
+    row = {"id": "a", "input": "x", "target": []}
+    row[key] = row.pop(meant)
+    with pytest.raises(BadCase, match="unknown key") as e:
+        tp.load_cases([row])
+    assert f"call it {meant}" in str(e.value.hint)
+    # The other half of the advice works as it stands.
+    assert f'columns={{{key!r}: "{meant}"}}' in str(e.value.hint)
+    assert len(tp.load_cases([row], columns={key: meant})) == 1

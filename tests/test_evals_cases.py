@@ -202,7 +202,7 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(BadCase, match="not UTF-8"):
         load_cases(latin)
     with pytest.raises(BadCase, match="neither a path nor a list of rows"):
-        load_cases(7)
+        load_cases(7)  # type: ignore[arg-type]
     monkeypatch.setattr(module, "MAX_LINE", 50)
     latin.write_text(json.dumps({**GOOD, "input": "x" * 60}))
     with pytest.raises(BadCase, match="too long"):

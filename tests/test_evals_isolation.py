@@ -85,8 +85,6 @@ def test_one_call_stops_no_other_stage(stage: str, monkeypatch: pytest.MonkeyPat
         raise RuntimeError("a fault of ours")
 
     monkeypatch.setattr(resolve, stage, fail)
-    if stage == "find_problems":
-        monkeypatch.setattr(resolve, "validate", fail)
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     body = '<tool_call>{"name": "f", "arguments": {"n": "x"}}</tool_call>'
     good = '<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>'

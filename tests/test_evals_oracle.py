@@ -20,16 +20,17 @@ from toolparse_lab.evals.cases.shipped import example_cases, example_conversatio
 from toolparse_lab.evals.scoring.oracle import right_calls, write_right_answer
 from toolparse_lab.evals.scoring.score import Score, score_completion
 from toolparse_lab.exchange.types import Completion
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.toolspec import tool_specs
 
 from .test_evals_bfcl import data_files
 
-ARMS = (*tp.protocols(), "native")
+ARMS = (*family_heads(), "native")
 SHIPPED = [*example_cases(), *example_conversations()]
 # A right text for the one target that only describes it.
 PATTERN = {"$match": "regex", "$value": "(?i).*\\b(10|ten) min(ute)?s?\\b.*"}
 # Formats without quotes cannot write the word null where null itself is legal.
-NO_WORD_NULL = ("qwen3_coder_xml", "morph_xml")
+NO_WORD_NULL = ("qwen3_coder_xml", "morph_xml", "glm45_newline")
 
 
 def score_right_answer(case: Case, arm: str, choice: int = 0) -> Score:

@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.render_samples import HOSTILE
 from toolparse_lab.errors import BadOptions, UnknownProtocol
+from toolparse_lab.protocols.registry import family_heads
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 TEXT = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -21,7 +22,7 @@ def test_every_protocol_reads_the_text_and_the_best_is_first() -> None:
     compared = tp.compare(TEXT, TOOLS)
     names = [r.name for r in compared.readings]
     assert names[0] == "hermes"
-    assert {*names} == {*tp.protocols(), "auto"}
+    assert {*family_heads(), "auto"} <= {*names} <= {*tp.protocols(), "auto"}
     assert {r.agrees for r in compared.readings if r.calls} == {"A"}
     for reading in compared.readings:
         assert reading.result == tp.parse(TEXT, reading.name, TOOLS)

@@ -129,7 +129,9 @@ def test_the_same_run_from_every_table(kind: str, lab: tp.Lab, tmp_path: Path) -
     assert list(frame["metadata_user"]) == ["u1", "u2", "u1"]
     assert set(frame["fidelity"]) == {"replayed"}
     assert run.trials()[1].result is not None
-    assert run.trials()[1].completion.raw == "Good \U0001f600 day"
+    completion = run.trials()[1].completion
+    assert completion is not None
+    assert completion.raw == "Good \U0001f600 day"
     assert lab.ingest(ROWS).run_id == run.run_id
 
 
@@ -138,6 +140,7 @@ def test_it_is_a_run_like_any_other(lab: tp.Lab, tmp_path: Path) -> None:
     assert run.report().frame["n"].sum() == 3
     failed = run.failures(code="truncated")
     assert [t.model for t in failed] == ["b"]
+    assert failed[0].result is not None
     assert "cut off" in failed[0].result.why()
     assert failed[0].reparse("auto").outcome == "truncated"
     assert failed[0].as_pytest(tmp_path / "test_it.py").exists()
@@ -246,7 +249,9 @@ def test_a_trials_frame_comes_back_whole(lab: tp.Lab, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "other.db") as other:
         again = other.ingest(tmp_path / "trials.parquet")
         assert outcomes(again) == outcomes(run)
-        assert again.trials()[-2].completion.raw == "a\ud800b \\ud800"
+        completion = again.trials()[-2].completion
+        assert completion is not None
+        assert completion.raw == "a\ud800b \\ud800"
         assert {s.name: s.count for s in again.plan.cases.skipped} == {"copies": 4}
         assert [c.metadata for c in again.plan.cases] == [c.metadata for c in run.plan.cases]
 

@@ -86,9 +86,9 @@ def test_what_a_task_cannot_have_is_refused(mock: Correcting, tmp_path: Path) ->
     with tp.Lab(tmp_path / "runs.db") as lab:
         model = model_at(mock)
         with pytest.raises(BadOptions, match="factor"):
-            lab.plan_task("x", TOOLS, model=model, few_shot=3)
+            lab.plan_task("x", TOOLS, model=model, few_shot=3)  # type: ignore[call-arg]
         with pytest.raises(ToolparseError, match="max_token"):
-            lab.plan_task("x", TOOLS, model=model, max_token=3)
+            lab.plan_task("x", TOOLS, model=model, max_token=3)  # type: ignore[call-arg]
         with pytest.raises(ProviderError):
             lab.plan_task("status=400", TOOLS, model=model)
 

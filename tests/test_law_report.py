@@ -16,6 +16,7 @@ from toolparse_lab.laws.check_protocol import LAWS, shrink
 from toolparse_lab.laws.texts import TOOLS as SHIPPED_TOOLS
 from toolparse_lab.protocols.base import NeedMore, Opening, Protocol, Reading, Tools
 from toolparse_lab.protocols.json.call import JsonCall
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.protocols.tags import JsonTags
 from toolparse_lab.rjson.damage import Refusal
 
@@ -23,7 +24,7 @@ from .test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 
 pytestmark = pytest.mark.slow
 
-OURS = [*tp.protocols(), "auto"]
+OURS = [*family_heads(), "auto"]
 
 
 @pytest.mark.parametrize("id", OURS)

@@ -39,11 +39,13 @@ LAYER_OF = {
     "protocols/xml": "L2",
     "protocols/parameters": "L2",
     "protocols/yaml": "L2",
+    "protocols/bare": "L2",
     "protocols/python": "L2",
     "engine": "L3",
     "engine/foreign": "L3",
     "capture": "L3",
     "laws": "L3",
+    "derivation": "L3",
     "exchange": "RUN",
     "runner": "RUN",
     "runner/local": "RUN",
@@ -71,6 +73,7 @@ LAYER_OF = {
     "endpoint_check": "L6",
     "gateway": "L6",
     "widgets": "L6",
+    "widgets/bench": "L6",
     "testing": "L6",
     "cli": "L6",
     "cli/verbs": "L6",
@@ -92,10 +95,11 @@ ALLOWED = {
 }
 # Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
+    "IPython": ("widgets",),
     "anywidget": ("widgets",),
     "distributed": ("reparse",),
     "httpx": ("correction",),
-    "jinja2": ("render",),
+    "jinja2": ("derivation", "render"),
     "jsonschema": ("schema",),
     "litellm": ("litellm_bridge", "runner"),
     "lxml": ("rxml",),
@@ -110,8 +114,10 @@ THIRD_PARTY = {
     "rfc3987_syntax": ("schema",),
     "scipy": ("ablation", "evals"),
     "sqlalchemy": ("store",),
+    "tornado": ("widgets",),
     "tqdm": ("runner",),
     "traitlets": ("widgets",),
+    "voila": ("widgets",),
     "xllamacpp": ("runner/local",),
     "yaml": ("protocols/yaml",),
 }
@@ -120,7 +126,9 @@ UPWARD = {
     "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
     "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
     "create_stream_parser": ("toolparse_lab.engine.content_parts", "create_stream_parser"),
+    "browse": ("toolparse_lab.notebook", "browse"),
     "debug": ("toolparse_lab.notebook", "debug"),
+    "workbench": ("toolparse_lab.notebook", "workbench"),
     "extract_tool_call_segments": (
         "toolparse_lab.engine.content_parts",
         "extract_tool_call_segments",
@@ -137,12 +145,25 @@ UPWARD = {
     "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
     "html": ("toolparse_lab.notebook", "html"),
     "parse_generated_text": ("toolparse_lab.engine.content_parts", "parse_generated_text"),
+    "protocol_from_chat_template": (
+        "toolparse_lab.derivation.derive",
+        "from_chat_template",
+    ),
+    "protocol_from_response_template": (
+        "toolparse_lab.derivation.response_template",
+        "from_response_template",
+    ),
+    "response_template_of": ("toolparse_lab.derivation.exchange", "response_template_of"),
+    "structural_tag_of": ("toolparse_lab.derivation.exchange", "structural_tag_of"),
+    "model_prompt_of": ("toolparse_lab.derivation.prompt", "model_prompt_of"),
     "protocol_from_spec": ("toolparse_lab.protocols.spec", "from_spec"),
     "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
     "text": ("toolparse_lab.notebook", "text"),
 }
 # These import by a name they compute; their tables are checked instead.
 BY_NAME = ("__init__.py", "cli/parser.py", "hooks.py", "protocols/registry.py")
+# Package from elsewhere -> the folders that may import it for its types alone.
+TYPING_ONLY = {"pandas": ("types",)}
 
 
 @dataclass(frozen=True)
@@ -264,6 +285,8 @@ def violations(root: Path) -> Iterator[str]:
                     yield f"{place}: imports a module whose name it computes"
                 continue
             if top != NAME:
+                if found.typing_only and room in TYPING_ONLY.get(top, ()):
+                    continue
                 if top not in sys.stdlib_module_names and not may_import(room, top):
                     yield f"{place}: {room} may not import {top}"
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.errors import BadPlan
 from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of
 from toolparse_lab.store.recording import export_recording
 
@@ -68,6 +69,24 @@ def test_factors_that_mean_nothing_to_it_collapse() -> None:
     assert arm_of("hermes", native.levels).levels["few_shot"] == 2
     assert arm_of("openai_json", {}).native is False
     assert arm_of("native", {"temperature": None}).levels["temperature"] is None  # it is not sent
+
+
+def test_strict_decoding_is_the_providers(tmp_path: Path) -> None:
+    levels = ["free", "grammar", "strict"]
+    names = [arm.name for arm in arms_of(["native", "hermes"], {"decoding": levels})]
+    assert names == ["native free", "native strict", "hermes free", "hermes grammar"]
+    assert [arm.name for arm in arms_of(["native", "hermes"], {"decoding": "strict"})] == [
+        "native",
+        "hermes",
+    ]
+    with pytest.raises(BadPlan, match="the arm 'native'"):
+        arms_of("hermes", {"decoding": "strict"})
+    with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
+        plan = lab.plan(CASES[:1], models(mock), ["native"], decoding=["free", "strict"])
+        run = lab.run(plan, progress=False)
+        sent = [body["tools"][0]["function"].get("strict") for body in mock.bodies]
+        assert sorted(sent, key=bool) == [None, True]
+        assert [arm.name for arm in lab.open(run.run_id).plan.arms] == [a.name for a in plan.arms]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -249,7 +268,9 @@ def test_a_conversation(tmp_path: Path) -> None:
         assert trial.conversation.stop == "answered"
         assert len(trial.conversation.turns) == 2
         again = lab.run(plan, progress=False)
-        assert (mock.calls, len(asked), again.trials()[0].conversation.answer) == (
+        same = again.trials()[0].conversation
+        assert same is not None
+        assert (mock.calls, len(asked), same.answer) == (
             2, 1, trial.conversation.answer,
         )  # fmt: skip
 

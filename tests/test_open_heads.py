@@ -12,6 +12,7 @@ from toolparse_lab.engine.open_heads import open_head
 from toolparse_lab.engine.parse import Reader
 from toolparse_lab.laws import check_all
 from toolparse_lab.protocols.json.scan import ends_in_value
+from toolparse_lab.protocols.registry import family_heads
 
 from .growth import grows_linearly
 
@@ -85,7 +86,7 @@ def inner_calls(protocol: str) -> list[str]:
     return [*inner, "<function=delete><parameter=id>1</parameter></function>", "<ping/>"]
 
 
-@pytest.mark.parametrize("protocol", list(tp.protocols()))
+@pytest.mark.parametrize("protocol", list(family_heads()))
 @pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
 def test_a_call_in_a_value_is_never_executable(protocol: str, auto: bool) -> None:
     reader = Reader("auto" if auto else protocol, TOOLS)
@@ -123,7 +124,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("text", SHOWN)
-@pytest.mark.parametrize("protocol", [p for p in tp.protocols() if p != "openai_json"])
+@pytest.mark.parametrize("protocol", [p for p in family_heads() if p != "openai_json"])
 def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
     call = written(protocol, "delete", {"id": "1"})
     raw = text.replace("CALL", call)

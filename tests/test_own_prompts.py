@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.errors import BadOptions, BadPlan
+from toolparse_lab.flow.factors import Wording
 from toolparse_lab.prompt.own_prompt import OwnPrompt
 
 TOOL = {
@@ -50,7 +51,7 @@ def systems(mock: MockOpenAI) -> list[str]:
 
 def test_prompts_of_ones_own_are_arms(mock: MockOpenAI, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "runs.db") as lab:
-        wordings = ["plain", TEMPLATE, {"short": terse}, broken, "upstream"]
+        wordings: list[Wording] = ["plain", TEMPLATE, {"short": terse}, broken, "upstream"]
         plan = lab.plan(
             CASES, model_at(mock), ["hermes"], wording=wordings, type_rules=True, few_shot=1
         )
@@ -149,4 +150,4 @@ def test_type_rules_have_levels_in_each_formats_own_language() -> None:
         assert all(f"  {pair}" in block[0] for pair in pairs)
         assert not any(f"  {pair}\n" in block[2] for pair in pairs)
     with pytest.raises(BadPlan, match="pairs"):
-        lab.plan(CASES, models, ["hermes"], type_rules="some")
+        lab.plan(CASES, models, ["hermes"], type_rules="some")  # type: ignore[arg-type]

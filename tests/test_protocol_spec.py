@@ -151,4 +151,4 @@ def test_a_wrong_spec_names_its_field(field: str, spec: Any) -> None:
 
 def test_a_misspelt_field_has_a_suggestion() -> None:
     with pytest.raises(tp.errors.BadSpec, match="did you mean opener"):
-        tp.Protocol.from_spec(id="x", opner="<c>", closer="</c>")
+        tp.Protocol.from_spec(id="x", opner="<c>", closer="</c>")  # type: ignore[call-arg]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.protocols.results import guarded, media_of
 from toolparse_lab.toolspec import tool_specs
 
@@ -19,7 +20,7 @@ TOOLS = [
         "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
     }
 ]
-IDS = list(tp.protocols())
+IDS = list(family_heads())
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -142,8 +142,9 @@ def test_ingest_takes_it(name: str, tmp_path: Path) -> None:
     rows = [{"output": ANSWERS[name], "model": "m", "case_id": "a"}]
     with tp.Lab(tmp_path / "a.db") as lab:
         run = lab.ingest(rows, tools=TOOLS, protocol=OBJECTS[name])
-        assert run.trials()[0].result is not None
-        assert [c.arguments for c in run.trials()[0].result.calls] == [{"port": "Bergen"}]
+        result = run.trials()[0].result
+        assert result is not None
+        assert [c.arguments for c in result.calls] == [{"port": "Bergen"}]
         assert "success" in run.report().frame
     with tp.Lab(tmp_path / "a.db") as lab:
         again = lab.open(protocols=[FOREIGN] if name == "custom:AtSigns" else None)

@@ -58,6 +58,8 @@ def test_each_text_is_read_as_the_table_says(row: dict[str, Any]) -> None:
 def test_auto_reads_the_same_calls(row: dict[str, Any]) -> None:
     result = check_all(row["raw"], "auto", TOOLS)
     readable = [(c["name"], c["arguments_json"]) for c in row["calls"] if "arguments_json" in c]
+    # Another format may have a reading of a body that is none of this one.
+    readable = [(name, text) for name, text in row.get("auto", readable)]
     assert [(c.name, c.arguments_json) for c in result.calls if c.readable] == readable
 
 

@@ -107,3 +107,36 @@ def test_strings_mean_what_python_says() -> None:
 
 def test_many_calls_take_linear_time() -> None:
     assert len(tp.parse("[" + 'f(a="x\ny"), ' * 3000 + "f(a=1)]", "pythonic", TOOLS).calls) == 3001
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "[g(s='x'), f(a=b'z')]",
+        "[f(a=[1, b'z'], b='in \"(\" and (\\' x'), g(s='x')]",
+        "[f(a=1e999), g(s='x')]",
+        "[f(a=open('x'), b=1), g(s='x')]",
+    ],
+    ids=["bytes behind", "bytes before", "infinite", "expression"],
+)
+def test_a_call_without_literals_is_refused_alone(raw: str) -> None:
+    result = check_all(raw, "pythonic", TOOLS)
+    (refused,) = (call for call in result.calls if not call.ok)
+    (call,) = (call for call in result.calls if call.ok)
+    assert (call.name, call.arguments, refused.name) == ("g", {"s": "x"}, "f")
+    assert [p.code for p in refused.problems] == ["decode.pythonic"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "[f(a=b'z')]",
+        "[f(a=it's, b='x'), g(s='x')]",
+        "[f(a=we, it's, b='), g(s=', b='x')]",
+        "[f(a=b'z', g(s='x')]",
+        "[f(a='it's', b=1), g(s='x)]",
+    ],
+    ids=["alone", "apostrophe", "apostrophes", "bracket", "quote"],
+)
+def test_nothing_is_left_out_where_a_quote_is_out_of_step(raw: str) -> None:
+    assert check_all(raw, "pythonic", TOOLS).calls == ()

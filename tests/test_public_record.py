@@ -20,7 +20,7 @@ TEXTS = [
     ("[f(a=1)]<|im_end|>", "special token"),
     ('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', "another format"),
     ("<|im_start|>assistant\n[f(a=1)]", "special token"),
-    ("Sure:\n[f(a=1)]\nThat is it.", "prose"),
+    ("Sure: [f(a=1)] That is it.", "prose"),
     ('f\n{"a": 1}', "another format"),
     ('[f(a="1")]', "coercion"),
     ("[f(a=2)]", ""),

@@ -34,7 +34,7 @@ def test_recovery(case: dict[str, Any], protocol: str) -> None:
     assert [[c.name, c.arguments] for c in result.calls if c.confidence < 1] == case["calls"]
     for call in result.calls:
         if call.confidence < 1:
-            assert call.valid
+            assert call.ok
             assert call.problems[0].code == "call.recovered"
 
 

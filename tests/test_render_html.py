@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from toolparse_lab.render import render_diff, render_page, render_result
 from toolparse_lab.render.cells import MAX_STEPS, steps_cell
@@ -189,12 +190,45 @@ def test_many_changes_stay_a_page_a_notebook_can_show() -> None:
     call = dataclasses.replace(result.calls[0], edits=edits, steps=steps, arguments_json=wide)
     html = render_result(dataclasses.replace(result, calls=(call,)))
     page = Reader(html)
-    assert len(html) < 2_500_000
+    assert len(html) < 500_000
     assert "".join(page.raw) == raw
     text = "".join(page.text)
     assert "9,700 more changes are not shown." in text
-    assert "Arguments beyond the first 500" in text
+    assert re.search(r"Arguments beyond the first \d+ are not shown", text)
     assert "4,700 more changes are not shown." in "".join(Reader(render_diff(call)).text)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '<tool_call>{"name": "f", "arguments": {"x": 1, "s": "hello"}}</tool_call>\n',
+        '<tool_call>{"name": "f", "arguments": {"x": "1", "s": "hello"}}</tool_call>\n',
+        "<tool_call>{'name': 'f', 'arguments': {'x': '1', 's': 'hello',}}</tool_call>\n",
+        '<tool_call>{"name": "f", "arguments": {"x": "a", "s": 5, "y": 1}}</tool_call>\n',
+        '<tool_call>{"name": "g", "arguments": {"x": "a"}}</tool_call>\n',
+        "<tool_call></tool_call>\n",
+    ],
+)
+@pytest.mark.parametrize("size", [10_000, 50_000])
+def test_a_page_is_at_most_twenty_times_as_long_as_its_text(call: str, size: int) -> None:
+    properties = {"x": {"type": "integer"}, "s": {"type": "string"}}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+    raw = call * (size // len(call))
+    html = render_result(tp.parse(raw, "hermes", tools))
+    assert len(html) <= 20 * len(raw)
+    # What is left out is told, and no text is.
+    page = Reader(html)
+    assert "".join(page.raw) == raw
+    assert "more calls are not shown" in "".join(page.text)
+
+
+def test_repairs_that_did_one_thing_are_one_row() -> None:
+    html = render_result(
+        tp.parse("<tool_call>{'name': 'f', 'arguments': {}}</tool_call>", "hermes")
+    )
+    assert html.count("<del") == 1
+    assert "characters 12 to 13</span>" in html
+    assert " and 5 more" in html
 
 
 def test_page_forbids_scripts_and_the_network() -> None:

@@ -32,6 +32,7 @@ TEXT_TOOL = [
         },
     }
 ]  # fmt: skip
+DOTTED = [{**TOOLS[0], "name": "a.f"}]
 HERMES = '<tool_call>{"name":"f","arguments":%s}</tool_call>'
 
 
@@ -44,11 +45,18 @@ HERMES = '<tool_call>{"name":"f","arguments":%s}</tool_call>'
         ("coerce.lossy", HERMES % '{"a":"3.7"}', "hermes", "lossy", TOOLS, {"a": 3}),
         ("pythonic.json-literal", "[f(b=true)]", "pythonic", "safe", TOOLS, {"b": True}),
         ("read.positional", "[f(1)]", "pythonic", "safe", TOOLS, {"a": 1}),
+        ("read.dotted-name", "[a_f(a=1)]", "pythonic", "safe", DOTTED, {"a": 1}),
+        ("read.doubled-name", HERMES.replace('"f"', '"f.f"') % '{"a":1}', "hermes", "safe", TOOLS, {"a": 1}),
         ("read.text-body", "<f>hello</f>", "morph_xml", "safe", TEXT_TOOL, {"s": "hello"}),
         (
             "read.function-wrapper",
             '<tool_call>{"function":{"name":"f","arguments":{"a":1}}}</tool_call>',
             "hermes", "safe", TOOLS, {"a": 1},
+        ),
+        (
+            "read.list-wrapper",
+            '{"tool_calls":[{"name":"f","arguments":{"a":1}}]}',
+            "xlam_array", "safe", TOOLS, {"a": 1},
         ),
     ],
 )  # fmt: skip

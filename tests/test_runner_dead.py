@@ -169,7 +169,8 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
         for server in servers:
             server.__exit__(None, None, None)
     assert (summary.done, summary.failed, summary.given_up) == (COUNT, 0, {})
-    assert 12 <= summary.retries <= 20
+    # A few more than were under way at once: the server takes a moment to come up.
+    assert 12 <= summary.retries <= 30
 
 
 def test_a_rate_limit_as_a_date_is_waited_for(store: Store) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -416,7 +417,7 @@ def test_many_that_open_an_empty_database_at_once_make_one_store(path: Path, pos
 def test_an_older_store_on_a_server_is_migrated(postgres: str) -> None:
     with Store(postgres) as store, store._writing() as connection:
         # As version 1 left it.
-        for table in ("tool_results", "claims", "workers"):
+        for table in ("tool_results", "claims", "workers", "remarks"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for column in ("items_digest", "items_from", "items_count"):
             connection.exec_driver_sql(f"ALTER TABLE runs DROP COLUMN {column}")
@@ -577,21 +578,21 @@ def test_migrations_run_in_order_and_all_or_none(path: Path, file_store: Store) 
         def go(connection: sa.Connection) -> None:
             order.append(n)
             connection.exec_driver_sql(f"create table note{n} (x)")
-            if n == 4 and len(order) < 5:
+            if n == 5 and len(order) < 6:
                 raise sa.exc.OperationalError("create", None, sqlite3.OperationalError("disk full"))
 
         return go
 
-    steps = {n: step(n) for n in (4, 1, 3, 2)}
+    steps = {n: step(n) for n in (4, 1, 5, 3, 2)}
     with store._writing() as connection:
         connection.execute(store_schema.schema_version.update().values(version=1))
     with pytest.raises(StoreError), store._writing() as connection:
-        store_schema.prepare(connection, version=5, migrations=steps)
+        store_schema.prepare(connection, version=6, migrations=steps)
     assert _at_version(path) == (1, [])
     with store._writing() as connection:
-        store_schema.prepare(connection, version=5, migrations=steps)
-    assert order == [1, 2, 3, 4, 1, 2, 3, 4]
-    assert _at_version(path) == (5, ["note1", "note2", "note3", "note4"])
+        store_schema.prepare(connection, version=6, migrations=steps)
+    assert order == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+    assert _at_version(path) == (6, ["note1", "note2", "note3", "note4", "note5"])
     store.close()
     with pytest.raises(StoreError, match="newer version") as e:
         Store(path)
@@ -612,6 +613,23 @@ def test_the_tables_are_as_good_for_postgresql() -> None:
     text = str(CreateTable(store_schema.completions).compile(dialect=dialect))
     assert "raw BYTEA NOT NULL" in text
     assert "id BIGSERIAL NOT NULL" in text
+
+
+def test_a_store_may_be_collected_in_its_writers_own_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    store = Store(path)
+    finalizer = store._finalizer
+    writer = store.writer
+    stores = [store]
+    del store
+    writer.submit(stores.clear).result(timeout=10)
+
+    writer.shutdown(wait=True)
+    assert not finalizer.alive
+    assert faults == []
 
 
 def test_closing_twice_is_fine(path: Path) -> None:

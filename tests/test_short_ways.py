@@ -10,15 +10,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from toolparse_lab.engine.call_lines import CallLines, first_signs
+from toolparse_lab.engine.resolve import Resolver
 from toolparse_lab.engine.text import TextScanner
 from toolparse_lab.protocols.json.source import ONE_CALL, BodySource
-from toolparse_lab.protocols.parameters.strict import trimmed
+from toolparse_lab.protocols.parameters.form import TagForm
+from toolparse_lab.protocols.parameters.shape import decoded_text
+from toolparse_lab.protocols.parameters.strict import read_functions, trimmed
+from toolparse_lab.protocols.registry import protocol_of
 from toolparse_lab.rjson.repair import read_damaged
 from toolparse_lab.rxml import text as rxml_text
 from toolparse_lab.rxml.doubt import is_doubtful, is_plain_object
 from toolparse_lab.schema.scalars import holds_bare_null, is_bare_null
 from toolparse_lab.schema.view import View, _cached_view, view_of
-from toolparse_lab.types import Edit, Segment, Span, Step, ToolCall
+from toolparse_lab.schema.walk import Walk
+from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
 from toolparse_lab.types.makers import maker_of
 
 from .quotations import CALLS, TOOLS, formats, written
@@ -164,3 +171,57 @@ def test_only_plain_members_are_leaves() -> None:
     assert not view_of({**leaf, "additionalProperties": {"type": "string"}}).only_leaves
     assert not view_of({**leaf, "patternProperties": {"b": {"type": "string"}}}).only_leaves
     assert not view_of({"type": "object", "properties": {"a": {"enum": [1]}}}).only_leaves
+
+
+VALUES = st.lists(st.sampled_from(["\r", "\n", "\r\n", "a", " ", "<", "</b>", "&lt;", "&"]))
+
+
+@given(VALUES)
+@example(["\r\n", "\r\n"])
+@example(["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("trim", [True, False])
+def test_a_strict_parameter_loses_the_line_breaks_that_any_other_loses(
+    trim: bool, pieces: list[str]
+) -> None:
+    value = "".join(pieces)
+    head, tail = "<function=f>\n<parameter=a>", "</parameter>\n</function>"
+    body = head + value + tail
+    place = len(head), len(head) + len(value)
+    calls = read_functions(TagForm(trim=trim), body)
+    assert calls is not None
+    kept = trimmed(body, *place) if trim else place
+    assert calls[0].places()["/a"] == kept
+    assert calls[0].arguments == {"a": decoded_text(body[slice(*kept)], True)}
+
+
+LEAF_TYPES = ("string", "integer", "number", "boolean", "null")
+LEAF_TEXTS = st.sampled_from(
+    ["", "1", " 07", "2.50", "1e3", "-0", "yes", "True", "0", "null", "NULL", "5 km", "x" * 40]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(LEAF_TYPES), LEAF_TEXTS), max_size=6))
+@pytest.mark.parametrize("policy", ["safe", "middleware"])
+def test_a_text_member_is_read_as_a_value_of_its_own_is(
+    policy: str, members: list[tuple[str, str]]
+) -> None:
+    value = {f"m{i}": text for i, (_, text) in enumerate(members)}
+    nodes = {f"m{i}": {"type": name} for i, (name, _) in enumerate(members)}
+    view = view_of({"type": "object", "properties": nodes})
+    whole = Walk(policy)
+    new = whole.members(value, view, "", 0)
+    alone = Walk(policy)
+    one_by_one = {
+        key: alone.value(text, view.properties[key], f"/{key}", 1) for key, text in value.items()
+    }
+    assert new == one_by_one
+    assert whole.steps == alone.steps
+
+
+@given(st.text(alphabet="[]('\"\\_.fget1=)< \n{", min_size=1, max_size=12), st.booleans())
+def test_a_line_that_no_name_of_a_tool_begins_is_no_call_of_python(text: str, final: bool) -> None:
+    tools = {spec.name: spec for spec in tool_specs([{"name": "get.f"}, {"name": "_g"}])}
+    if text[0] not in first_signs(tuple(tools)):
+        protocol = protocol_of("hermes")
+        lines = CallLines(protocol, Resolver(protocol, tools, ParseOptions()), ())
+        assert lines.line(text, final, 0, False) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 import subprocess
 import sys
 
@@ -29,6 +30,9 @@ def test_the_site() -> None:
     for page in site.SITE.rglob("*.html"):
         text = page.read_text("utf-8")
         assert 'src="http' not in text, page
+        assert "```" not in re.sub(r"<pre.*?</pre>", "", text, flags=re.DOTALL), (
+            page
+        )  # a fence that was not recognised
         assert '<link rel="stylesheet" href="http' not in text, page
     for module in site.API:
         text = (site.SITE / "api" / f"{module}.html").read_text("utf-8")

@@ -80,6 +80,7 @@ def test_it_stops_says_what_it_saved_and_is_taken_up_again(lab: tp.Lab) -> None:
     assert stopping.to_frame()["verdict"].tolist() == ["worse"]
     assert "<li>" in stopping._repr_mimebundle_()["text/html"]
     assert lab.runs()[0].status == "incomplete"
+    assert lab.open(run.run_id).stopping == stopping
 
     # The same rule looks at the same cases, which are known.
     asked = model.asked
@@ -94,6 +95,7 @@ def test_it_stops_says_what_it_saved_and_is_taken_up_again(lab: tp.Lab) -> None:
     assert whole.missing == 0
     assert model.asked == 240
     assert whole.stopping is None
+    assert lab.open(whole.run_id).stopping is None
 
 
 def test_what_cannot_be_decided_is_asked_to_the_end(lab: tp.Lab) -> None:

@@ -18,7 +18,7 @@ from toolparse_lab.errors import BadOptions
 from toolparse_lab.render.show import visible
 from toolparse_lab.types import ParseResult
 from toolparse_lab.widgets import ParseView, export_html
-from toolparse_lab.widgets.payload import MAX_TEXT, payload_json, payload_of
+from toolparse_lab.widgets.payload import MAX_SPANS, MAX_TEXT, payload_json, payload_of
 
 JS = Path(__file__).parent.parent / "toolparse_lab" / "widgets" / "parse_view.js"
 
@@ -119,9 +119,9 @@ def test_long_text_and_many_arguments_are_capped_with_notes() -> None:
     result = example()
     call = dataclasses.replace(result.calls[0], source_json=wide, arguments_json=wide)
     payload = payload_of(dataclasses.replace(result, calls=(call,)))
-    assert len(payload["nodes"]) == 2_000
-    assert all(len(s["marks"]) <= 2_000 for s in payload["stages"])
-    assert any("first 2,000" in n for n in payload["notes"])
+    assert len(payload["nodes"]) == MAX_SPANS
+    assert all(len(s["marks"]) <= MAX_SPANS for s in payload["stages"])
+    assert any(f"first {MAX_SPANS:,}" in n for n in payload["notes"])
 
 
 def test_deep_arguments() -> None:

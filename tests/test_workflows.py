@@ -152,6 +152,7 @@ def test_debug(run: Run, lab: tp.Lab, models: dict[str, tp.Model], folder: Path)
     assert trial.case.id == BROKEN
     assert "get_weather" in str(trial.request["messages"])
     assert trial.wire is not None
+    assert trial.result is not None
     assert trial.result.debug() is not None
     again = trial.retry(protocol="native")
     assert again.outcome == "correct"

@@ -9,7 +9,7 @@
 >>> result.calls[0].origin("/a").span
 Span(start=45, end=46)
 
-What needs pandas, litellm or a notebook is imported when it is first asked for.
+What needs pandas, litellm or a notebook loads when it is first asked for.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ if TYPE_CHECKING:
         hermes_tool_middleware,
         xml_tool_middleware,
     )
+    from .notebook import workbench
     from .protocols.json.mix import json_mix_protocol
+    from .protocols.models import protocol_for
     from .protocols.xml.morph_xml import morph_xml_protocol
     from .settings import Settings, load_settings
 
@@ -110,7 +112,9 @@ _LATE = {
     "load_cases": "toolparse_lab.evals.cases.loading",
     "load_settings": "toolparse_lab.settings",
     "morph_xml_protocol": "toolparse_lab.protocols.xml.morph_xml",
+    "protocol_for": "toolparse_lab.protocols.models",
     "reader": "toolparse_lab.evals.readings.readers",
+    "workbench": "toolparse_lab.notebook",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 
@@ -177,12 +181,14 @@ __all__ = [
     "load_settings",
     "morph_xml_protocol",
     "parse",
+    "protocol_for",
     "protocols",
     "reader",
     "rjson",
     "rxml",
     "stream",
     "unwrap_json_schema",
+    "workbench",
     "xml_tool_middleware",
 ]
 
@@ -197,7 +203,10 @@ _EXTRAS = {
 
 
 def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
-    """The error about a name whose libraries are not installed; the error itself for another."""
+    """Return the error about a name whose libraries are missing.
+
+    The error itself for another.
+    """
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return error
@@ -214,7 +223,7 @@ def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return a name whose module is imported when it is first asked for."""
+        """Return a name whose module loads when it is first asked for."""
         if name in _LATE:
             try:
                 module = importlib.import_module(_LATE[name])

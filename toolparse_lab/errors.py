@@ -9,7 +9,12 @@
     │   ├── UnknownRule          no rule, policy or problem code of that id
     │   ├── BadToolSpec          a tool definition that cannot be read
     │   ├── BadOptions           an option of a wrong name, type or value
+    │   │   ├── UnknownRun       no run of that id in the store
+    │   │   ├── UnknownTrial     no trial of that id in the run
+    │   │   ├── UnknownArm       no model, arm or protocol of that name in the run
+    │   │   └── UnknownColumn    no column of that name in the frame
     │   ├── BadSpec              a protocol's data; names the field
+    │   ├── UnreadableTemplate   a chat template whose calls cannot be read back
     │   ├── BadCase              a row that cannot be read; names file, line and column
     │   ├── BadPlan              an experiment that cannot be planned
     │   ├── BadTaskPlan          steps of a task that cannot be read, or do not fit together
@@ -46,8 +51,8 @@
         ├── RXMLStringifyError
         └── RXMLStreamError
 
-Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem
-of the result.
+Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of
+the result.
 """
 
 from __future__ import annotations
@@ -55,23 +60,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from .values.printable import printable_lines
+
+_MARGIN = 0.15  # how much less alike than the best another suggestion may be
+
 
 def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0.6) -> str | None:
-    """Return the hint "did you mean …?" for an unknown name, or None where nothing comes near.
+    """Return the hint "did you mean …?" for an unknown name.
 
-    names: those there are. most: how many are suggested. cutoff: how alike they must be, up to 1.
+    None if nothing comes near.
+
+    Args:
+        names: those there are.
+        most: how many are suggested.
+        cutoff: how alike they must be, up to 1. One that is much less alike than the nearest is not
+            suggested beside it.
 
     >>> near("hermse", ["hermes", "gemma"])
     'did you mean hermes?'
     """
     import difflib  # only errors need it, and every program imports this module
 
-    nearest = difflib.get_close_matches(str(name), [str(n) for n in names], most, cutoff)
+    name = str(name)
+    nearest = difflib.get_close_matches(name, [str(n) for n in names], most, cutoff)
+    # A far second would only make the reader doubt a near first.
+    alike = [difflib.SequenceMatcher(None, name, other).ratio() for other in nearest]
+    nearest = [other for other, a in zip(nearest, alike, strict=True) if a > max(alike) - _MARGIN]
     return f"did you mean {' or '.join(nearest)}?" if nearest else None
 
 
 class ToolparseError(Exception):
-    """Base class. `exit_code` is what the command line leaves with when the error reaches it.
+    """Base class.
+
+    `exit_code` is the exit code of the command line when the error reaches it.
 
     >>> import toolparse_lab as tp
     >>> try:
@@ -93,7 +114,7 @@ class ToolparseError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        """The message, and below it what was got, what was expected and what to do."""
+        """Return the message, and below it the value, the expectation, and the fix."""
         parts = [self.message]
         if self.got is not None:
             parts.append(f"got: {_short(self.got)}")
@@ -102,11 +123,11 @@ class ToolparseError(Exception):
         if self.hint:
             parts.append(f"what to do: {self.hint}")
 
-        return "\n  ".join(parts)
+        return printable_lines("\n  ".join(parts))
 
 
 def _short(x: object) -> str:
-    """A value in an error, cut where it would fill a terminal."""
+    """Return a value in an error, cut where it would fill a terminal."""
     try:
         # A credential is a kind of text whose `repr` hides it.
         text = x if type(x) is str else repr(x)
@@ -139,8 +160,7 @@ class UnknownProtocol(UsageError):
 
 
 class UnknownModel(UsageError):
-    """Raised when a model name is neither in the mapping given nor a model string litellm can
-    route.
+    """Raised for a model name that is neither in the mapping nor litellm's.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.UnknownModel.exit_code
@@ -184,8 +204,52 @@ class BadOptions(UsageError):
     """
 
 
+class UnknownRun(BadOptions):
+    """Raised for a run id that the store does not hold, or several share.
+
+    Several runs may begin with the same characters.
+
+    >>> import tempfile, toolparse_lab as tp
+    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+    >>> lab.open("monday")
+    Traceback (most recent call last):
+    toolparse_lab.errors.UnknownRun: there is no run of this id in this store
+      got: monday
+      ...
+    """
+
+
+class UnknownTrial(BadOptions):
+    """Raised for a trial id that a run does not have.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownTrial, tp.errors.BadOptions)
+    True
+    """
+
+
+class UnknownArm(BadOptions):
+    """Raised for a model, arm or protocol that no trial of a run or frame has.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownArm, tp.errors.BadOptions)
+    True
+    """
+
+
+class UnknownColumn(BadOptions):
+    """Raised for a column that a frame or a report does not have.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownColumn, tp.errors.BadOptions)
+    True
+    """
+
+
 class BadSpec(UsageError):
-    """Raised by `Protocol.from_spec`; `field` names what is wrong.
+    """Raised by `Protocol.from_spec`.
+
+    `field` names the fault.
 
     >>> import toolparse_lab as tp
     >>> tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="]]")
@@ -206,11 +270,38 @@ class BadSpec(UsageError):
         super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
 
 
-class BadCase(UsageError):
-    """A row that cannot be read. `source`, `line` (1-based; `unit` says of what) and `column` say
-    where.
+class UnreadableTemplate(UsageError):
+    """Raised by `Protocol.from_chat_template` for a template no protocol reads.
 
-    Where several rows cannot be read, `rows` holds an error for each of the first of them.
+    Args:
+        probe: the conversation whose calls read back differently, `text`: the answer as the
+            template writes it. None and "" if it was not even rendered.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.UnreadableTemplate.exit_code
+    2
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        probe: str | None = None,
+        text: str = "",
+    ) -> None:
+        self.probe, self.text = probe, text
+        super().__init__(message, got=got, expected=expected, hint=hint)
+
+
+class BadCase(UsageError):
+    """An unreadable row.
+
+    `source`, `line` (1-based, `unit` says of what) and `column` say where.
+
+    If several rows cannot be read, `rows` holds an error for each of the first of them.
 
     >>> import toolparse_lab as tp
     >>> tp.load_cases([{"id": "a"}])
@@ -249,8 +340,9 @@ class BadCase(UsageError):
 
 
 class BadPlan(UsageError):
-    """Raised when an experiment cannot be planned: no cases, no models, a factor of a wrong
-    name.
+    """Raised when an experiment cannot be planned.
+
+    For example without cases or models, or for a factor of a wrong name.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.BadPlan.exit_code
@@ -261,7 +353,8 @@ class BadPlan(UsageError):
 class BadTaskPlan(UsageError):
     """Raised for steps of a task that cannot be read, or do not fit together.
 
-    kind: "no_plan", "bad_step" or "unknown_tool".
+    Args:
+        kind: "no_plan", "bad_step" or "unknown_tool".
 
     >>> from toolparse_lab.plans import read_plan
     >>> read_plan({"steps": []})
@@ -297,8 +390,9 @@ class UnresolvedTemplate(UsageError):
 
 
 class BadSettings(UsageError):
-    """Raised for a configuration that cannot be used: an unknown key, an impossible value, a
-    credential in a file.
+    """Raised for an unusable configuration.
+
+    For example an unknown key, an impossible value, a credential in a file.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.BadSettings.exit_code
@@ -307,8 +401,7 @@ class BadSettings(UsageError):
 
 
 class UnreadableInput(UsageError):
-    """Raised for a file, response object or SSE text that cannot be read as recorded model
-    output.
+    """Raised for a file, response or stream that holds no readable model output.
 
     >>> import toolparse_lab as tp
     >>> tp.parse(None, "hermes")
@@ -320,8 +413,9 @@ class UnreadableInput(UsageError):
 
 
 class UnwritableCall(UsageError):
-    """Raised by `write_call` when the format has no way to write this call that reads back the
-    same.
+    """Raised by `write_call` if the format cannot write a call.
+
+    A call counts as written only if it reads back the same.
 
     >>> import toolparse_lab as tp
     >>> tp.protocols()["morph_xml"].write_call("two words", "{}")
@@ -356,7 +450,9 @@ class NoTrial(UsageError, IndexError):
 
 
 class BadMessage(UsageError):
-    """Raised by `transform_params` for messages that are no list of `{role, content}`.
+    """Raised by `transform_params` for messages in a wrong shape.
+
+    It takes a list of `{role, content}`.
 
     >>> import toolparse_lab as tp
     >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
@@ -368,8 +464,9 @@ class BadMessage(UsageError):
 
 
 class UnknownToolCallId(UsageError):
-    """Raised by `transform_params` for a tool's result that names neither its tool nor a call
-    before it.
+    """Raised by `transform_params` for a tool's result without a known call.
+
+    The result names neither its tool nor a call before it.
 
     >>> import toolparse_lab as tp
     >>> message = {"role": "tool", "tool_call_id": "call_1", "content": "5"}
@@ -380,7 +477,7 @@ class UnknownToolCallId(UsageError):
 
 
 class BadToolChoice(UsageError):
-    """Raised by `transform_params` for a tool choice that cannot be read or is not supported.
+    """Raised by `transform_params` for an unreadable or unsupported tool choice.
 
     >>> import toolparse_lab as tp
     >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": 5})
@@ -414,7 +511,7 @@ class ToolNotFound(BadToolChoice):
 
 
 class ProviderTool(BadToolChoice):
-    """Raised where the tool to be called is defined by the provider, which alone can run it.
+    """Raised for a forced tool of the provider, which alone can run it.
 
     >>> import toolparse_lab as tp
     >>> issubclass(tp.errors.ProviderTool, tp.errors.BadToolChoice)
@@ -436,7 +533,7 @@ class ParserClosed(UsageError):
 
 
 class SetupError(ToolparseError):
-    """Base of the errors of what is not installed.
+    """Base of the errors of anything not installed.
 
     >>> import toolparse_lab as tp
     >>> issubclass(tp.errors.MissingExtra, tp.errors.SetupError)
@@ -447,7 +544,9 @@ class SetupError(ToolparseError):
 
 
 class MissingExtra(SetupError):
-    """An optional dependency is not installed; the hint names the extra.
+    """An optional dependency is missing.
+
+    The hint names the extra.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.MissingExtra.exit_code
@@ -456,8 +555,9 @@ class MissingExtra(SetupError):
 
 
 class MissingModelPackage(SetupError):
-    """The embedded model's packages are not installed; the hint is the command that installs
-    them.
+    """The embedded model's packages are missing.
+
+    The hint is the command that installs them.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.MissingModelPackage.exit_code
@@ -477,7 +577,9 @@ class IncompleteError(ToolparseError):
 
 
 class StoreError(IncompleteError):
-    """The store cannot be read or written; what was recorded before stays.
+    """The store cannot be read or written.
+
+    Everything recorded before stays.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.StoreError.exit_code
@@ -486,8 +588,9 @@ class StoreError(IncompleteError):
 
 
 class StoreLost(StoreError):
-    """The store's file was deleted or replaced while it was open; the message says where its
-    answers are.
+    """The store's file was deleted or replaced while it was open.
+
+    The message says where its answers are.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.StoreLost.exit_code
@@ -496,8 +599,9 @@ class StoreLost(StoreError):
 
 
 class ProviderError(IncompleteError):
-    """A provider failed. `kind` is its class in the vocabulary of the `error` column; the message
-    is redacted.
+    """A provider failed.
+
+    `kind` is its class in the vocabulary of the `error` column. The message is redacted.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.ProviderError.exit_code
@@ -512,8 +616,9 @@ class ProviderError(IncompleteError):
 
 
 class ResponseFormatRejected(ProviderError):
-    """Raised by the litellm calls for a forced tool choice that the provider refuses; also of
-    litellm's own class.
+    """Raised by the litellm calls for a forced tool choice that the provider refuses.
+
+    Also of litellm's own class.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.ResponseFormatRejected.exit_code
@@ -522,7 +627,9 @@ class ResponseFormatRejected(ProviderError):
 
 
 class MissingRecording(IncompleteError):
-    """Replay needs completions that were never recorded; `keys` names them.
+    """Replay needs completions that were never recorded.
+
+    `keys` names them.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.MissingRecording.exit_code
@@ -537,7 +644,9 @@ class MissingRecording(IncompleteError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that holds no arguments; with what it cost all the same.
+    """Raised for a correction of a call that holds no arguments.
+
+    With its cost all the same.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.CorrectionFailed.exit_code
@@ -549,8 +658,9 @@ class CorrectionFailed(IncompleteError):
 
 
 class WorkerLost(IncompleteError):
-    """A process or a cluster's worker ended before the recorded answers it had were read; nothing
-    recorded is lost.
+    """Raised for a worker that ended before all its recorded answers were read.
+
+    The worker is a process or part of a cluster. Nothing recorded disappears.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.WorkerLost.exit_code
@@ -559,7 +669,9 @@ class WorkerLost(IncompleteError):
 
 
 class GateFailed(ToolparseError):
-    """Raised by `raise_` of a gate or a regression that failed; the message has its sentences.
+    """Raised by `raise_` of a gate or a regression that failed.
+
+    The message has its sentences.
 
     >>> import toolparse_lab as tp
     >>> tp.errors.GateFailed.exit_code
@@ -602,7 +714,9 @@ class RJSONParseError(ToolparseError, ValueError):
 
 
 class RXMLError(ToolparseError, ValueError):
-    """Base of the robust-XML errors; `cause` is the error below it, when there is one.
+    """Base of the robust-XML errors.
+
+    `cause` is the error below it, when there is one.
 
     >>> import toolparse_lab as tp
     >>> issubclass(tp.errors.RXMLError, tp.errors.ToolparseError)
@@ -617,8 +731,9 @@ class RXMLError(ToolparseError, ValueError):
 
 
 class RXMLParseError(RXMLError):
-    """XML that cannot be read; `line` and `column` are 1-based, `position` is a code point
-    offset.
+    """XML that cannot be read.
+
+    `line` and `column` are 1-based, `position` is a code point offset.
 
     >>> from toolparse_lab import rxml
     >>> rxml.parse("<a>")

@@ -12,6 +12,7 @@ from typing import Any
 
 _PROVIDERS = {
     "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
+    "browse": ("toolparse_lab.notebook", "browse"),
     "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
     "create_stream_parser": ("toolparse_lab.engine.content_parts", "create_stream_parser"),
     "debug": ("toolparse_lab.notebook", "debug"),
@@ -28,18 +29,29 @@ _PROVIDERS = {
     "format_tools": ("toolparse_lab.protocols.surface", "format_tools"),
     "frame": ("toolparse_lab.notebook", "frame"),
     "html": ("toolparse_lab.notebook", "html"),
+    "protocol_from_chat_template": ("toolparse_lab.derivation.derive", "from_chat_template"),
+    "protocol_from_response_template": (
+        "toolparse_lab.derivation.response_template",
+        "from_response_template",
+    ),
+    "response_template_of": ("toolparse_lab.derivation.exchange", "response_template_of"),
+    "structural_tag_of": ("toolparse_lab.derivation.exchange", "structural_tag_of"),
+    "model_prompt_of": ("toolparse_lab.derivation.prompt", "model_prompt_of"),
     "protocol_from_spec": ("toolparse_lab.protocols.spec", "from_spec"),
     "parse_generated_text": ("toolparse_lab.engine.content_parts", "parse_generated_text"),
     "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
     "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
     "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
     "text": ("toolparse_lab.notebook", "text"),
+    "workbench": ("toolparse_lab.notebook", "workbench"),
 }
 
 
 def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
-    """The function of that name applied to `subject`; raises MissingExtra where its libraries are
-    missing."""
+    """Return the function of that name applied to `subject`.
+
+    Raises MissingExtra if its libraries are missing.
+    """
     module, function = _PROVIDERS[name]
     return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
 

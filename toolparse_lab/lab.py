@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from . import __version__
 from .correction import Corrected, CorrectionContext, Feedback
@@ -21,42 +22,54 @@ from .endpoint_check.run_checks import check_cells, refuse_failed
 from .engine.any_protocol import AnyProtocol
 from .errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
 from .evals.cases.case import Case
+from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
+from .exchange.completion import PROVIDER_HINTS
 from .exchange.summary import LIMITS
 from .exchange.types import Completion, Model
 from .experiment.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiment.limits import RunLimits, check_limits
-from .experiment.models import model_map
-from .experiment.plan import Plan, make_plan, plan_one
+from .experiment.models import ModelLike, ModelsLike, model_map
+from .experiment.plan import Plan, PlanProtocols, make_plan, plan_one
 from .experiment.rounds import run_rounds
 from .experiment.run import HEADLINE, Run
 from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
 from .experiment.tasks import plan_messages_as_they_are, question_of
-from .experiment.until import Until, check_rule, run_until
-from .flow import asked_of, read_answer
+from .experiment.until import Until, check_rule, run_until, stored_stopping
+from .flow import Runnable, asked_of, read_answer
+from .flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .ingest.build import ingest
 from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
 from .plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .prompt.own_prompt import OwnPrompt
+from .protocols.like import ProtocolLike
 from .runner.loop import run_sync
 from .store.recording import replay
 from .store.store import RunRecord, Store
-from .toolspec import tool_specs
-from .types import ParseResult, Policy
+from .toolspec import ToolsLike, tool_specs
+from .types import ParseOptions, ParseResult, Policy
 
 if TYPE_CHECKING:
     from .ablation import Ablation
+    from .ablation.settings import AblationKeywords
     from .endpoint_check.check_table import Check
     from .evals.frames.recorded import Frame
     from .evals.reports.figures.comparison import ArmComparison
+    from .reparse.engines import ReparseSettings
+
+Question: TypeAlias = str | Sequence[Mapping[str, Any]]
+"""A text, or messages."""
+Answers: TypeAlias = "Run | Frame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+"""A run, its id, a trials frame, a Parquet file, a folder of them, or a list of paths."""
 
 
 class Lab:
     """Experiments over one store.
 
-    store: a path (SQLite) or an SQLAlchemy URL. Everything a model answers is recorded there, raw,
-    before it is parsed; asking the same question again reads the recording.
+    Args:
+        store: a path (SQLite) or an SQLAlchemy URL. Everything a model answers is recorded there,
+            raw, before it is parsed. Asking the same question again reads the recording.
 
     >>> import tempfile, toolparse_lab as tp
     >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
@@ -68,6 +81,13 @@ class Lab:
     """
 
     def __init__(self, store: str | os.PathLike[str] = "toolparse.db") -> None:
+        if not isinstance(store, str | os.PathLike):
+            raise BadOptions(
+                "a lab keeps its runs in a store",
+                got=store,
+                expected="a path or an SQLAlchemy URL",
+                hint='tp.Lab("runs.db")',
+            )
         self.store = Store(os.fspath(store))
         # Models and protocols this lab has seen, for runs that are opened later: a store holds
         # neither credentials nor code.
@@ -87,20 +107,43 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Close the store; may be called twice."""
+        """Close the store. May be called twice."""
         self.store.close()
 
     # experiments
 
     def plan(
-        self, cases: Any, models: Any, protocols: Any, *, trials: int = 1, **settings: Any
+        self,
+        cases: CasesLike,
+        models: ModelsLike,
+        protocols: PlanProtocols,
+        *,
+        trials: int = 1,
+        seed: int = 0,
+        stream: bool = False,
+        runnable: Runnable | None = None,
+        **settings: Unpack[PlanSettings],
     ) -> Plan:
-        """Return an experiment, shown with its calls, tokens and cost before anything is sent.
+        """Return an experiment with its calls, tokens and cost. Nothing goes out yet.
 
-        settings: the factors of `arms.FACTORS`, each a value or a list of levels, `runnable` tools,
-        and sampling parameters; see `plan.make_plan`.
+        Args:
+            trials: how often each case is asked.
+            seed: of the order, and sent as seed + trial.
+            stream: ask for streams.
+            runnable: functions by tool name, for arms with max_turns above 1.
+            settings: the factors of `arms.FACTORS`, each a value or a list of levels, and sampling
+                parameters. See `plan.make_plan`.
         """
-        plan = make_plan(cases, models, protocols, trials=trials, **settings)
+        plan = make_plan(
+            cases,
+            models,
+            protocols,
+            trials=trials,
+            seed=seed,
+            stream=stream,
+            runnable=runnable,
+            **settings,
+        )
         self.models.update(plan.models)
         self._remember_protocols(plan.arms)
         return plan
@@ -117,12 +160,15 @@ class Lab:
 
         Ctrl-C stops cleanly and keeps everything recorded.
 
-        limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-        progress and more; see `experiment.limits.RunLimits`. until: a rule, after whose answer no
-        more cases are asked; `run.stopping` says what it saw and which share of the calls it saved,
-        and `retry` asks the rest. Failures of a provider are recorded
-        and shown, they do not raise. Raises BadOptions for a limit that does not exist, and BadPlan
-        for a native arm of which `check` has shown that it offers no tools, unless `despite_check`.
+        Args:
+            limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
+                progress and more. See `experiment.limits.RunLimits`.
+            until: a rule, after whose answer no more cases are asked. `run.stopping` gives its
+                figures and which share of the calls it saved, and `retry` asks the rest. Failures
+                of a provider are recorded and shown, they do not raise.
+
+        Raises BadOptions for a limit that does not exist, and BadPlan for a native arm of which
+        `check` has shown that it offers no tools, unless `despite_check`.
         """
         return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 
@@ -135,6 +181,13 @@ class Lab:
         **limits: Unpack[RunLimits],
     ) -> Run:
         """Do the same as `run`, for code that is async already."""
+        if not isinstance(plan, Plan):
+            raise BadPlan(
+                "only a plan can be run",
+                got=type(plan).__name__,
+                expected="the plan that lab.plan(cases, models, protocols) returns",
+                hint='plan = lab.plan("cases.jsonl", models, ["hermes"]); lab.run(plan)',
+            )
         check_limits(limits)
         if plan.items and not plan.requests:
             raise BadPlan(
@@ -167,9 +220,11 @@ class Lab:
     async def _begin(
         self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
     ) -> str:
-        """Record a plan as a run that is begun, and return its id; see `run`.
+        """Record a plan as a run that is begun, and return its id.
 
-        record: what else is to be kept with the plan.
+        See `run`.
+
+        record: other facts to keep with the plan.
         """
         # The store is written by its own thread, so that the event loop stays free.
         loop = asyncio.get_running_loop()
@@ -181,21 +236,25 @@ class Lab:
 
     def ablation(
         self,
-        source: Any,
-        models: Any = None,
-        protocols: Any = None,
+        source: CasesLike | Run,
+        models: ModelsLike | None = None,
+        protocols: PlanProtocols = None,
         *,
         ask: bool = True,
-        **settings: Any,
+        **settings: Unpack[AblationKeywords],
     ) -> Ablation:
         """Measure the three layers of type safety on one recorded set of answers.
 
-        source: cases, asked of models by protocols with layer 1 and without it; or a Run, or a
-        run's id, that was asked with both. What the store holds is never asked again: a second call
-        goes on where the first was stopped. ask: False asks nothing; what is not recorded is then
-        NaN, and `Ablation.missing` names it. settings: those of
-        `ablation.settings.AblationSettings`, limits as for `run`, and what `plan` takes. Raises as
-        `plan`, `open` and `run` do.
+        Args:
+            source: cases, asked of models by protocols with layer 1 and without it. Or a Run, or a
+                run's id, that was asked with both. An answer in the store is never asked again: a
+                second call goes on where the first was stopped.
+            ask: False asks nothing. Anything not recorded is then NaN, and `Ablation.missing` names
+                it.
+            settings: those of `ablation.settings.AblationSettings`, limits as for `run`, and the
+                inputs of `plan`.
+
+        Raises as `plan`, `open` and `run` do.
         """
         from .ablation.door import AblationDoor  # pandas and SciPy are slow to import
 
@@ -205,23 +264,30 @@ class Lab:
         return door.ablation(source, models, protocols, ask=ask, **settings)
 
     def check(
-        self, models: Any, protocols: Any = ("native", "hermes"), *, stream: bool = False
+        self,
+        models: ModelsLike,
+        protocols: PlanProtocols = ("native", "hermes"),
+        *,
+        stream: bool = False,
     ) -> Check:
         """Ask one canary question a model and protocol, and return a table of the answers.
 
         It shows whether the raw text is really raw, and whether the native arm really offers tools.
-        Asked anew each time and recorded, but as no run. A cell is 'ok', 'failed', which is the
-        endpoint's fault, or 'uncertain', where the model did not follow its instructions. stream:
-        ask for a stream, as a plan may.
+        Asked again each time and recorded, but as no run. A cell is 'ok', 'failed', which is the
+        endpoint's fault, or 'uncertain', where the model did not follow its instructions.
+
+        Args:
+            stream: ask for a stream, as a plan may.
         """
         by_alias = model_map(models)
         self.models.update(by_alias)
         return check_cells(by_alias, protocols, self.store, complete=self._complete, stream=stream)
 
-    def replaying(self, source: Any) -> Lab:
+    def replaying(self, source: str | os.PathLike[str] | Store) -> Lab:
         """Return this lab, which now answers only from a recording: no model is called.
 
-        source: a path or a store.
+        Args:
+            source: a path or a store.
         """
         self._complete = replay(source)
         return self
@@ -231,17 +297,21 @@ class Lab:
         run_id: str = "latest",
         *,
         models: Mapping[str, Model] | None = None,
-        runnable: Any = None,
-        protocols: Any = None,
+        runnable: Runnable | None = None,
+        protocols: Iterable[ProtocolLike] | None = None,
     ) -> Run:
         """Return a recorded run with every view it had, and a plan that can be run again.
 
-        run_id: the whole id, the beginning of one, or "latest". models: by alias, with the
-        credentials that a store does not hold, where questions are to be asked; models this lab has
-        planned with may be left out. runnable: tools as functions. protocols: a list of the
-        protocol objects of the run that are code, which a store cannot keep; those this lab has
-        used may be left out. Raises BadOptions for an unknown run, and BadPlan for models and
-        protocols that are not the run's.
+        Args:
+            run_id: the whole id, the beginning of one, or "latest".
+            models: by alias, with the credentials that a store does not hold, where questions are
+                to be asked. Models this lab has planned with may be absent.
+            runnable: tools as functions.
+            protocols: a list of the protocol objects of the run that are code, which a store cannot
+                keep. Those this lab has used may be absent.
+
+        Raises BadOptions for an unknown run, and BadPlan for models and protocols that are not the
+        run's.
         """
         record = find_run(self.store, run_id)
         plan = stored_plan(
@@ -255,15 +325,20 @@ class Lab:
             known_prompts=self._prompts,
         )
         self._remember_protocols(plan.arms)
-        return Run(
+        run = Run(
             self.store, record.run_id, plan, stored_summary(record), partial(self._retry, plan)
         )
+        run.stopping = stored_stopping(record)
+        return run
 
     def retry(self, run: Run | str, **limits: Unpack[RunLimits]) -> Run:
         """Ask the questions of a run that have no answer, as a new run of the same plan.
 
-        Failures are asked again; recorded answers stay. run: a Run, or what `open` takes; a run
-        that lacks nothing is returned as it is. limits: as for `run`.
+        Failures are asked again. Recorded answers stay.
+
+        Args:
+            run: a Run, or the inputs of `open`. A run that lacks nothing comes back as it is.
+            limits: as for `run`.
         """
         opened = self.open(run) if isinstance(run, str) else run
         if self._lacks_nothing(opened) and not limits.get("fresh"):
@@ -271,7 +346,7 @@ class Lab:
         return self.run(opened.plan, **limits)
 
     def _lacks_nothing(self, run: Run) -> bool:
-        """Return whether every question of a run is answered for good."""
+        """Return True if every question of a run is answered for good."""
         # Whether a conversation is over depends on the functions that are at hand now.
         if any(arm.conversing for arm in run.plan.arms):
             return False
@@ -282,27 +357,32 @@ class Lab:
         self,
         source: Any,
         *,
-        tools: Any = None,
-        cases: Any = None,
+        tools: ToolsLike = None,
+        cases: CasesLike | None = None,
         columns: Mapping[str, str | None] | None = None,
         others: Others = "metadata",
         model: str | None = None,
-        protocol: Any = "auto",
+        protocol: ProtocolLike = "auto",
         errors: Errors = "raise",
         split: str | None = None,
         progress: bool | None = None,
     ) -> Run:
-        """Record outputs from elsewhere as a run, to be parsed, scored and debugged like any other.
+        """Record outputs from elsewhere as a run, to parse, score and debug.
 
-        source: a path (JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them), a frame,
-        rows, texts, response objects of any client or their dicts, the chunks of one stream. tools:
-        for rows that name none. cases: what `load_cases` takes; rows then say by `case_id` or
-        `input` which they answer. columns: the source's own names, ``{"completion_text": "raw",
-        "user": None}``; the others are guessed from `ingest.names`. others: the fate of other
-        columns: "metadata", "drop" or "error". model, protocol: for rows that name none; a
-        provider's own calls are read as such. errors: "raise" reports all bad rows at once, "skip"
-        counts them in `run.plan.cases.skipped`. Rows that the store holds already are not written
-        again. progress: None shows it where somebody can see it.
+        Args:
+            source: a path (JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them), a
+                frame, rows, texts, response objects of any client or their dicts, the chunks of one
+                stream.
+            tools: for rows that name none.
+            cases: the inputs of `load_cases`. Rows then say by `case_id` or `input` which they
+                answer.
+            columns: the source's own names, ``{"completion_text": "raw", "user": None}``. The
+                others are guessed from `ingest.names`.
+            others: the fate of other columns: "metadata", "drop" or "error".
+            model, protocol: for rows that name none. A provider's own calls are read as such.
+            errors: "raise" reports all bad rows at once, "skip" counts them in
+                `run.plan.cases.skipped`. Rows that the store holds already are not written again.
+            progress: None shows it where someone can see it.
 
         Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
         BadToolSpec.
@@ -341,35 +421,65 @@ class Lab:
         return self.store.runs()[::-1]
 
     def runs_df(self) -> Frame:
-        """Return the runs frame: one row a run of this store, newest first."""
+        """Return the runs frame: one row per run of this store, newest first."""
         from .evals.frames.recorded import runs_frame  # pandas is slow to import
 
         return runs_frame(run_row(record) for record in self.runs())
 
+    @overload
     def reparse(
         self,
-        source: Any,
-        protocols: Any = None,
+        source: Answers,
+        protocols: ProtocolLike | Iterable[ProtocolLike] | None = ...,
+        policies: Sequence[Policy] | Policy = ...,
+        *,
+        to: None = ...,
+        **settings: Unpack[ReparseSettings],
+    ) -> Frame: ...
+    @overload
+    def reparse(
+        self,
+        source: Answers,
+        protocols: ProtocolLike | Iterable[ProtocolLike] | None = ...,
+        policies: Sequence[Policy] | Policy = ...,
+        *,
+        to: str | os.PathLike[str],
+        **settings: Unpack[ReparseSettings],
+    ) -> Path: ...
+    def reparse(
+        self,
+        source: Answers,
+        protocols: ProtocolLike | Iterable[ProtocolLike] | None = None,
         policies: Sequence[Policy] | Policy = (HEADLINE,),
-        **settings: Any,
-    ) -> Any:
-        """Read recorded answers again, by every protocol under every policy, as a trials frame.
+        *,
+        to: str | os.PathLike[str] | None = None,
+        **settings: Unpack[ReparseSettings],
+    ) -> Frame | Path:
+        """Read recorded answers again by every protocol and policy, as a frame.
 
-        No model is called. source: a Run or a run's id, a trials frame, a Parquet file, a folder of
-        them, or a list of paths. protocols: ids, protocol objects or one of them; None for the one
-        that each prompt asked for. settings: `engine` ("processes", "serial" or "dask"),
-        `workers`, `client`, `options`, `to` (Parquet to write, whose path is then returned),
-        `overwrite`, `batch_rows`, `progress`, and `own` (protocols by id, for rows of a frame that
-        were asked by one of your own); see `toolparse_lab.reparse.reparse`, whose errors it raises.
+        No model is called.
+
+        Args:
+            source: a Run or a run's id, a trials frame, a Parquet file, a folder of them, or a list
+                of paths.
+            protocols: ids, protocol objects or one of them, or None for the one that each prompt
+                asked for.
+            settings: `engine` ("processes", "serial" or "dask"), `workers`, `client`, `options`,
+                `to` (Parquet to write, whose path is then returned), `overwrite`, `batch_rows`,
+                `progress`, and `own` (protocols by id, for rows of a frame asked by one of your
+                own). See `toolparse_lab.reparse.reparse`, whose errors it raises.
         """
         from .reparse import reparse, run_answers  # pandas and process pools are slow to import
 
         if isinstance(source, str) and not (os.path.exists(source) or source.endswith(".parquet")):
             source = self.open(source)
+        answers: Any = source
         if isinstance(source, Run):
             settings.setdefault("own", own_protocols(source.plan.arms))
-            source = run_answers(source.answers(), len(source.plan.items))
-        return reparse(source, protocols, policies, **settings)
+            answers = run_answers(source.answers(), len(source.plan.items))
+        if to is None:
+            return reparse(answers, protocols, policies, **settings)
+        return reparse(answers, protocols, policies, to=to, **settings)
 
     def diff(
         self,
@@ -383,17 +493,22 @@ class Lab:
     ) -> ArmComparison:
         """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
-        a, b: each a Run, a run id or a trials frame; or a reader, which reads the same recorded
-        answers as the other side: a protocol object, a function of the raw text (and the tools), a
-        command as a list of arguments, or what `reader` makes of one. answers: a Run, a run id or a
-        trials frame that two readers read, by default the latest run; with it names are protocols,
-        and None is what each prompt asked for. No model is called. within: the columns to hold
-        fixed (default: model and arm, less what each run has one value of its own in). policy: by
-        default `safe`, or the only one that a frame holds. cluster: a column that holds whole cases
-        together, such as conversation_id, which intervals and p go by. The frame says what read
-        each side, in which version; `lab.diff(a, b).regression()` says of each stratum if it is
-        worse, not worse, or that it cannot be told. Raises BadOptions where the two have nothing in
-        common, and for what is no reader.
+        Args:
+            a, b: each a Run, a run id or a trials frame. Or a reader, which reads the same recorded
+                answers as the other side: a protocol object, a function of the raw text (and the
+                tools), a command as a list of arguments, or the reader that `reader` makes of one.
+            answers: a Run, a run id or a trials frame that two readers read, by default the latest
+                run. With it names are protocols, and None is what each prompt asked for. No model
+                is called.
+            within: the columns to hold fixed (default: model and arm, less the factors of which
+                each run has one value of its own in).
+            policy: by default `safe`, or the only one that a frame holds.
+            cluster: a column that holds whole cases together, such as conversation_id, which
+                intervals and p go by. The frame names the reader of each side, in which version.
+                `lab.diff(a, b).regression()` says of each stratum if it is worse, not worse, or
+                that it cannot be told.
+
+        Raises BadOptions if the two have nothing in common, and for anything that is not a reader.
 
         >>> import tempfile, toolparse_lab as tp
         >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
@@ -413,20 +528,24 @@ class Lab:
 
     def ask(
         self,
-        text: Any,
-        tools: Any = None,
+        text: Question,
+        tools: ToolsLike = None,
         *,
-        model: Any,
-        protocol: Any = "hermes",
-        options: Any = None,
-        **settings: Any,
+        model: ModelLike,
+        protocol: ProtocolLike = "hermes",
+        options: ParseOptions | Mapping[str, Any] | None = None,
+        **settings: Unpack[QuestionSettings],
     ) -> ParseResult:
         """Ask one question and return its answer, parsed.
 
-        Recorded like any other question, and asked only if it is new. model: an alias this lab has
-        planned with, a Model, or a litellm model string. settings: the factors of a plan (decoding,
-        few_shot, tool_choice, wording, …) and sampling parameters. Raises ProviderError where there
-        is no answer, and BadOptions for more than one turn.
+        Recorded like any other question, and asked only if it is new.
+
+        Args:
+            model: an alias this lab has planned with, a Model, or a litellm model string.
+            settings: the factors of a plan (decoding, few_shot, tool_choice, wording, …) and
+                sampling parameters.
+
+        Raises ProviderError if there is no answer, and BadOptions for more than one turn.
         """
         fresh = bool(settings.pop("fresh", False))
         plan = self._one_question(text, tools, model, protocol, settings)
@@ -441,7 +560,7 @@ class Lab:
     def _one_question(
         self, text: Any, tools: Any, model: Any, protocol: Any, settings: Mapping[str, Any]
     ) -> Plan:
-        """The plan of one question; raises BadOptions for more than one turn."""
+        """Return the plan of one question. Raises BadOptions for more than one turn."""
         alias, chosen = self._model(model)
         check_names(settings, chosen.params or ())
         arm = arm_of(protocol, settings)
@@ -458,7 +577,10 @@ class Lab:
         )
 
     def _completion_of(self, plan: Plan, fresh: bool) -> Completion:
-        """The answer to the one question of a plan, asked where it is new. Raises ProviderError."""
+        """Return the answer to the one question of a plan, asked where it is new.
+
+        Raises ProviderError.
+        """
         answer = None if fresh else self.store.get(plan.items[0].key)
         if answer is None or not answer.ok:
             answer = self._ask_planned(plan, fresh).completion
@@ -468,19 +590,24 @@ class Lab:
 
     def answer(
         self,
-        text: Any,
-        tools: Any = None,
+        text: Question,
+        tools: ToolsLike = None,
         *,
-        model: Any,
-        protocol: Any = "hermes",
+        model: ModelLike,
+        protocol: ProtocolLike = "hermes",
         feedback: Feedback | str | bool | None = True,
-        **settings: Any,
+        **settings: Unpack[QuestionSettings],
     ) -> CorrectedAnswer:
-        """Ask one question, and ask again about calls that the schema refuses; all is recorded.
+        """Ask one question, and ask again about calls that the schema refuses.
 
-        The calls are in `answer.answer.tool_calls`, what the model wrote first in
-        `answer.answer.result`, and the counts of the corrections beside it. feedback: a Feedback or
-        the name of one of `correction.PRESETS`. Other arguments and errors are those of `ask`.
+        All is recorded.
+
+        The calls are in `answer.answer.tool_calls`, the model's own text first in
+        `answer.answer.result`, and the counts of the corrections beside it.
+
+        Args:
+            feedback: a Feedback or the name of one of `correction.PRESETS`. Other arguments and
+                errors are those of `ask`.
         """
         plan = self._one_question(text, tools, model, protocol, settings)
         completion = self._completion_of(plan, fresh=False)
@@ -493,10 +620,10 @@ class Lab:
         answer = middleware.wrap_generate(
             turn, completion.raw, finish_reason=completion.finish_reason
         )
-        again = {name: settings[name] for name in settings if name not in FACTORS}
+        again = {name: value for name, value in settings.items() if name not in FACTORS}
 
         def ask(params: dict[str, Any]) -> Reply:
-            """The model's answer to a correction."""
+            """Return the model's answer to a correction."""
             reply = self._asked_as_is("correction", params["messages"], model, again)
             return Reply(
                 reply.raw, tokens_of(reply), reply.cost or 0.0, seconds=reply.latency or 0.0
@@ -507,35 +634,50 @@ class Lab:
     def plan_task(
         self,
         text: str,
-        tools: Any,
+        tools: ToolsLike,
         *,
-        model: Any,
+        model: ModelLike,
         type_rules: bool = True,
         policy: Policy = HEADLINE,
-        **settings: Any,
+        **settings: Unpack[TaskSettings],
     ) -> PlanAnswer:
-        """Let a model write the plan of a task: which tools are called, with what, in which order.
+        """Let a model write the plan of a task.
 
-        Recorded like any other question. `plans.run_plan` runs `.plan`; `.fault` says what is wrong
-        in it. type_rules: whether the prompt says how each type is written. policy: of coercion,
-        under which the types of its parameters are judged. settings: temperature, `fresh` and
-        sampling parameters. Raises ProviderError where there is no answer.
+        The plan lists the tools to call, their arguments and the order.
+
+        Recorded like any other question. `plans.run_plan` runs `.plan`. `.fault` names the error in
+        it.
+
+        Args:
+            type_rules: whether the prompt says how each type is written.
+            policy: of coercion, under which the types of its parameters are judged.
+            settings: temperature, `fresh` and sampling parameters.
+
+        Raises ProviderError if there is no answer.
         """
         messages = plan_messages(text, tools, type_rules=type_rules)
         completion = self._asked_as_is("task", messages, model, settings)
         return read_plan_answer(completion.raw, tools, policy=policy)
 
     def correction(
-        self, model: Any, *, wording: CorrectionWording = "plain", **settings: Any
+        self,
+        model: ModelLike,
+        *,
+        wording: CorrectionWording = "plain",
+        **settings: Unpack[TaskSettings],
     ) -> Callable[[CorrectionContext], Corrected]:
-        """A callback for `run_call` and `run_plan` that asks a model of this lab, and records it.
+        """Return a callback for `run_call` and `run_plan` that asks a model of this lab.
 
-        wording: of the correction prompt. settings: as for `plan_task`. In a lab that replays, a
-        correction that was never recorded ends the call as `not_recorded`.
+        The lab records each answer.
+
+        Args:
+            wording: of the correction prompt.
+            settings: as for `plan_task`. In a lab that replays, a correction that was never
+                recorded ends the call as `not_recorded`.
         """
 
         def correct(context: CorrectionContext) -> Corrected:
-            """The correction that the model answers with."""
+            """Return the correction that the model answers with."""
             messages = correction_messages(context, wording)
             return corrected_by(self._asked_as_is("correction", messages, model, settings), context)
 
@@ -544,7 +686,7 @@ class Lab:
     def _asked_as_is(
         self, name: str, messages: Iterable[Mapping[str, Any]], model: Any, settings: Any
     ) -> Completion:
-        """The answer to messages that are sent as they stand. Raises ProviderError."""
+        """Return the answer to messages sent as they stand. Raises ProviderError."""
         alias, chosen = self._model(model)
         others = {k: v for k, v in settings.items() if k != "fresh"}
         plan = plan_messages_as_they_are(name, messages, alias, chosen, others)
@@ -559,7 +701,7 @@ class Lab:
                 self._protocols[arm.protocol.id] = arm.protocol
 
     def _model(self, model: Any) -> tuple[str, Model]:
-        """Return alias and Model of a question; raises UnknownModel."""
+        """Return alias and Model of a question. Raises UnknownModel."""
         if isinstance(model, Model):
             return model.name, model
         if model in self.models:
@@ -577,7 +719,7 @@ class Lab:
     def _ask_planned(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:
         """Run a plan of one trial and return it.
 
-        Raises ProviderError where its first question has no answer.
+        Raises ProviderError if its first question has no answer.
         """
         run = self.run(plan, despite_check=True, fresh=fresh, progress=False)
         trial: Trial = run.trials(policies=(policy,))[0]
@@ -594,11 +736,13 @@ class Lab:
         raise ProviderError(
             message or "the model gave no answer",
             kind=str(kind or "other"),
-            hint="what was recorded is kept; see lab.runs()",
+            hint=PROVIDER_HINTS.get(str(kind)) or "what was recorded is kept; see lab.runs()",
         )
 
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
-        """Ask a trial's model again and return the new recorded trial; see `Trial.retry`.
+        """Ask a trial's model again and return the new recorded trial.
+
+        See `Trial.retry`.
 
         changes: another protocol or other settings. All turns of a conversation are asked.
         """
@@ -641,7 +785,10 @@ def _run_record(plan: Plan, limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sampling parameters among settings; the seed is an argument of its own."""
+    """Return the sampling parameters among settings.
+
+    The seed is an argument of its own.
+    """
     return {
         name: value for name, value in settings.items() if name not in FACTORS and name != "seed"
     }

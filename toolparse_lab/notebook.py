@@ -1,29 +1,90 @@
-"""What `hooks` calls: the views and frames behind `.debug()`, `.frame()` and rich display."""
+"""Functions that `hooks` calls: the views and frames behind `.debug()`, `.frame()` and rich
+display.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra
+from .protocols.like import ProtocolLike
 from .render import render_diff, render_result
 from .render.cells import escaped
 from .render.show import visible
+from .toolspec import ToolsLike
 from .types import ParseResult, ToolCall
+from .types.result import DebugView, Stage
+
+if TYPE_CHECKING:
+    from .widgets.bench import Workbench
 
 HTML_VIEWS: dict[type, Callable[[Any], str]] = {ParseResult: render_result, ToolCall: render_diff}
 """The static HTML of each type that has one; a module that brings another type adds its view
 here."""
 
 
-def debug(result: ParseResult, **options: Any) -> Any:
-    """The interactive parse view of a result; options are those of `ParseView`.
+def debug(result: ParseResult, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
+    """Return the interactive parse view of a result.
 
-    Raises MissingExtra where the `jupyter` extra is not installed.
+    See `ParseResult.debug`.
+
+    Raises MissingExtra if the `jupyter` extra is missing.
     """
+    view: DebugView = _widgets().ParseView(result, stage=stage, pinned=pinned)
+    return view
+
+
+def workbench(
+    subject: Any, protocol: ProtocolLike = "auto", tools: ToolsLike = None, **options: Any
+) -> Workbench:
+    """Open a text, a parse, a trial, or the failures of a run on the workbench.
+
+    There you change the text, the protocol, the policy or the tools and see the parse change,
+    replay the stream chunk by chunk, choose among readings, and keep the finding as a test.
+
+    Args: subject: A text, a ParseResult, a Trial, trials, or a Run, whose failures come one after
+    the other.
+
+    Args:
+        protocol: How a text is read. Default: "auto".
+        tools: The tools of a text. **options: Fields of `ParseOptions`, for a text.
+
+    Returns:
+        The widget. `bench.result` is the parse that it shows, after your changes too.
+
+    Raises:
+        BadOptions: For another subject.
+        MissingExtra: Without the `jupyter` extra.
+
+    >>> bench = workbench('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "hermes")
+    >>> bench.result.calls[0].name
+    'f'
+    """
+    _widgets()
+    room = importlib.import_module("toolparse_lab.widgets.bench")
+    bench: Workbench = room.workbench(subject, protocol, tools, **options)
+    return bench
+
+
+def browse(frame: Any, **options: Any) -> Any:
+    """Return the interactive view of a trials frame.
+
+    Options are those of `Browser`.
+
+    Raises MissingExtra if the `jupyter` extra is missing.
+    """
+    _widgets()
+    # Whoever has a frame has pandas, which the other views do not need.
+    browser = importlib.import_module("toolparse_lab.widgets.browser")
+    return browser.Browser(frame, **options)
+
+
+def _widgets() -> Any:
+    """Return the module of widgets. Raises MissingExtra without the `jupyter` extra."""
     try:
-        widgets = importlib.import_module("toolparse_lab.widgets")
+        return importlib.import_module("toolparse_lab.widgets")
     except ImportError as e:
         if _ours(e):
             raise
@@ -32,12 +93,12 @@ def debug(result: ParseResult, **options: Any) -> Any:
             got=str(e),
             hint="pip install 'toolparse_lab[jupyter]'",
         ) from e
-    return widgets.ParseView(result, **options)
 
 
 def html(subject: Any) -> str:
     """Static HTML of a subject: its own view, that of its nearest base class, or its text,
-    escaped."""
+    escaped.
+    """
     for kind in type(subject).__mro__:
         if kind in HTML_VIEWS:
             return HTML_VIEWS[kind](subject)
@@ -45,14 +106,17 @@ def html(subject: Any) -> str:
 
 
 def text(subject: Any) -> str:
-    """Plain text of a subject for display: what model text would do to a terminal is shown instead
-    of done."""
+    """Plain text of a subject for display: the effect of model text on a terminal is shown
+    instead of done.
+    """
     return visible(str(subject))
 
 
 def frame(result: ParseResult) -> Any:
-    """The calls of a result as a pandas frame, one row a call; raises MissingExtra where pandas is
-    not installed."""
+    """Return the calls of a result as a pandas frame, one row per call.
+
+    Raises MissingExtra if pandas is missing.
+    """
     try:
         frames = importlib.import_module("toolparse_lab.evals.frames.recorded")
     except ImportError as e:
@@ -65,5 +129,7 @@ def frame(result: ParseResult) -> Any:
 
 
 def _ours(error: ImportError) -> bool:
-    """An import that failed inside this package is a defect to show, not an extra to install."""
+    """Return an import that failed inside this package is a defect to show, not an extra to
+    install.
+    """
     return (error.name or "").partition(".")[0] == "toolparse_lab"

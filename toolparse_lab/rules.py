@@ -1,6 +1,6 @@
 """Every rule and problem code, by permanent id, with one sentence each.
 
-A rule names a change that was made (an edit or a step); a code names a complaint. Ids are column
+A rule names a change that was made (an edit or a step). A code names a complaint. Ids are column
 values in frames and class names in CSS, so they are never renamed or reused. The docs table and the
 column dictionary come from here.
 """
@@ -14,8 +14,8 @@ from .errors import UnknownRule
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`lossless` rules can be undone from what they left: nothing of the raw text's meaning is
-    guessed or dropped. A token that is put in or left out and could have been another is a loss.
+    """`lossless` rules can be undone from the traces they left: nothing of the raw text's meaning
+    is guessed or dropped. A token that is put in or left out and could have been another is a loss.
     """
 
     id: str
@@ -114,18 +114,46 @@ _RULES = (
     # repairs of pythonic text
     Rule("pythonic.raw-break", "A raw line break inside a string is escaped."),
     Rule("pythonic.json-literal", "true, false and null are read as True, False and None."),
+    Rule("pythonic.escaped-name", "A backslash that Markdown puts before an underscore of a name "
+        "is dropped."),
+    Rule("pythonic.assignment", "A variable that the call's result is assigned to is dropped.",
+        lossless=False),
+    Rule("pythonic.set", "A set is read as a list of its items, in their order."),
+    Rule("pythonic.leading-zeros", "Zeros in front of an integer are dropped."),
+    Rule("pythonic.inner-quote", "A quote inside a string of the same quotes is escaped."),
+    Rule("pythonic.print", "A `print(…)` around a call is dropped.", lossless=False),
+    Rule("pythonic.quoted-call", "A call that stands in quotes as a whole is taken out of them."),
+    Rule("pythonic.bare-word", "Words without quotes are a text where the schema has a text.",
+        lossless=False),
+    # repairs of objects with bare keys
+    Rule("barekey.parentheses", "Parentheses around the arguments are read as braces."),
+    Rule("barekey.equals", "An equals sign between key and value is read as a colon."),
+    Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),
+    Rule("barekey.quotes", "A text in ordinary quotes gets those of the format."),
+    Rule("barekey.colon", "A colon before the word that begins a call is dropped."),
+    Rule("barekey.comma", "A comma that is missing behind a text is added."),
+    Rule("barekey.open-text", "A text that no quote closes ends at the brace of its call.",
+        lossless=False),
+    Rule("barekey.fraction", "A number that ends in its point gets a zero behind it."),
+    Rule("barekey.text", "A text without quotes gets those of the format, where the schema has a "
+        "text.", lossless=False),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
+    Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
     Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),
     Rule("read.plain-arguments", "The arguments stood as an object where JSON text belongs."),
+    Rule("read.list-wrapper", "The calls stood in the `tool_calls` of an object."),
     Rule("read.function-wrapper", "The call was wrapped in an OpenAI function object."),
     Rule("read.empty-arguments", "Arguments that are missing or null are read as none."),
     Rule("read.flat-arguments", "The arguments stood beside the name instead of under a key of "
         "their own."),
     Rule("read.positional", "Positional arguments take the parameters' names in schema order.",
         lossless=False),
+    Rule("read.dict-argument", "A dict that is the only argument, with the parameters' names as "
+        "its keys, holds the arguments."),
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
@@ -154,6 +182,8 @@ _RULES = (
         "only that."),
     Rule("coerce.null-from-string", "The word null becomes null where the schema has null and no "
         "string."),
+    Rule("coerce.value-from-raw-text", "Raw text that is JSON of another type becomes that, where "
+        "the schema names the type beside text."),
     Rule("coerce.string-from-number", "A number becomes its text where the schema wants a string."),
     Rule("coerce.string-from-boolean", "A boolean becomes its word where the schema wants a "
         "string."),
@@ -175,6 +205,8 @@ _RULES = (
     Rule("coerce.go-parse-int", "Text that Go's strconv.ParseInt takes becomes that integer."),
     Rule("coerce.go-parse-bool", "Text that Go's strconv.ParseBool takes becomes that boolean."),
     Rule("coerce.lossy", "Something that validates is put in the value's place.", lossless=False),
+    Rule("coerce.wrapper", "A single parameter that is none of the tool's, and holds nothing but "
+        "those, is taken off."),
     Rule("coerce.unwrap-single", "An object with one key becomes its value.", lossless=False),
 )  # fmt: skip
 
@@ -183,8 +215,8 @@ _RULES = (
 class Code:
     """One kind of complaint.
 
-    lossless: of a code that says how a call was recovered, whether that guessed or dropped nothing;
-    None for every other code.
+    lossless: of a code that says how a call was recovered, whether that guessed or dropped nothing,
+    or None for every other code.
     """
 
     id: str
@@ -251,6 +283,7 @@ _CODES = (
     Code(
         "decode.yaml", "The body is no YAML mapping that can be read without inventing something."
     ),
+    Code("decode.bare", "The body is no call with bare keys."),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
     Code("decode.loose-text", "Text beside the parameters is no argument, and was left out."),
     Code("decode.attribute", "An attribute names no parameter, or may be an argument."),
@@ -320,7 +353,7 @@ CODES: dict[str, Code] = {c.id: c for c in _CODES}
 
 
 def rule_of(rule_id: str) -> Rule:
-    """The rule of that id; raises UnknownRule."""
+    """Return the rule of that id. Raises UnknownRule."""
     try:
         return RULES[rule_id]
     except KeyError:

@@ -80,8 +80,9 @@ _CREDENTIAL = "put it into an environment variable and name that"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of settings: `table` is what it holds, `text` its text, for the lines of what is wrong
-    in it."""
+    """A file of settings: `table` is its contents, `text` its text, for the lines of the fault in
+    it.
+    """
 
     path: Path
     table: Mapping[str, Any]
@@ -102,6 +103,7 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings that hold, and where each came from.
+
     `values` and `origins` are by the names of `SETTINGS`, `tables` holds the models as they are
     written. Credentials are looked up when a model is asked for, so that one without its variable
     does not stand in the way of the others.
@@ -122,12 +124,17 @@ class Settings:
 
     @property
     def models(self) -> dict[str, Model]:
-        """Every configured model by its alias. Raises BadSettings where a variable is not set."""
+        """Every configured model by its alias.
+
+        Raises BadSettings if a variable is not set.
+        """
         return {alias: self.model(alias) for alias in self.tables}
 
     def model(self, alias: str) -> Model:
-        """One configured model with its credentials. Raises BadSettings, also where it is not
-        configured."""
+        """Return one configured model with its credentials.
+
+        Raises BadSettings, also if it is not configured.
+        """
         if alias not in self.tables:
             raise BadSettings(
                 "there is no model of this name",
@@ -140,7 +147,10 @@ class Settings:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """Environment variables that look like settings and are none -> the nearest one, or ''."""
+        """Environment variables that look like settings and are none.
+
+        Each leads to the nearest real name, or to ''.
+        """
         variables = {s.variable for s in SETTINGS.values()} | {CONFIG, *_ELSEWHERE}
         unknown: dict[str, str] = {}
 
@@ -159,11 +169,14 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The settings that hold in a folder.
+    """Return the settings that hold in a folder.
 
-    config: a file; without it, what `TOOLPARSE_CONFIG` names, else the nearest `toolparse.toml`, or
-    `pyproject.toml` with a table `tool.toolparse`, from `start` (the current folder) upward. Paths
-    in a file are relative to it. flags: values set by hand, by name; None is no value.
+    Args:
+        config: a file. Without it, the file that `TOOLPARSE_CONFIG` names, else the nearest
+            `toolparse.toml`, or `pyproject.toml` with a table `tool.toolparse`, from `start` (the
+            current folder) upward. Paths in a file are relative to it.
+        flags: values set by hand, by name. None is no value.
+
     Raises BadSettings naming the file and the line.
 
     >>> load_settings(environ={"TOOLPARSE_POLICY": "none"}, start="/")["policy"]
@@ -186,11 +199,11 @@ def load_settings(
         if environ.get(setting.variable):
             where = f"environment variable {setting.variable}"
             value = _from_text(setting, environ[setting.variable])
-            values[name], origins[name] = _checked(setting, value, where), where
+            values[name], origins[name] = checked_value(setting, value, where), where
 
         if flags and flags.get(name) is not None:
             where = f"--{name.replace('_', '-')}"
-            values[name], origins[name] = _checked(setting, flags[name], where), where
+            values[name], origins[name] = checked_value(setting, flags[name], where), where
 
     if source:
         check_keys(table, SETTINGS, source, "setting", also=("models",))
@@ -200,7 +213,10 @@ def load_settings(
 
 
 def _from_file(setting: Setting, value: Any, source: Source) -> Any:
-    """A value of a file, its path made absolute; raises BadSettings, also for a password."""
+    """Return a value of a file, its path made absolute.
+
+    Raises BadSettings, also for a password.
+    """
     where = source.place(setting.name)
     if isinstance(value, str) and _PASSWORD.search(value):
         raise BadSettings(
@@ -208,11 +224,14 @@ def _from_file(setting: Setting, value: Any, source: Source) -> Any:
             got=f"{setting.name} with a password",
             hint=f"put the whole address into the environment variable {setting.variable}",
         )
-    return _beside(_checked(setting, value, where), setting, source.path)
+    return _beside(checked_value(setting, value, where), setting, source.path)
 
 
 def find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | None:
-    """The file of settings that holds; raises BadSettings for one that is named and not there."""
+    """Return the file of settings that holds.
+
+    Raises BadSettings for one that is named and not there.
+    """
     if config is not None:
         path = Path(config).expanduser()
         table, text = _read(path)
@@ -230,7 +249,7 @@ def find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | 
 
 
 def _source_in(folder: Path) -> Source | None:
-    """The file of settings of one folder; a project without our table has none."""
+    """Return the file of settings of one folder. A project without our table has none."""
     if (folder / FILE).is_file():
         table, text = _read(folder / FILE)
         return Source(folder / FILE, table, text)
@@ -243,13 +262,22 @@ def _source_in(folder: Path) -> Source | None:
     return None
 
 
-def read_toml(path: Path, what: str = "file") -> tuple[dict[str, Any], str]:
-    """A TOML file as a table, and its text; raises BadSettings naming the line."""
+def read_toml(
+    path: Path, what: str = "file", hint: str | None = None
+) -> tuple[dict[str, Any], str]:
+    """Return a TOML file as a table, and its text.
+
+    hint: what to do where there is no such file. Raises BadSettings naming the line.
+    """
     try:
         text = path.read_text("utf-8")
         return tomllib.loads(text), text
     except OSError as e:
-        raise BadSettings(f"the {what} cannot be read", got=f"{path}: {e.strerror or e}") from None
+        raise BadSettings(
+            f"the {what} cannot be read",
+            got=f"{path}: {e.strerror or e}",
+            hint=hint if isinstance(e, FileNotFoundError) else None,
+        ) from None
     except UnicodeDecodeError as e:
         raise BadSettings(f"the {what} is not UTF-8", got=f"{path}, byte {e.start}") from None
     except tomllib.TOMLDecodeError as e:
@@ -260,26 +288,32 @@ def read_toml(path: Path, what: str = "file") -> tuple[dict[str, Any], str]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """A file of settings as a table, and its text."""
-    return read_toml(path, "file of settings")
+    """Return a file of settings as a table, and its text."""
+    return read_toml(path, "file of settings", "`toolparse init` writes one to begin with")
 
 
 def model_of(
     alias: str, table: Any, source: Source, environ: Mapping[str, str] | None = None
 ) -> Model:
-    """A model from a table of a TOML file, with its credentials. Raises BadSettings."""
+    """Return a model from a table of a TOML file, with its credentials.
+
+    Raises BadSettings.
+    """
     checked = _check_models({alias: table}, source)
     return _model(alias, checked[alias], source, os.environ if environ is None else environ)
 
 
-def _checked(setting: Setting, value: Any, where: str) -> Any:
-    """The value, a single name of a list as a list; raises BadSettings. where: its place."""
+def checked_value(setting: Setting, value: Any, where: str) -> Any:
+    """Return the value of a setting, a single name of a list as a list.
+
+    where: its place. Raises BadSettings.
+    """
     is_one_name = setting.kind == "list" and isinstance(value, str)
     settled = [value] if is_one_name else value
     if not _fits(setting, settled):
         raise BadSettings(
             f"{where}: `{setting.name}` has a value it cannot have",
-            got=value,
+            got=repr(value),
             expected=_EXPECTED.get(setting.kind) or " or ".join(setting.choices),
         )
     return settled
@@ -296,7 +330,7 @@ _EXPECTED = {
 
 
 def _fits(setting: Setting, value: Any) -> bool:
-    """True for a value of the setting's kind."""
+    """Return True for a value of the setting's kind."""
     if setting.kind == "choice":
         return value in setting.choices
     if setting.kind == "list":
@@ -310,12 +344,15 @@ def _fits(setting: Setting, value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """True for a text that is not empty."""
+    """Return True for a text that is not empty."""
     return isinstance(value, str) and value != ""
 
 
 def _from_text(setting: Setting, text: str) -> Any:
-    """The value that an environment variable writes; a text that is none is complained of later."""
+    """Return the value that an environment variable writes.
+
+    A text that is none is complained of later.
+    """
     if setting.kind == "list":
         return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -336,8 +373,9 @@ def _beside(value: Any, setting: Setting, path: Path) -> Any:
 
 
 def is_path(value: str) -> bool:
-    """True for a text that names a file relative to something: no address, no home, no data set of
-    its own name."""
+    """Return True for a text that names a file relative to something: no address, no home, no data
+    set of its own name.
+    """
     if "://" in value or value == "bfcl":
         return False
     return not value.startswith((":memory:", "~", "bfcl:"))
@@ -350,7 +388,7 @@ def check_keys(
     what: str,
     also: tuple[str, ...] = (),
 ) -> None:
-    """Raises BadSettings for a key that is not known, with its line and the nearest name."""
+    """Raises BadSettings for a key that is unknown, with its line and the nearest name."""
     names = (*allowed, *also)
     for key in table:
         if key not in names:
@@ -362,7 +400,7 @@ def check_keys(
 
 
 def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
-    """The models as tables; a text is a name. Raises BadSettings."""
+    """Return the models as tables. A text is a name. Raises BadSettings."""
     if not isinstance(tables, Mapping):
         raise BadSettings(
             f"{source.place('models')}: models are a table", got=tables, expected="[models.NAME]"
@@ -371,7 +409,10 @@ def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
 
 
 def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
-    """One model as a table; raises BadSettings for what is none, and for a credential in it."""
+    """Return one model as a table.
+
+    Raises BadSettings for anything else, and for a credential in it.
+    """
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping) or "name" not in table:
         raise BadSettings(
@@ -401,7 +442,10 @@ def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
 
 
 def _is_variable(name: Any) -> bool:
-    """True for the name of a variable; what looks like a key is taken for the key itself."""
+    """Return True for the name of a variable.
+
+    Text like a key is taken for the key itself.
+    """
     return isinstance(name, str) and bool(_VARIABLE.fullmatch(name)) and redact(name) == name
 
 
@@ -426,20 +470,25 @@ def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -
 
 
 def _is_credential(value: str, path: tuple[str, ...]) -> bool:
-    """True for a text below a name such as `authorization`, and for one that looks like a key."""
+    """Return True for a text below a name such as `authorization`, and for one that looks like a
+    key.
+    """
     # The model's own settings have names that are known, so only deeper ones are suspect.
     return (len(path) > 1 and is_secret_name(path[-1])) or redact(value) != value
 
 
 def _variable(value: Any) -> str | None:
-    """The variable that a table of one member, `env`, names."""
+    """Return the variable that a table of one member, `env`, names."""
     if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
         return str(value["env"])
     return None
 
 
 def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
-    """The model of a checked table, with the variables it names; raises BadSettings."""
+    """Return the model of a checked table, with the variables it names.
+
+    Raises BadSettings.
+    """
     where = source.place(alias) if source else f"model {alias!r}"
     variables = _Variables(environ, alias, where)
     values = variables.filled(dict(table))
@@ -483,7 +532,7 @@ class _Variables:
     where: str
 
     def value(self, variable: str) -> str:
-        """The value of a variable; raises BadSettings where it is not set."""
+        """Return the value of a variable. Raises BadSettings if it is not set."""
         if not self.environ.get(variable):
             raise BadSettings(
                 f"{self.where}: the environment variable {variable} is not set",
@@ -493,7 +542,7 @@ class _Variables:
         return self.environ[variable]
 
     def filled(self, value: Any) -> Any:
-        """A copy with the values of variables in the place of `{env = "…"}`."""
+        """Return a copy with the values of variables in the place of `{env = "…"}`."""
         variable = _variable(value)
         if variable is not None:
             return SecretText(self.value(variable))

@@ -1,5 +1,7 @@
-"""Corrected calls as OpenTelemetry's spans, events and counters. Without the package, and without a
-provider that an application has set, all of this does nothing."""
+"""Corrected calls as OpenTelemetry's spans, events and counters.
+
+Without the package, and without a provider that an application has set, all of this does nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ _NAME = "toolparse_lab"
 
 
 class ToolSpan:
-    """The span of one call. `on_event` goes to `run_call`; `end` takes what came of it."""
+    """The span of one call.
+
+    `on_event` goes to `run_call`. `end` takes the outcome of it.
+    """
 
     def __init__(self, span: Any, module: str, aliases: bool) -> None:
         self._span = span
@@ -73,7 +78,7 @@ def tool_span(
     module: str = "orchestration",
     aliases: bool = False,
 ) -> Iterator[ToolSpan]:
-    """A span `execute_tool NAME` around one call.
+    """Yield a span `execute_tool NAME` around one call.
 
     call_id: of the call, as the provider or the text has it. module: the label of the counters.
     aliases: count under the orchestrator's older names as well.
@@ -117,7 +122,7 @@ def traced(
 
 
 def _tracer() -> Any:
-    """OpenTelemetry's tracer; None where it is not installed."""
+    """OpenTelemetry's tracer, or None if it is missing."""
     try:
         from opentelemetry import trace
     except ImportError:
@@ -134,5 +139,5 @@ def _meter() -> Any:
 
 @lru_cache(maxsize=64)
 def _counter(meter: Any, name: str) -> Any:
-    """A counter of this meter, which is made once."""
+    """Return a counter of this meter, which is made once."""
     return meter.create_counter(name)

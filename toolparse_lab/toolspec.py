@@ -1,5 +1,7 @@
-"""ToolSpec: what the model may call. `ToolSpec.of` is the one door for every shape a tool
-definition comes in."""
+"""ToolSpec: a tool that the model may call.
+
+`ToolSpec.of` is the one door for every shape a tool definition comes in.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ EMPTY_SCHEMA = '{"type":"object","properties":{}}'
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool: its name, its description and its arguments' JSON Schema as canonical JSON text.
+    """One tool: its name, its description, its arguments' schema as JSON text.
+
+    The text is canonical JSON of a JSON Schema.
 
     >>> ToolSpec.of({"name": "f", "parameters": {"type": "object"}})
     ToolSpec(name='f', description='', schema_json='{"type":"object"}')
@@ -49,7 +53,10 @@ class ToolSpec:
 
     @classmethod
     def of(cls, x: ToolLike) -> ToolSpec:
-        """A ToolSpec from any accepted shape; raises BadToolSpec naming what was got."""
+        """Return a ToolSpec from any accepted shape.
+
+        Raises BadToolSpec naming the bad value.
+        """
         if isinstance(x, ToolSpec):
             return x
 
@@ -68,7 +75,10 @@ class ToolSpec:
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
-        """The tool as `{name, description, parameters}`; the schema is a new object."""
+        """Return the tool as `{name, description, parameters}`.
+
+        The schema is a new object.
+        """
         return {
             "name": self.name,
             "description": self.description,
@@ -76,18 +86,18 @@ class ToolSpec:
         }
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool in the shape OpenAI-compatible endpoints take."""
+        """Return the tool in the shape that OpenAI-compatible endpoints take."""
         return {"type": "function", "function": self.to_dict()}
 
 
 @lru_cache(maxsize=4096)
 def _schema(schema_json: str) -> Any:
-    """The schema as an object that all who ask share."""
+    """Return the schema as an object that all who ask share."""
     return read_plain(schema_json)
 
 
 def _fresh_schema(schema_json: str) -> Any:
-    """The schema as an object that belongs to who asks."""
+    """Return the schema as an object that belongs to who asks."""
     schema = _schema_bytes(schema_json)
     if schema is None:
         return read_plain(schema_json)
@@ -96,8 +106,10 @@ def _fresh_schema(schema_json: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _schema_bytes(schema_json: str) -> bytes | None:
-    """The schema in the form that is copied soonest; None for one with numbers that only a Decimal
-    holds."""
+    """Return the schema in the form that is copied soonest.
+
+    None for one with numbers that only a Decimal holds.
+    """
     try:
         return marshal.dumps(_schema(schema_json), 2)
     except ValueError:
@@ -105,7 +117,7 @@ def _schema_bytes(schema_json: str) -> bytes | None:
 
 
 def tool_specs(tools: ToolsLike) -> tuple[ToolSpec, ...]:
-    """Tools from None, one definition or an iterable (or a mapping name -> definition); names must
+    """Tools from None, one definition or an iterable (or a mapping name -> definition). Names must
     differ.
 
     >>> [t.name for t in tool_specs([{"name": "a"}, {"name": "b"}])]
@@ -124,7 +136,7 @@ def tool_specs(tools: ToolsLike) -> tuple[ToolSpec, ...]:
 
 
 def _definitions(tools: ToolsLike) -> Iterable[Any]:
-    """Tools of any shape as single definitions; raises BadToolSpec."""
+    """Tools of any shape as single definitions. Raises BadToolSpec."""
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
         return [tools]
     if isinstance(tools, Mapping):
@@ -145,7 +157,7 @@ class _Distinct(tuple[ToolSpec, ...]):
 
 @lru_cache(maxsize=256)
 def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
-    """The tools, if their names differ; raises BadToolSpec."""
+    """Return the tools, if their names differ. Raises BadToolSpec."""
     names: set[str] = set()
     for spec in specs:
         if spec.name in names:
@@ -159,19 +171,19 @@ def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
 
 
 def _capabilities(x: Any) -> Iterable[Any]:
-    """An agent is as many tools as it has capabilities; anything else is one."""
+    """An agent is as many tools as it has capabilities. Anything else is one."""
     if isinstance(x, Mapping) and isinstance(x.get("capabilities"), (list, tuple)):
         return tuple(x["capabilities"])
     return (x,)
 
 
 def _is_definition(x: Mapping[Any, Any]) -> bool:
-    """True for one definition, False for a mapping of names to definitions."""
+    """Return True for one definition, False for a mapping of names to definitions."""
     return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
 
 
 def _named(name: Any, definition: Any) -> Any:
-    """A definition with the name it is mapped from, where it has none."""
+    """Return a definition with the name it is mapped from, where it has none."""
     if isinstance(definition, Mapping) and not _is_definition(definition):
         return {**definition, "name": name}
     return definition
@@ -179,13 +191,16 @@ def _named(name: Any, definition: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _from_bytes(definition: bytes) -> ToolSpec:
-    """A definition that comes back with every request of an application, or every case of a
-    dataset, read once."""
+    """Return a definition that comes back with every request of an application, or every case of a
+    dataset, read once.
+    """
     return _from_mapping(marshal.loads(definition))  # noqa: S302 - bytes of our own
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
-    """A definition as a mapping, in the shape of OpenAI, Anthropic, an AI SDK or a capability."""
+    """Return a definition as a mapping, in the shape of OpenAI, Anthropic, an AI SDK or a
+    capability.
+    """
     inner = x.get("function")
     body: Mapping[Any, Any] = inner if isinstance(inner, Mapping) else x
     name = body.get("name")
@@ -215,7 +230,7 @@ _SUMMARIES = ("input_summary", "inputSummary", "InputSummary")
 
 
 def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
-    """The fields that a capability hints at, as a list of parameters."""
+    """Return the fields that a capability hints at, as a list of parameters."""
     parameters: list[Any] = []
     for required, names in (
         (True, ("required", "required_fields", "RequiredFields")),
@@ -228,8 +243,10 @@ def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
 
 
 def _schema_text(name: str, schema: Any) -> str:
-    """Canonical text of a schema; unwraps {jsonSchema: …} and reads capability-style parameter
-    lists."""
+    """Canonical text of a schema.
+
+    Unwraps {jsonSchema: …} and reads capability-style parameter lists.
+    """
     while isinstance(schema, Mapping) and set(schema) == {"jsonSchema"}:
         schema = schema["jsonSchema"]
 
@@ -271,7 +288,7 @@ _NO_KEYWORDS = ("name", "type", "required", "optional")
 
 
 def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
-    """The schema of capability-style parameters: {name, type, required, …} each."""
+    """Return the schema of capability-style parameters: {name, type, required, …} each."""
     properties: dict[str, Any] = {}
     required: list[str] = []
 
@@ -296,7 +313,7 @@ def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
 
 
 def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """The schema of an object; `required` is left out where it is empty."""
+    """Return the schema of an object. `required` drops out where it is empty."""
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
@@ -305,7 +322,7 @@ def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str,
 
 
 def _from_pydantic(model: Any) -> ToolSpec:
-    """A pydantic model, whose fields are the parameters."""
+    """Return a pydantic model, whose fields are the parameters."""
     schema = model.model_json_schema()
     description = schema.get("description") or inspect.getdoc(model) or ""
     return ToolSpec(model.__name__, description, write_canonical(schema))
@@ -318,7 +335,10 @@ _JSON_TYPES: dict[Any, str] = {
 
 
 def _from_callable(f: Callable[..., Any]) -> ToolSpec:
-    """A function with annotations, whose docstring is the description; raises BadToolSpec."""
+    """Return a function with annotations, whose docstring is the description.
+
+    Raises BadToolSpec.
+    """
     name = getattr(f, "__name__", None)
     if not isinstance(name, str) or not name or name == "<lambda>":
         raise BadToolSpec(
@@ -356,7 +376,7 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
 
 
 def _is_json(value: Any) -> bool:
-    """False for a default that JSON cannot carry: it stays the function's own business."""
+    """Return False for a default that JSON cannot carry: it stays the function's own business."""
     try:
         write_canonical(value)
     except TypeError:
@@ -366,8 +386,9 @@ def _is_json(value: Any) -> bool:
 
 
 def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -> Any:
-    """A model's schema with its $defs moved to `definitions`: its references count from the root of
-    the whole."""
+    """Return a model's schema with its $defs moved to `definitions`: its references count from the
+    root of the whole.
+    """
     if isinstance(schema, list):
         return [_without_definitions(x, definitions, where) for x in schema]
     if not isinstance(schema, dict):
@@ -385,8 +406,9 @@ def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -
 
 
 def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
-    """The JSON Schema of a Python annotation; raises BadToolSpec, naming `where`, for one it cannot
-    express.
+    """Return the JSON Schema of a Python annotation.
+
+    Raises BadToolSpec, naming `where`, for one it cannot express.
 
     >>> annotation_schema(list[int] | None, "f(x)")
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
@@ -415,7 +437,7 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
 
 
 def _class_schema(hint: Any) -> dict[str, Any] | None:
-    """The schema of a plain class: an enum, or a subclass of a type that JSON has."""
+    """Return the schema of a plain class: an enum, or a subclass of a type that JSON has."""
     if not isinstance(hint, type):
         return None
     if issubclass(hint, enum.Enum):
@@ -426,7 +448,7 @@ def _class_schema(hint: Any) -> dict[str, Any] | None:
 
 
 def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None:
-    """The schema of a type with parameters, such as `list[int]` or `Literal["a"]`."""
+    """Return the schema of a type with parameters, such as `list[int]` or `Literal["a"]`."""
     args = typing.get_args(hint)
     if origin is typing.Annotated:
         # The first text beside the type is the description, as OpenAI's own helpers have it.
@@ -451,7 +473,7 @@ def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None
 
 
 def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
-    """The schema of a tuple: any number of one type, or one type a place."""
+    """Return the schema of a tuple: any number of one type, or one type a place."""
     if len(args) == 2 and args[1] is Ellipsis:
         return {"type": "array", "items": annotation_schema(args[0], where)}
     return {
@@ -462,7 +484,7 @@ def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
 
 
 def _is_sequence(origin: Any) -> bool:
-    """True for a class of sequences whose items have a type of their own."""
+    """Return True for a class of sequences whose items have a type of their own."""
     if not isinstance(origin, type):
         return False
     return issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))

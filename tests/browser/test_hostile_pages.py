@@ -3,9 +3,8 @@ shown."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -175,31 +174,3 @@ def test_keyboard_alone_reaches_everything(watch: Watch, tmp_path: Path) -> None
     page.keyboard.press("ArrowRight")
     assert lit(page) == "1"
     assert rows(page) == ["/a"]
-
-
-def test_axe_finds_nothing_serious(watch: Watch, tmp_path: Path) -> None:
-    source = os.environ.get("AXE_CORE")
-    if not source:
-        pytest.skip(
-            "set AXE_CORE to the path of axe.min.js (npm pack axe-core) to run the accessibility "
-            "scan"
-        )
-    page = watch.page
-    schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    for scheme in schemes:
-        page.emulate_media(color_scheme=scheme)
-        watch.open(export_html(several(), tmp_path / "axe.html"))
-        for stage in "1234":
-            page.focus(".tp-text")
-            page.keyboard.press(stage)
-            page.wait_for_timeout(150)
-            page.evaluate(Path(source).read_text(encoding="utf-8"))
-            found = page.evaluate("axe.run().then((r) => r.violations)")
-            serious = [
-                (v["id"], n["target"], n["failureSummary"])
-                for v in found
-                if v["impact"] in ("serious", "critical")
-                for n in v["nodes"]
-            ]
-            assert serious == [], f"stage {stage}, {scheme}"
-    page.emulate_media(color_scheme="light")

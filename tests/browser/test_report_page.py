@@ -12,6 +12,7 @@ import pytest
 
 from tests.browser.test_hostile_pages import Watch
 from tests.render_samples import HOSTILE
+from tests.test_report_order import trials
 from toolparse_lab import parse
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
@@ -109,14 +110,15 @@ def test_hostile_text_stays_text(name: str, page: Page, pages: dict[str, Path]) 
     watch.check(pages[name])
     assert (
         page.evaluate(
-            "document.querySelectorAll('script, img, iframe, a, link, form, object').length"
+            "document.querySelectorAll("
+            "'script, img, iframe, a:not([href^=\"#\"]), link, form, object').length"
         )
         == 0
     )
     assert HOSTILE["script"][:20] in page.inner_text("body")
 
 
-@pytest.mark.parametrize("width", [375, 320, 1200])
+@pytest.mark.parametrize("width", [375, 320, 900, 1200])
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_nothing_is_cut_off(name: str, width: int, page: Page, pages: dict[str, Path]) -> None:
     page.set_viewport_size({"width": width, "height": 800})
@@ -126,18 +128,53 @@ def test_nothing_is_cut_off(name: str, width: int, page: Page, pages: dict[str, 
     assert page.evaluate(CUT_OFF) == []
 
 
-def test_a_keyboard_opens_an_example(page: Page, pages: dict[str, Path]) -> None:
+def test_a_keyboard_follows_the_contents_to_a_failure(page: Page, pages: dict[str, Path]) -> None:
+    def tab_to(tag: str, text: str = "") -> None:
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate(
+                "([tag, text]) => document.activeElement.tagName === tag"
+                " && document.activeElement.textContent.includes(text)",
+                [tag, text],
+            ):
+                return
+        raise AssertionError(f"no {tag} {text} within 30 steps")
+
     page.goto(pages["report"].as_uri())
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
-            break
+    tab_to("A", "failures behind")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.parentElement.open")
-    assert (
-        page.evaluate("document.activeElement.parentElement.querySelector('.trial').offsetHeight")
-        > 20
+    for _ in range(2):  # the cell, and its first failure
+        tab_to("SUMMARY")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.parentElement.open")
+    shown = "document.activeElement.parentElement.querySelector('.trial').offsetHeight"
+    assert page.evaluate(shown) > 20
+
+
+@pytest.mark.parametrize(("width", "media"), [(718, "print"), (900, "screen"), (375, "screen")])
+def test_no_column_of_a_wide_matrix_is_lost(
+    width: int, media: Any, page: Page, tmp_path: Path
+) -> None:
+    names = [f"provider/model-name-{n}" for n in range(7)]
+    wide = Report(
+        trials_frame(trials(names, [f"protocol_{n}" for n in range(7)])), ["model", "arm"]
     )
+    page.emulate_media(media=media)
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.goto(wide.save(tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    places = page.evaluate(
+        "[...document.querySelectorAll('.matrix td')].map(e => e.getBoundingClientRect().right)"
+    )
+    assert len(places) == 49
+    assert max(places) <= width
+    if media == "screen":
+        # The rate leads to the failures behind it, which are then open.
+        page.click(".matrix a >> nth=-1")
+        assert page.evaluate("document.querySelector(':target').offsetHeight") > 20
+    else:
+        # A folded table is whole on paper: nobody can unfold it there.
+        assert page.locator(".long td").first.is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,5 +1,6 @@
 """The ablation of type safety: one recorded set of answers, read with and without each of its three
-layers."""
+layers.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`Ablation`: what a recorded set of answers says of the three layers, as frames, text and
-pictures."""
+"""`Ablation`: the effect that a recorded set of answers says of the three layers, as frames, text
+and pictures.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ from .figures import Figures
 class Ablation(Figures):
     """Eight cells of three layers, over one recorded set of answers.
 
-    Every figure is a pandas frame with its n and interval; here they are shown and saved.
+    Every figure is a pandas frame with its n and interval. Here they are shown and saved.
     """
 
     def grouped(self, by: str | Sequence[str]) -> Ablation:
-        """Return the same ablation grouped by other columns; "model" pools the protocols.
+        """Return the same ablation grouped by other columns.
+
+        "model" pools the protocols.
 
         Raises BadOptions for others than `BY`.
         """
@@ -33,7 +36,11 @@ class Ablation(Figures):
     # shown and saved
 
     def text(self, *names: str) -> str:
-        """Return figures for a terminal, by default all; names: of `FIGURES`."""
+        """Return figures for a terminal, by default all.
+
+        Args:
+            names: of `FIGURES`.
+        """
         return pages.render_text(self, names or pages.SHOWN)
 
     def markdown(self) -> str:
@@ -45,15 +52,26 @@ class Ablation(Figures):
         return pages.render_html(self, page=page)
 
     def picture(self, name: str = "waterfall") -> Picture:
-        """Return a picture, which shows itself in a notebook; name: of `pictures.PICTURES`."""
+        """Return a picture, which shows itself in a notebook.
+
+        Args:
+            name: of `pictures.PICTURES`.
+        """
         return pictures.picture(self, name)
 
     def save(self, path: str | Path) -> Path:
-        """Write .html, .md, .json, .csv (the cells) or .svg (the waterfall); see `pages.save`."""
+        """Write .html, .md, .json, .csv (the cells) or .svg (the waterfall).
+
+        See `pages.save`.
+        """
         return pages.save(self, path)
 
     def to_dict(self, *names: str) -> dict[str, Any]:
-        """Return figures as rows of JSON, by default all; names: of `FIGURES`."""
+        """Return figures as rows of JSON, by default all.
+
+        Args:
+            names: of `FIGURES`.
+        """
         return pages.to_dict(self, names or pages.SHOWN)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

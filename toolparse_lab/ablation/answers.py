@@ -1,4 +1,4 @@
-"""Base answers: what a model wrote with and without layer 1, read under every policy of layer 2."""
+"""Base answers: a model's text with and without layer 1, read under every policy of layer 2."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AnswerCall:
     readings: Mapping[Policy, ToolCall]
 
     def arguments(self, policy: Policy) -> dict[str, Any]:
-        """The arguments after layer 2 under a policy."""
+        """Return the arguments after layer 2 under a policy."""
         return self.readings[policy].arguments
 
 
@@ -63,7 +63,7 @@ class AnswerCall:
 class BaseAnswer:
     """A base question with its answer.
 
-    parsed: rung P; None where nothing is recorded, or the provider failed, with `reason`. calls:
+    parsed: rung P, or None if nothing is recorded, or the provider failed, with `reason`. calls:
     those of a parsed answer.
     """
 
@@ -80,18 +80,18 @@ class BaseAnswer:
 
 
 def wants_call(case: Case) -> bool:
-    """True for a case in which a call is wanted, or that is not graded.
+    """Return True for a case in which a call is wanted, or that is not graded.
 
-    Where no call is right, there is no type that could be wrong.
+    If no call is right, there is no type that could be wrong.
     """
     return case.target is None or any(not is_optional(want) for want in case.target)
 
 
 def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
-    """The base questions of a plan, those of cases that want a call, in the plan's order.
+    """Return the base questions of a plan, those of cases that want a call, in the plan's order.
 
-    Raises BadPlan where there is none, and for an arm of several turns: a correction there would
-    be a turn of its own.
+    Raises BadPlan if there is none, and for an arm of several turns: a correction there would be a
+    turn of its own.
     """
     for arm in plan.arms:
         if arm.conversing:
@@ -112,7 +112,10 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
 
 
 def _is_on(arm: Arm, settings: AblationSettings) -> bool | None:
-    """True where an arm has layer 1; None for a level that is neither of the two."""
+    """Return True if an arm has layer 1.
+
+    None for a level that is neither of the two.
+    """
     factor, off, on = settings.layer1
     level = arm.levels.get(factor)
     # A native arm has no prompt of ours, so that layer 1 is never there.
@@ -122,7 +125,7 @@ def _is_on(arm: Arm, settings: AblationSettings) -> bool | None:
 
 
 def _label(plan: Plan, arm: Arm, settings: AblationSettings) -> str:
-    """The name of an arm without its level of layer 1."""
+    """Return the name of an arm without its level of layer 1."""
     factors = [factor for factor in plan.varied if factor != settings.layer1[0]]
     levels = [
         level_name(factor, arm.levels[factor])
@@ -133,7 +136,9 @@ def _label(plan: Plan, arm: Arm, settings: AblationSettings) -> str:
 
 
 def request_of(plan: Plan, question: Question) -> Request:
-    """The request of a base question, with whose model and parameters corrections are asked."""
+    """Return the request of a base question, with whose model and parameters corrections
+    are asked.
+    """
     return next(plan.flow(question.item))
 
 
@@ -152,7 +157,7 @@ def base_answers(run: Run, settings: AblationSettings) -> Iterator[BaseAnswer]:
 
 
 def _base_answer(question: Question, trials: Mapping[Policy, Trial]) -> BaseAnswer:
-    """One answer from its trials, one a policy."""
+    """Return one answer from its trials, one a policy."""
     trial = trials["none"]
     if trial.score is None or trial.outcome in MISSING:
         return BaseAnswer(question, None, None, reason=trial.detail or "not recorded")
@@ -174,6 +179,6 @@ def _calls(case: Case, trials: Mapping[Policy, Trial]) -> Iterator[AnswerCall]:
 
 
 def _readable(trial: Trial) -> Sequence[ToolCall]:
-    """The calls that an answer makes: an echo is none, and a broken one ends before here."""
+    """Return the calls that an answer makes: an echo is none, and a broken one ends before here."""
     calls = trial.result.calls if trial.result else ()
     return [call for call in calls if call.status in ("ok", "unknown_tool")]

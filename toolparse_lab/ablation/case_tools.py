@@ -21,7 +21,7 @@ from .mock_tool import MockTool
 
 
 class CaseTools:
-    """Calls the tools of cases, and remembers what came of each call.
+    """Calls the tools of cases, and remembers the outcome of each call.
 
     functions: by the name of the tool, or by the name that a case gives it. dialect: of mocks.
     """
@@ -36,7 +36,9 @@ class CaseTools:
     def call(
         self, case: Case, tool: ToolSpec, arguments: Mapping[str, Any], attempt: int
     ) -> Accepted | ToolFailure:
-        """The outcome of a call; attempt: how often one flow has made this very call, from 1."""
+        """Return the outcome of a call. attempt: how often one flow has made this very call, from
+        1.
+        """
         name = f"{self._place(case, tool)} {tool.name} {tool.schema_json}"
         try:
             text = write_canonical(dict(arguments))
@@ -49,13 +51,18 @@ class CaseTools:
         return self._results[key]
 
     def _place(self, case: Case, tool: ToolSpec) -> str:
-        """The address or name that a case gives a tool, '' for a tool that it does not name."""
+        """Return the address or name that a case gives a tool, '' for a tool that it does
+        not name.
+        """
         names = case.metadata.get("tools")
         place = names.get(tool.name) if isinstance(names, Mapping) else None
         return place if isinstance(place, str) else ""
 
     def _tool(self, case: Case, tool: ToolSpec) -> Callable[..., Any]:
-        """The function that is a tool. Raises BadOptions for a name that nobody handed in."""
+        """Return the function that is a tool.
+
+        Raises BadOptions for a name that no one handed in.
+        """
         place = self._place(case, tool)
         key = (place, f"{tool.name} {tool.schema_json}")
         if key not in self._tools:

@@ -1,4 +1,4 @@
-"""The eight cells of three layers, the tests between them, and what each layer adds."""
+"""The eight cells of three layers, the tests between them, and the gain of each layer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..evals.reports.figures import stats
 from ..evals.reports.figures.differences import paired_difference
+from ..evals.reports.figures.interval import Interval
 from ..types import Policy
 from .intervals import mean_of, share_of
 
@@ -44,7 +45,7 @@ Keys: TypeAlias = tuple[Any, ...]
 
 
 def cell_name(l1: bool, l2: bool, l3: bool) -> str:
-    """A cell as it is called.
+    """Return a cell as it is called.
 
     >>> cell_name(True, True, False)
     'S110'
@@ -53,8 +54,10 @@ def cell_name(l1: bool, l2: bool, l3: bool) -> str:
 
 
 def groups_of(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Keys, pd.DataFrame]]:
-    """Yield each combination of values that occurs, sorted, with its rows; () and all rows without
-    `by`."""
+    """Yield each combination of values that occurs, sorted, with its rows.
+
+    () and all rows without `by`.
+    """
     if not by:
         yield (), frame
         return
@@ -63,7 +66,7 @@ def groups_of(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Keys, pd
 
 
 def part_of(answers: pd.DataFrame, policy: Policy, cell: tuple[bool, bool, bool]) -> pd.DataFrame:
-    """The rows of one cell."""
+    """Return the rows of one cell."""
     l1, l2, l3 = cell
     return answers[
         (answers["policy"] == (policy if l2 else "none"))
@@ -75,7 +78,9 @@ def part_of(answers: pd.DataFrame, policy: Policy, cell: tuple[bool, bool, bool]
 def cells_frame(
     answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a group × cell: the four rungs with n, the interval of gold, and what is missing."""
+    """Return one row per group × cell: the four rungs with n, the interval of gold, and the missing
+    part.
+    """
     rows = []
     for keys, part in groups_of(answers, by):
         for cell in CELLS:
@@ -86,7 +91,7 @@ def cells_frame(
 
 
 def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The figures of one cell."""
+    """Return the figures of one cell."""
     recorded = part[part["parsed"].notna()]
     open_paths = int(recorded["valid"].isna().sum())
     graded = recorded[recorded["gold"].notna()]
@@ -112,13 +117,14 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
     }
 
 
-def _interval(part: pd.DataFrame, column: str, level: float) -> stats.Interval:
-    """The rate of a flag with its interval, cases as clusters."""
+def _interval(part: pd.DataFrame, column: str, level: float) -> Interval:
+    """Return the rate of a flag with its interval, cases as clusters."""
     return share_of(part[column].to_numpy(bool), part["case_id"].to_numpy(), level)
 
 
 def wide_frame(answers: pd.DataFrame, policy: Policy, rung: str) -> pd.DataFrame:
-    """One row a sample, with a column for each of the eight cells: 1, 0, NaN where it is not known.
+    """Return one row per sample, with a column for each of the eight cells: 1, 0, NaN if it is
+    unknown.
 
     The index holds model, protocol, case and trial. A cell of which a correction is missing is NaN
     as a whole, by model and protocol.
@@ -137,9 +143,9 @@ def wide_frame(answers: pd.DataFrame, policy: Policy, rung: str) -> pd.DataFrame
 def tests_frame(
     answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a rung × contrast × group: the difference of two cells on the same samples.
+    """Return one row per rung × contrast × group: the difference of two cells on the same samples.
 
-    test: "McNemar" where each case has one sample, else "sign-flip" on the cases' rates. p_holm is
+    test: "McNemar" if each case has one sample, else "sign-flip" on the cases' rates. p_holm is
     adjusted over the groups of one contrast.
     """
     rows: list[dict[str, Any]] = []
@@ -156,7 +162,7 @@ def tests_frame(
 
 
 def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, Any]:
-    """The difference of two cells of a group, on the samples that both have."""
+    """Return the difference of two cells of a group, on the samples that both have."""
     both = part[part[a].notna() & part[b].notna()]
     cases = both["case_id"].to_numpy()
     x, y = both[a].to_numpy(bool), both[b].to_numpy(bool)
@@ -181,10 +187,11 @@ def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, A
 def attribution_frame(
     answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley share.
+    """Return one row per rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley
+    share.
 
-    `from` and `to` are the cells of the waterfall; `gain` is their difference. A layer's Shapley
-    share is its gain averaged over all orders of the three; both add up to S111 - S000 on the same
+    `from` and `to` are the cells of the waterfall. `gain` is their difference. A layer's Shapley
+    share is its gain averaged over all orders of the three. Both add up to S111 - S000 on the same
     samples, and each has an interval from resampling cases. n: samples of which every cell is
     known.
     """
@@ -212,7 +219,8 @@ def attribution_frame(
 
 
 def _shapley(part: pd.DataFrame, layer: int) -> Any:
-    """The Shapley share of one layer in each sample: its gain over all sets of the other two.
+    """Return the Shapley share of one layer in each sample: its gain over all sets of the other
+    two.
 
     layer: 0, 1 or 2. A set of k others stands for k! (2 - k)! of the 3! orders.
     """

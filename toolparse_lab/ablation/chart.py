@@ -1,5 +1,6 @@
 """Charts as SVG: rows of bars and dots under an axis, with their figures as text beside them. They
-print, can be read aloud, and need nothing from elsewhere."""
+print, can be read aloud, and need nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Parts = Sequence[tuple[int, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A coloured bar: where it begins, how wide it is, and what it says when it is pointed at."""
+    """A coloured bar: where it begins, how wide it is, and its content when it is pointed at."""
 
     x: float
     width: float
@@ -36,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A number with its interval, in places on the picture; `solid` is filled."""
+    """A number with its interval, in places on the picture. `solid` is filled."""
 
     low: float
     middle: float
@@ -47,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a picture: its label, what is drawn, and the figures beside it.
+    """A row of a picture: its label, the quantity drawn, and the figures beside it.
 
     y: filled in by `lines_of`.
     """
@@ -69,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture: rows under an axis, and what its colours stand for.
+    """A picture: rows under an axis, and the meaning of its colours.
 
     ticks: (x, words). key: (colour, words).
     """
@@ -116,7 +117,7 @@ class Chart:
         return macro(f"{TEMPLATES}/pictures.html", "chart", self, alone)
 
     def picture(self) -> Picture:
-        """Return what a notebook shows."""
+        """Return the view in a notebook."""
         return Picture(str(self.svg()), self.text)
 
 
@@ -135,7 +136,7 @@ class Picture:
 
 
 def lines_of(rows: Iterable[Line]) -> tuple[Line, ...]:
-    """Return rows one under the other; what is too much for a picture is counted."""
+    """Return rows one under the other. Anything too large for a picture counts."""
     all_rows = list(rows)
     lines = all_rows[:_MOST_ROWS]
     if len(all_rows) > len(lines):
@@ -148,30 +149,30 @@ def lines_of(rows: Iterable[Line]) -> tuple[Line, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis from one number to another; numbers beyond it stand at its ends."""
+    """An axis from one number to another. Numbers beyond it stand at its ends."""
 
     low: float
     high: float
 
     @classmethod
     def around_zero(cls, numbers: Iterable[float]) -> Scale:
-        """The scale of differences of shares: whole tenths, 0 among them."""
+        """Return the scale of differences of shares: whole tenths, 0 among them."""
         finite = [0.0, *(x for x in numbers if x == x)]
         low, high = math.floor(10 * min(finite)), math.ceil(10 * max(finite))
         return cls(min(low, -1) / 10, max(high, 1) / 10)
 
     def place(self, x: float) -> float:
-        """The place of a number on the picture."""
+        """Return the place of a number on the picture."""
         share = (x - self.low) / (self.high - self.low)
         return round(_LEFT + _PLOT * min(1.0, max(0.0, share)), 1)
 
     def bar(self, start: float, end: float, colour: str, words: str) -> Bar:
-        """A bar between two numbers, never too thin to be seen."""
+        """Return a bar between two numbers, never too thin to be seen."""
         low, high = self.place(min(start, end)), self.place(max(start, end))
         return Bar(low, max(1.0, round(high - low, 1)), colour, words)
 
     def mark(self, row: Mapping[Any, Any], name: str, prefix: str, words: str) -> Mark:
-        """A filled dot for a number of a row with the interval beside it."""
+        """Return a filled dot for a number of a row with the interval beside it."""
         ends = (self.place(row[f"{prefix}low"]), self.place(row[f"{prefix}high"]))
         return Mark(ends[0], self.place(row[name]), ends[1], True, words)
 
@@ -180,14 +181,14 @@ SHARES = Scale(0.0, 1.0)
 
 
 def percent_ticks() -> tuple[tuple[float, str], ...]:
-    """The axis from 0 to 100 %."""
+    """Return the axis from 0 to 100 %."""
     return tuple((SHARES.place(i / 4), f"{25 * i} %") for i in range(5))
 
 
 def intervals(title: str, words: str, rows: Sequence[tuple[str, float, float, float]]) -> Picture:
     """Return a picture of shares or differences with their intervals.
 
-    title, words: what is drawn, and in which unit. rows: (label, value, low, high).
+    title, words: the quantity drawn, and in which unit. rows: (label, value, low, high).
 
     >>> print(intervals("A title", "In points", [("a", 0.1, -0.05, 0.25)]))
     A title. In points
@@ -213,7 +214,7 @@ def stacked(
     rows: Sequence[tuple[str, str, Parts]],
     key: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
-    """Return bars of counts on one scale; rows: (label, figures, parts)."""
+    """Return bars of counts on one scale. rows: (label, figures, parts)."""
     most = max((sum(count for count, _, _ in parts) for _, _, parts in rows), default=0) or 1
     scale, lines = Scale(0, most), []
     for label, value, parts in rows:

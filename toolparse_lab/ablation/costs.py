@@ -1,4 +1,7 @@
-"""The cost of the layers: calls of the model, tokens, seconds; each of them for a true rescue."""
+"""The cost of the layers: calls of the model, tokens, seconds.
+
+Each of them for a true rescue.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..correction.monitoring import SCENARIOS, scenario_of
 from ..evals.reports.figures import stats
 from ..types import Policy
 from .cells import CELLS, cell_name, groups_of, part_of
-from .intervals import ratio_of
+from .intervals import ratio_of, share_of
 
 _SAMPLE = ["model", "protocol", "case_id", "trial"]
 
@@ -19,14 +23,14 @@ _SAMPLE = ["model", "protocol", "case_id", "trial"]
 def costs_frame(
     answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a group × cell, means for an answer, all attempts and failures included.
+    """Return one row per group × cell, means for an answer, all attempts and failures included.
 
-    model_calls: beside the base answer. tokens: in and out, corrections included; prompt_tokens: of
+    model_calls: beside the base answer. tokens: in and out, corrections included. prompt_tokens: of
     the base question. cost: US dollars. latency_p50, latency_p95: seconds of the model, base answer
-    and corrections. pauses: seconds of back-off between regular attempts, which are counted and not
-    waited for. tool_calls: attempts and corrections. true_rescues: answers that are gold here and
-    not in S000; calls, tokens and cost for each of them are those beyond S000's, with
-    intervals from resampling cases (see `intervals.ratio_of`).
+    and corrections. pauses: seconds of back-off between regular attempts, which are counted and
+    not waited for. tool_calls: attempts and corrections. true_rescues: answers that are gold here
+    and not in S000. Calls, tokens and cost for each of them are those beyond S000's, with intervals
+    from resampling cases (see `intervals.ratio_of`).
     """
     rows = []
     for keys, part in groups_of(answers, by):
@@ -41,8 +45,48 @@ def costs_frame(
     return pd.DataFrame(rows)
 
 
+def scenarios_frame(
+    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Return one row per group × level of layer 1 × scenario of corrections, for answers with all
+    layers.
+
+    n: answers of this scenario, those with a correction that is not on record left out. accepted:
+    the share that the tools took, with its interval. calls, tokens, cost, seconds: the extra that
+    corrections added to an answer, in the mean. Seconds are those of the model. base_seconds: of
+    the first answer.
+    """
+    rows = []
+    part = answers[(answers["policy"] == policy) & answers["l3"] & answers["accepted"].notna()]
+    for keys, some in groups_of(part, (*by, "l1")):
+        names = dict(zip((*by, "l1"), keys, strict=True))
+        counts, flags = some["model_calls"].to_numpy(int), some["accepted"].to_numpy(bool)
+        labels = np.array(
+            [scenario_of(int(n), ok=bool(ok)) for n, ok in zip(counts, flags, strict=True)]
+        )
+        for scenario in SCENARIOS:
+            own = some[labels == scenario]
+            accepted = share_of(own["accepted"].to_numpy(bool), own["case_id"].to_numpy(), level)
+            rows.append(
+                {
+                    **names,
+                    "scenario": scenario,
+                    "n": len(own),
+                    "accepted": accepted.rate,
+                    "accepted_low": accepted.low,
+                    "accepted_high": accepted.high,
+                    "calls": _mean(own["model_calls"]),
+                    "tokens": _mean(own["extra_tokens"]),
+                    "cost": _mean(own["extra_cost"]),
+                    "seconds": _mean(own["extra_latency"]),
+                    "base_seconds": _mean(own["latency"]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
 def _known(part: pd.DataFrame) -> pd.DataFrame:
-    """The recorded answers of a cell; none where a correction is missing."""
+    """Return the recorded answers of a cell, or none if a correction is missing."""
     recorded = part[part["parsed"].notna()]
     return recorded.iloc[:0] if recorded["valid"].isna().any() else recorded
 
@@ -78,7 +122,7 @@ def _spent(part: pd.DataFrame) -> dict[str, Any]:
 
 
 def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The price of a true rescue beyond S000, on the samples that both have."""
+    """Return the price of a true rescue beyond S000, on the samples that both have."""
     before, after = _totals(base), _totals(part)
     both = before.index.intersection(after.index)
     gap = after.loc[both] - before.loc[both]
@@ -95,6 +139,6 @@ def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[
 
 
 def _mean(values: pd.Series[Any]) -> float:
-    """A mean over what is known, NaN of nothing."""
+    """Return a mean over what is known, NaN of nothing."""
     numbers = values.dropna().astype(float)
     return float(numbers.mean()) if len(numbers) else stats.NAN

@@ -22,9 +22,9 @@ ALL_IN_TURN = "all in turn"
 
 
 def detectors_frame(recorded: Recorded, level: float) -> pd.DataFrame:
-    """One row a detector × dialect: recall and precision, with Wilson intervals.
+    """Return one row per detector × dialect: recall and precision, with Wilson intervals.
 
-    Every different call that a model wrote is refused anew. An invalid one is refused for its
+    Every different call that a model wrote is refused again. An invalid one is refused for its
     arguments, in the words of the dialect: a detector should see it. A valid one is refused for
     each of `OTHER_FAILURES` (a service that is down, a timeout, …): a detector should not.
     """
@@ -70,7 +70,7 @@ def detectors_frame(recorded: Recorded, level: float) -> pd.DataFrame:
 
 
 def _different_calls(recorded: Recorded) -> dict[str, tuple[ToolSpec, Mapping[str, Any]]]:
-    """The calls as the models wrote them, each once, by tool and arguments."""
+    """Return the calls as the models wrote them, each once, by tool and arguments."""
     calls: dict[str, tuple[ToolSpec, Mapping[str, Any]]] = {}
     for answer in recorded.answers:
         for call in answer.calls:
@@ -82,5 +82,5 @@ def _different_calls(recorded: Recorded) -> dict[str, tuple[ToolSpec, Mapping[st
 
 
 def _refusal(dialect: str, tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure:
-    """The refusal of an invalid call in a dialect."""
+    """Return the refusal of an invalid call in a dialect."""
     return refusal(dialect, problems_of(arguments, tool), arguments, tool)

@@ -1,4 +1,4 @@
-"""The way from `Lab.ablation` to an Ablation: plan or open, ask what is missing, read."""
+"""The way from `Lab.ablation` to an Ablation: plan or open, ask the missing questions, read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AblationDoor:
     def ablation(
         self, source: Any, models: Any, protocols: Any, *, ask: bool, **settings: Any
     ) -> Ablation:
-        """Return the ablation; see `Lab.ablation`."""
+        """Return the ablation. See `Lab.ablation`."""
         own = {name: settings.pop(name) for name in SETTINGS if name in settings}
         limits = {name: settings.pop(name) for name in _OF_RUN if name in settings}
         despite_check = bool(limits.pop("despite_check", False))
@@ -72,9 +72,11 @@ class AblationDoor:
         chosen: AblationSettings,
         settings: Mapping[str, Any],
     ) -> tuple[Plan, int]:
-        """The plan of both levels of layer 1, and the number of cases left out. Raises BadPlan.
+        """Return the plan of both levels of layer 1, and the number of cases left out.
 
-        Where no call is right, an answer would be paid for in vain.
+        Raises BadPlan.
+
+        If no call is right, an answer would be paid for in vain.
         """
         if models is None or protocols is None:
             raise BadPlan(
@@ -115,7 +117,9 @@ class AblationDoor:
     async def _of_run(
         self, run: Run, settings: AblationSettings, limits: Mapping[str, Any], ask: bool
     ) -> Ablation:
-        """Ask what a run lacks, unless nothing is to be asked, and mark it as what it is then."""
+        """Ask the questions that a run lacks, unless nothing is to be asked, and mark it as what it
+        is then.
+        """
         loop = asyncio.get_running_loop()
         if not ask or not run.plan.requests:
             recorded = await loop.run_in_executor(None, read_recorded, run, settings)

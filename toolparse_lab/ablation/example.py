@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from ..evals.cases.collection import Cases
 from ..evals.cases.shipped import example_cases
 from ..exchange.types import Model
 from .answers import wants_call
+from .settings import AblationKeywords
 
 if TYPE_CHECKING:
     from ..lab import Lab
@@ -20,7 +21,8 @@ PROTOCOLS = ("hermes", "morph_xml")
 
 def ablation_cases() -> Cases:
     """Return the shipped cases that are about types, in English, and the short ones that want a
-    call."""
+    call.
+    """
     cases = example_cases()
     about_types = [
         case for case in cases if case.category == "types" and case.metadata.get("language") == "en"
@@ -29,11 +31,12 @@ def ablation_cases() -> Cases:
     return Cases(dict.fromkeys((*about_types, *short)), cases.source)
 
 
-def example_ablation(lab: Lab, **settings: Any) -> Ablation:
-    """Return the shipped ablation; a lab that is replaying `example_recording(ablation=True)` asks
-    no model.
+def example_ablation(lab: Lab, **settings: Unpack[AblationKeywords]) -> Ablation:
+    """Return the shipped ablation.
+
+    A lab that is replaying `example_recording(ablation=True)` asks no model.
 
     settings: as for `Lab.ablation`, beside those of the shipped plan.
     """
-    plan: dict[str, Any] = {"wording": "brief", "max_tokens": 96}
-    return lab.ablation(ablation_cases(), {ALIAS: Model(MODEL)}, PROTOCOLS, **plan, **settings)
+    chosen: AblationKeywords = {"wording": "brief", "max_tokens": 96, **settings}
+    return lab.ablation(ablation_cases(), {ALIAS: Model(MODEL)}, PROTOCOLS, **chosen)

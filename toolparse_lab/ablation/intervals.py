@@ -1,10 +1,10 @@
-"""Intervals of what an ablation counts: shares of calls and values, and prices of rescues.
+"""Intervals of the counts of an ablation: shares of calls and values, and prices of rescues.
 
 How it works. A share here is pooled: values of all calls, as they are counted in the tables beside
 it. Those of one case are not independent, so the case is the unit: the interval is Wilson's at the
-number of independent values that the spread between cases implies, which is Wilson's own where
-each case has one. A price is a ratio of two sums; its interval, like that of a Shapley share, comes
-from resampling cases.
+number of independent values that the spread between cases implies, which is Wilson's own where each
+case has one. A price is a ratio of two sums. Its interval, like that of a Shapley share, comes from
+resampling cases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats as scipy_stats
 
-from ..evals.reports.figures.stats import NAN, Flags, Interval, Keys, codes_of, counts_of, wilson
+from ..evals.reports.figures.interval import Interval
+from ..evals.reports.figures.stats import NAN, Flags, Keys, codes_of, counts_of, wilson
 
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 
@@ -26,7 +27,9 @@ _HUGE = 1e300
 
 
 def share_of(values: Flags, cases: Keys, level: float) -> Interval:
-    """The share of values that are true, with its interval; NaN without values.
+    """Return the share of values that are true, with its interval.
+
+    NaN without values.
 
     >>> i = share_of([True] * 8 + [False] * 2, range(10), 0.95); (round(i.low, 3), round(i.high, 3))
     (0.49, 0.943)
@@ -51,8 +54,9 @@ def share_of(values: Flags, cases: Keys, level: float) -> Interval:
 
 
 def _few(n: float, m: int, level: float) -> float:
-    """The factor on the effective size of n values of m cases that allows for there being only m
-    cases; 1 where every case has one value."""
+    """Return the factor on the effective size of n values of m cases that allows for there being
+    only m cases, or 1 if every case has one value.
+    """
     q = (1 + level) / 2
     # Korn and Graubard: the ratio of the t quantiles for as many values and for as many cases.
     widths = float(scipy_stats.t.ppf(q, n - 1) / scipy_stats.t.ppf(q, m - 1))
@@ -63,8 +67,8 @@ def ratio_of(totals: Numbers, counts: Numbers, cases: Keys, level: float) -> Int
     """sum(totals) / sum(counts), such as tokens for a rescue, with an interval from resampling
     cases.
 
-    The upper end is infinite where a resample may well hold nothing that is counted; NaN where
-    nothing is counted at all.
+    The upper end is infinite where a resample may well hold nothing that counts, or NaN if nothing
+    counts at all.
     """
     codes, names = codes_of(cases)
     m = len(names)
@@ -84,7 +88,7 @@ def ratio_of(totals: Numbers, counts: Numbers, cases: Keys, level: float) -> Int
 
 def mean_of(gains: Numbers, cases: Keys, level: float) -> Interval:
     """The mean over cases of their means of numbers of -1 to 1, with an interval from resampling
-    cases; NaN without numbers.
+    cases, or NaN without numbers.
 
     Where all are the same, resampling would claim certainty: the interval then allows for as many
     cases of another kind as Wilson's does when none of m was seen.

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..evals.reports.figures import stats
+from ..evals.reports.figures.interval import Interval
 from ..rules import RULES
 from ..types import Policy
 from .cells import groups_of
@@ -21,11 +22,11 @@ _SAMPLE = ("model", "protocol", "case_id", "trial")
 def layer1_frame(
     answers: pd.DataFrame, calls: pd.DataFrame, tests: pd.DataFrame, by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a group × level of layer 1: mistyped of all typed parameters, and its price.
+    """Return one row per group × level of layer 1: mistyped of all typed parameters, and its price.
 
-    A parameter is typed where the schema says something of it; what the model wrote counts, before
+    A parameter is typed where the schema says something of it. The model's own text counts, before
     layer 2. In the row with layer 1 stand lift (gold, S100 - S000), the extra prompt tokens of all
-    answers that both have, and these tokens for each error avoided; NaN where none is.
+    answers that both have, and these tokens for each error avoided. NaN if none is.
     """
     rows = []
     as_written = calls[calls["policy"] == "none"]
@@ -57,7 +58,7 @@ def layer1_frame(
 
 
 def _lift(tests: pd.DataFrame) -> dict[str, float]:
-    """The lift of layer 1 with its interval, from its test; NaN without one."""
+    """Return the lift of layer 1 with its interval, from its test, or NaN without one."""
     row: Mapping[Any, Any] = next(iter(tests.to_dict("records")), {})
     return {
         name: float(row.get(column, stats.NAN))
@@ -70,14 +71,14 @@ def _lift(tests: pd.DataFrame) -> dict[str, float]:
 
 
 def _under(frame: pd.DataFrame, names: dict[str, Any]) -> pd.DataFrame:
-    """The rows of a group."""
+    """Return the rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
 
 
-def _typed_rate(part: pd.DataFrame, level: float) -> stats.Interval:
-    """The share of typed parameters that are mistyped, cases as clusters."""
+def _typed_rate(part: pd.DataFrame, level: float) -> Interval:
+    """Return the share of typed parameters that are mistyped, cases as clusters."""
     typed, wrong = part["typed"].to_numpy(int), part["mistyped"].to_numpy(int)
     flags = np.concatenate([np.repeat(True, wrong.sum()), np.repeat(False, (typed - wrong).sum())])
     cases = part["case_id"].to_numpy()
@@ -108,10 +109,11 @@ def _price(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float, float]:
 def layer2_frame(
     calls: pd.DataFrame, policies: Sequence[Policy], by: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """One row a group × layer 1 × policy: what coercion made of the calls invalid without it.
+    """Return one row per group × layer 1 × policy: the effect of coercion on the calls invalid
+    without it.
 
     rescued, true_rescue: shares of the invalid (those with a target, for true_rescue) that are
-    valid, and gold, after it. false_rescue: the share of the rescued that are not gold; split into
+    valid, and gold, after it. false_rescue: the share of the rescued that are not gold. Split into
     changed_meaning, where a lossy rule wrote a value that is wrong, and faithful, where the value
     was wrong as the model wrote it. harm: the share of valid and gold calls that are gold no more.
     idempotent: the share of calls that a second coercion leaves alone.
@@ -130,7 +132,7 @@ def layer2_frame(
 
 
 def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The figures of one policy on some calls."""
+    """Return the figures of one policy on some calls."""
     invalid = part[~part["valid_before"].astype(bool)]
     graded = invalid[invalid["gold"].notna()]
     rescued = graded[graded["valid"].astype(bool)]
@@ -162,7 +164,7 @@ def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def _changed_meaning(rules: Sequence[tuple[str, int, int]]) -> bool:
-    """True where a rule that may lose something wrote a value that is wrong.
+    """Return True if a rule that may lose something wrote a value that is wrong.
 
     rules: (rule, values made right, values made wrong).
     """
@@ -170,9 +172,9 @@ def _changed_meaning(rules: Sequence[tuple[str, int, int]]) -> bool:
 
 
 def rules_frame(calls: pd.DataFrame, policies: Sequence[Policy], level: float) -> pd.DataFrame:
-    """One row a policy × coercion rule: the values it changed that are right, and wrong.
+    """Return one row per policy × coercion rule: the values it changed that are right, and wrong.
 
-    Both base answers of every sample count, valid calls as well; calls without a target do not.
+    Both base answers of every sample count, valid calls as well. Calls without a target do not.
     """
     rows = []
     for policy in policies:
@@ -214,14 +216,15 @@ def layer3_frame(
     by: Sequence[str],
     level: float,
 ) -> pd.DataFrame:
-    """One row a group × layer 1 × policy: what corrections made of the calls that were refused.
+    """Return one row per group × layer 1 × policy: the effect of corrections on the calls that were
+    refused.
 
     entered: calls of which a correction was asked, or is to be. parse_rate: corrections that held
     arguments. success_at_k: entered calls that the tool took after at most k corrections.
     gold_rate: those that are gold at the end. true_rescues, harmed, net_rescue: calls that became
     gold, that were gold and are no more, and their difference. repeat_rate: readable corrections
-    that brought arguments refused before. collateral: edits at fields that nobody complained of,
-    for each readable correction. Shares are NaN where a correction is missing.
+    that brought arguments refused before. collateral: edits at fields that no one complained of,
+    for each readable correction. Shares are NaN if a correction is missing.
     """
     rows = []
     for policy in policies:
@@ -237,7 +240,7 @@ def layer3_frame(
 def _corrections(
     part: pd.DataFrame, questions: pd.DataFrame, most: int, level: float
 ) -> dict[str, Any]:
-    """The figures of layer 3 on some calls.
+    """Return the figures of layer 3 on some calls.
 
     questions: their corrections. most: how many there may be for a call.
     """

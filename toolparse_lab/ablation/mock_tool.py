@@ -1,5 +1,6 @@
-"""A tool that runs nothing: it takes what its schema allows, and refuses the rest in the words of a
-validator."""
+"""A tool that runs nothing: it takes arguments that its schema allows, and refuses the rest in the
+words of a validator.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +50,13 @@ _PYDANTIC: Mapping[str, tuple[str, str]] = {
 
 
 class MockTool:
-    """A tool made from its definition. Called with arguments by name; raises ToolRefused for what
-    the schema does not allow, and gives back what it got.
+    """A tool made from its definition.
 
-    dialect: one of `DIALECTS`.
+    Called with arguments by name. Raises ToolRefused for arguments that the schema does not allow,
+    and gives back its arguments.
+
+    Args:
+        dialect: one of `DIALECTS`.
 
     >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
     >>> MockTool(tool)(n=7)
@@ -75,13 +79,15 @@ class MockTool:
 
 
 def problems_of(arguments: Mapping[str, Any], tool: ToolSpec) -> tuple[Problem, ...]:
-    """The errors of arguments under a tool's schema: the truth that detectors are held to."""
+    """Return the errors of arguments under a tool's schema: the truth that detectors are
+    held to.
+    """
     problems = validate(dict(arguments), tool.schema_json)
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
 def check_dialect(dialect: Any) -> str:
-    """Return the dialect; raises BadOptions for one that does not exist."""
+    """Return the dialect. Raises BadOptions for one that does not exist."""
     if not isinstance(dialect, str) or dialect not in DIALECTS:
         raise BadOptions(
             "a mock tool knows no such dialect",
@@ -95,7 +101,7 @@ def check_dialect(dialect: Any) -> str:
 def refusal(
     dialect: str, problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
-    """The failure of a call with these problems, as a server of a kind words it."""
+    """Return the failure of a call with these problems, as a server of a kind words it."""
     return DIALECTS[dialect](problems, arguments, tool)
 
 
@@ -193,17 +199,17 @@ OTHER_FAILURES: tuple[ToolFailure, ...] = (
 
 
 def _rule_of(problem: Problem) -> str:
-    """The last word of a problem's code."""
+    """Return the last word of a problem's code."""
     return problem.code.rpartition(".")[2]
 
 
 def _subscript(token: str) -> str:
-    """A token of a pointer as Python's jsonschema writes it."""
+    """Return a token of a pointer as Python's jsonschema writes it."""
     return token if token.isdecimal() else repr(token)
 
 
 def _at(value: Value, path: str) -> Value:
-    """The value at a JSON Pointer, None where there is none."""
+    """Return the value at a JSON Pointer, None if there is none."""
     for token in pointer_tokens(path):
         if isinstance(value, Mapping):
             value = value.get(token)
@@ -215,7 +221,7 @@ def _at(value: Value, path: str) -> Value:
 
 
 def _node(tool: ToolSpec, path: str) -> Mapping[str, Any]:
-    """The schema's own node for a JSON Pointer, {} where it has none in plain words."""
+    """Return the schema's own node for a JSON Pointer, {} where it has none in plain words."""
     node = tool.schema
     for token in pointer_tokens(path):
         if not isinstance(node, Mapping):
@@ -229,7 +235,7 @@ def _node(tool: ToolSpec, path: str) -> Mapping[str, Any]:
 
 
 def _type_of(node: Mapping[str, Any]) -> str:
-    """The first type that a node names but for null, '' where it names none."""
+    """Return the first type that a node names but for null, '' where it names none."""
     kind = node.get("type")
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), None)
@@ -237,6 +243,6 @@ def _type_of(node: Mapping[str, Any]) -> str:
 
 
 def _missing(node: Mapping[str, Any], value: Value) -> list[str]:
-    """The names that a node requires and an object lacks."""
+    """Return the names that a node requires and an object lacks."""
     names, members = node.get("required"), value if isinstance(value, Mapping) else {}
     return [str(name) for name in names if name not in members] if isinstance(names, list) else []

@@ -29,17 +29,24 @@ SHOWN = (
     "rules",
     "layer3",
     "costs",
+    "scenarios",
+    "thresholds",
     "tests",
     "detectors",
 )
 """The figures in the order of a page: what is asked first comes first."""
-# The detectors alone have a table and no picture.
-_PICTURES_OF = {"attribution": ("waterfall", "attribution"), "detectors": ()}
+# These have a table and no picture: a verdict and a few means are read faster than drawn.
+_PICTURES_OF = {
+    "attribution": ("waterfall", "attribution"),
+    "detectors": (),
+    "scenarios": (),
+    "thresholds": (),
+}
 _LONGEST = 24  # rows of a table that stands open
 
 
 def headline(ablation: Figures) -> str:
-    """Return the ablation in one line: what it rests on."""
+    """Return the ablation in one line: its basis."""
     answers = ablation.recorded.answers
     cases = {one.question.case.id for one in answers}
     models = {one.question.model for one in answers}
@@ -53,7 +60,7 @@ def headline(ablation: Figures) -> str:
 
 
 def notes(ablation: Figures) -> list[str]:
-    """Return what has to be known to read the figures."""
+    """Return the things to be known to read the figures."""
     settings = ablation.settings
     factor, off, on = settings.layer1
     plan, answers = ablation.run.plan, ablation.recorded.answers
@@ -81,7 +88,7 @@ def notes(ablation: Figures) -> list[str]:
 
 
 def warnings(ablation: Figures) -> list[str]:
-    """Return what stands against taking the figures at their word."""
+    """Return the reasons against taking the figures at their word."""
     out = []
     levels = {one.question.on for one in ablation.recorded.answers}
     if len(levels) == 1:
@@ -111,7 +118,10 @@ def warnings(ablation: Figures) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A figure of the page; `folded` is the line that unfolds a long table, '' where it is open."""
+    """A figure of the page.
+
+    `folded` is the line that unfolds a long table, '' where it is open.
+    """
 
     title: str
     lead: str
@@ -121,7 +131,7 @@ class _Block:
 
 
 def _block(ablation: Figures, name: str) -> _Block:
-    """One figure of the page."""
+    """Return one figure of the page."""
     section = section_of(ablation, name)
     drawings = tuple(chart(ablation, one).svg() for one in _PICTURES_OF.get(name, (name,)))
     folded = f"{len(section.rows)} rows" if len(section.rows) > _LONGEST else ""
@@ -202,7 +212,7 @@ def save(ablation: Figures, path: str | Path) -> Path:
 
 
 def to_dict(ablation: Figures, names: tuple[str, ...] = SHOWN) -> dict[str, Any]:
-    """Return figures as rows of JSON, what is not known as null, beside what they rest on."""
+    """Return figures as rows of JSON, anything not known as null, beside their basis."""
     return {
         "run_id": ablation.run.run_id,
         "settings": ablation.settings.to_dict(),

@@ -44,7 +44,7 @@ class Path:
     """One call under one policy, with layer 3.
 
     nodes: the answers of its corrections, in order. leaf: the question that has no answer. whole:
-    nothing is missing; a path that is not whole has a leaf, unless nobody could be asked.
+    nothing is missing. A path that is not whole has a leaf, unless no one could be asked.
     """
 
     call: CorrectedCall
@@ -61,7 +61,7 @@ PathKey: TypeAlias = tuple[int, int, Policy, bool]
 class CorrectionTree:
     """The corrections of many calls, as far as they are recorded.
 
-    recorded: key of a correction's request -> its answer, None where the store has none. items,
+    recorded: key of a correction's request -> its answer, None if the store has none. items,
     requests: of every question that a walk has met, by key.
     """
 
@@ -73,8 +73,9 @@ class CorrectionTree:
     requests: dict[str, Request] = field(default_factory=dict)
 
     def walk(self, answers: list[BaseAnswer], store: Store, run_id: str) -> dict[PathKey, Path]:
-        """The path of every call that a tool can take, under every policy, with layer 3 and
-        without it."""
+        """Return the path of every call that a tool can take, under every policy, with layer 3 and
+        without it.
+        """
         open_calls = list(self._calls(answers))
         paths: dict[PathKey, Path] = {}
         for _ in range(MOST_ROUNDS):
@@ -102,8 +103,10 @@ class CorrectionTree:
                         yield (i, j, policy, True), answer, call
 
     def learn(self, keys: Iterable[str], store: Store, run_id: str) -> None:
-        """Look answers up in the store; one that failed for another reason than the model is no
-        answer."""
+        """Look answers up in the store.
+
+        One that failed for another reason than the model is no answer.
+        """
         keys = list(keys)
         completions = store.answers(keys, run_id=run_id)
         for key in keys:
@@ -114,7 +117,7 @@ class CorrectionTree:
             self.recorded[key] = completion if is_answer else None
 
     def _path(self, answer: BaseAnswer, call: AnswerCall, policy: Policy, enabled: bool) -> Path:
-        """Walk one call down the tree; without layer 3 there are regular attempts alone."""
+        """Walk one call down the tree. Without layer 3 there are regular attempts alone."""
         feedback = replace(self.settings.feedback, policy=policy, enabled=enabled)
         case = answer.question.case
         flow = corrected_call(
@@ -134,7 +137,7 @@ class CorrectionTree:
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk: what its flow needs, answered from the tools and from what is known."""
+    """One walk: the data that its flow needs, answered from the tools and from the known values."""
 
     tree: CorrectionTree
     base: BaseAnswer
@@ -145,7 +148,10 @@ class _Walk:
     attempts: Counter[str] = field(default_factory=Counter)
 
     def answer(self, need: Need) -> Any:
-        """Return the outcome of a need; a pause takes no time here, and is counted by the flow."""
+        """Return the outcome of a need.
+
+        A pause takes no time here, and is counted by the flow.
+        """
         if isinstance(need, Pause):
             return None
         if isinstance(need, RunTool):
@@ -156,7 +162,10 @@ class _Walk:
         return self._correction(need)
 
     def _correction(self, need: Correct) -> Any:
-        """The recorded correction, the failure to read one, or None where there is none."""
+        """Return the recorded correction, the failure to read one.
+
+        None if there is none.
+        """
         if not self.tree.plan.requests:
             # Outputs from elsewhere: there is no prompt that a correction could go on from.
             self.is_open = True
@@ -177,7 +186,9 @@ class _Walk:
             return e
 
     def _note(self, request: Request, number: int) -> None:
-        """Remember a question as a line of the plan; its turn says that it is no base question.
+        """Remember a question as a line of the plan.
+
+        Its turn says that it is not a base question.
 
         number: of the correction, from 1.
         """

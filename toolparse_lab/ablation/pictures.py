@@ -1,5 +1,6 @@
-"""The pictures of an ablation: the waterfall, the cells, the differences between them, what each
-layer adds and costs."""
+"""The pictures of an ablation: the waterfall, the cells, the differences between them, the gain of
+each layer and costs.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def _groups(
 
 
 def _under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows of a group."""
+    """Return the rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
@@ -69,7 +70,10 @@ def _under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _waterfall(ablation: Figures) -> Chart:
-    """The rate of gold in S000, what each layer adds to it, and S111; valid as a hollow dot."""
+    """Return the rate of gold in S000, the gain of each layer to it, and S111.
+
+    Valid as a hollow dot.
+    """
     rows: list[Line] = []
     for names, part, head in _groups(ablation, ablation.attribution):
         cells = {one["cell"]: one for one in _under(ablation.cells, names).to_dict("records")}
@@ -86,7 +90,7 @@ def _waterfall(ablation: Figures) -> Chart:
 
 
 def _end(cell: Mapping[Any, Any], label: str) -> Line:
-    """The row of the first or last cell: gold as a bar with its interval, valid as a dot."""
+    """Return the row of the first or last cell: gold as a bar with its interval, valid as a dot."""
     if pd.isna(cell["gold"]):
         return Line(label, _UNKNOWN)
     bar = SHARES.bar(0, cell["gold"], BASE, f"{label}: {percent(cell['gold'])}")
@@ -94,7 +98,7 @@ def _end(cell: Mapping[Any, Any], label: str) -> Line:
 
 
 def _step(row: Mapping[Any, Any]) -> Line:
-    """The row of one layer's gain, from the cell before it to the cell after it."""
+    """Return the row of one layer's gain, from the cell before it to the cell after it."""
     label = f"+ {row['layer']}"
     if pd.isna(row["gain"]):
         return Line(label, _UNKNOWN)
@@ -109,7 +113,7 @@ def _step(row: Mapping[Any, Any]) -> Line:
 
 
 def _gain_words(row: Mapping[Any, Any], name: str, prefix: str) -> str:
-    """A difference in points with its interval."""
+    """Return a difference in points with its interval."""
     return f"{points(row[name])} [{points(row[f'{prefix}low'])}, {points(row[f'{prefix}high'])}]"
 
 
@@ -125,13 +129,13 @@ def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
 
 
 def _rate_words(cell: Mapping[Any, Any]) -> str:
-    """The rate of gold with its interval, that of valid, and n."""
+    """Return the rate of gold with its interval, that of valid, and n."""
     interval = span(cell["gold_low"], cell["gold_high"])
     return f"{percent(cell['gold'])} [{interval}], valid {percent(cell['valid'])}, n = {cell['n']}"
 
 
 def _cells(ablation: Figures) -> Chart:
-    """The eight cells: gold as a dot with its interval, valid as a hollow one."""
+    """Return the eight cells: gold as a dot with its interval, valid as a hollow one."""
     rows: list[Line] = []
     for _, part, head in _groups(ablation, ablation.cells):
         rows += head
@@ -146,7 +150,7 @@ def _cells(ablation: Figures) -> Chart:
 
 
 def _layer1(ablation: Figures) -> Chart:
-    """The share of mistyped parameters without the prompt's rules and with them."""
+    """Return the share of mistyped parameters without the prompt's rules and with them."""
     rows: list[Line] = []
     for _, part, head in _groups(ablation, ablation.layer1):
         rows += head
@@ -158,7 +162,7 @@ def _layer1(ablation: Figures) -> Chart:
 
 
 def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: int) -> Line:
-    """A share as a filled dot with its interval and n."""
+    """Return a share as a filled dot with its interval and n."""
     if pd.isna(row[name]):
         return Line(label, "none" if n == 0 else _UNKNOWN)
     interval = span(row[f"{prefix}low"], row[f"{prefix}high"])
@@ -167,7 +171,7 @@ def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: i
 
 
 def _layer3(ablation: Figures) -> Chart:
-    """The share of refused calls that the tool took after corrections, and of gold ones."""
+    """Return the share of refused calls that the tool took after corrections, and of gold ones."""
     rows: list[Line] = []
     columns = [str(name) for name in ablation.layer3]
     figures = [name for name in columns if re.fullmatch(r"success_at_\d+", name)]
@@ -186,7 +190,7 @@ def _layer3(ablation: Figures) -> Chart:
 
 
 def _tests(ablation: Figures) -> Chart:
-    """The differences of gold between cells, with their intervals."""
+    """Return the differences of gold between cells, with their intervals."""
     frame = ablation.tests[ablation.tests["rung"] == "gold"]
     return _differences(
         ablation,
@@ -198,13 +202,13 @@ def _tests(ablation: Figures) -> Chart:
 
 
 def _difference(row: Mapping[Any, Any]) -> tuple[str, str, str, str, str]:
-    """The label, column, interval's prefix, colour and further words of a contrast."""
+    """Return the label, column, interval's prefix, colour and further words of a contrast."""
     p = "" if pd.isna(row["p_holm"]) else f", p = {row['p_holm']:.3f}"
     return str(row["contrast"]), "difference", "ci_", "", f", n = {row['n']}{p}"
 
 
 def _attribution(ablation: Figures) -> Chart:
-    """The gain of each layer in the waterfall's order, and its Shapley share."""
+    """Return the gain of each layer in the waterfall's order, and its Shapley share."""
     frame = ablation.attribution[ablation.attribution["rung"] == "gold"]
     return _differences(
         ablation,
@@ -216,7 +220,7 @@ def _attribution(ablation: Figures) -> Chart:
 
 
 def _shares_of_layer(row: Mapping[Any, Any]) -> list[tuple[str, str, str, str, str]]:
-    """Both shares of a layer; see `_difference`."""
+    """Return both shares of a layer. See `_difference`."""
     colour = LAYER_COLOURS[LAYERS.index(row["layer"])]
     return [
         (f"{row['layer']}: gain", "gain", "gain_", colour, f", n = {row['n']}"),
@@ -262,7 +266,8 @@ def _differences(
 
 def _layer2(ablation: Figures) -> Chart:
     """Rescued calls of each policy, over all groups: the wanted ones, and valid ones that are
-    wrong."""
+    wrong.
+    """
     settings = ablation.settings
     frame = layers.layer2_frame(ablation.calls, settings.policies, (), settings.level)
     rows = []
@@ -313,7 +318,7 @@ def _costs(ablation: Figures) -> Chart:
 
 
 def _price(row: Mapping[Any, Any], scale: Scale) -> Line:
-    """The row of one cell's price."""
+    """Return the row of one cell's price."""
     if not row["n"]:
         return Line(row["cell"], _UNKNOWN)
     if pd.isna(row["tokens_per_rescue"]):

@@ -1,5 +1,6 @@
-"""Recording what an ablation needs: base answers first, then the leaves of the correction tree,
-round by round."""
+"""Recording the answers that an ablation needs: base answers first, then the leaves of the
+correction tree, round by round.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,10 @@ def read_recorded(
     tree: CorrectionTree | None = None,
     answers: list[BaseAnswer] | None = None,
 ) -> Recorded:
-    """Read what a run has by now, asking nothing; `answers` where they are read already."""
+    """Read the answers that a run has by now, asking nothing.
+
+    Return `answers` if they are read already.
+    """
     tree = tree or tree_of(run, settings)
     answers = list(base_answers(run, settings)) if answers is None else answers
     paths = tree.walk(answers, run.store, run.run_id)
@@ -54,14 +58,14 @@ def read_recorded(
 
 
 def tree_of(run: Run, settings: AblationSettings) -> CorrectionTree:
-    """An empty tree with the tools of its calls."""
+    """Return an empty tree with the tools of its calls."""
     return CorrectionTree(run.plan, settings, CaseTools(settings.functions, settings.dialect))
 
 
 def _open_questions(
     paths: Mapping[PathKey, Path], settings: AblationSettings
 ) -> dict[str, Request]:
-    """The leaves that layer 3 may ask, by key; equal prompts are one."""
+    """The leaves that layer 3 may ask, by key. Equal prompts are one."""
     leaves = {}
     for (_, _, policy, _), path in paths.items():
         if path.leaf is not None and policy in settings.correct_under:
@@ -72,11 +76,11 @@ def _open_questions(
 async def record(
     run: Run, settings: AblationSettings, complete: Any, limits: Mapping[str, Any]
 ) -> tuple[Recorded, Summary]:
-    """Ask what is missing of a run that was begun, and return all that is recorded then.
+    """Ask the missing questions of a run that was begun, and return all that is recorded then.
 
     complete: answers in the place of litellm, None for litellm itself. limits: as for
-    `run_requests`; max_cost, max_calls and deadline hold for all rounds together. Raises as
-    `run_requests` does, but for what a replay lacks: that stays open.
+    `run_requests`. max_cost, max_calls and deadline hold for all rounds together. Raises as
+    `run_requests` does, but for answers that a replay lacks: that stays open.
     """
     began = time.monotonic()
     loop = asyncio.get_running_loop()
@@ -130,7 +134,7 @@ def _answerable(complete: Any, keys: Collection[str]) -> list[str]:
 
 
 def _extend(run: Run, tree: CorrectionTree, questions: Iterable[Request]) -> None:
-    """Make questions part of the run, so that its recording holds them; each once."""
+    """Make questions part of the run, so that its recording holds them. Each once."""
     present = {item.key for item in run.store.items(run.run_id)}
     new = [question for question in questions if question.key not in present]
     if new:

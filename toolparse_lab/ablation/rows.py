@@ -1,4 +1,4 @@
-"""Recorded answers and paths as frames: a row an answer, a row a call, a row a correction."""
+"""Recorded answers and paths as frames: a row per answer, a row per call, a row per correction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FLAGS = (
 
 
 def answers_frame(recorded: Recorded) -> pd.DataFrame:
-    """One row an answer × policy × layer 3 off and on."""
+    """Return one row per answer × policy × layer 3 off and on."""
     rows = []
     for i, answer in enumerate(recorded.answers):
         for policy in recorded.settings.policies:
@@ -59,7 +59,7 @@ def answers_frame(recorded: Recorded) -> pd.DataFrame:
 
 
 def calls_frame(recorded: Recorded) -> pd.DataFrame:
-    """One row a call × policy: what layer 2 made of it, and what layer 3 did then."""
+    """Return one row per call × policy: the effect of layer 2, and the effect of layer 3 then."""
     rows = []
     for i, answer in enumerate(recorded.answers):
         for j, call in enumerate(answer.calls):
@@ -71,7 +71,7 @@ def calls_frame(recorded: Recorded) -> pd.DataFrame:
 
 
 def corrections_frame(recorded: Recorded) -> pd.DataFrame:
-    """One row a correction of a call × policy, in the order in which they were asked."""
+    """Return one row per correction of a call × policy, in the order in which they were asked."""
     rows = []
     for (i, j, policy, _), path in recorded.paths.items():
         place = {**_question(recorded.answers[i]), "answer": i, "call": j, "policy": policy}
@@ -97,14 +97,14 @@ def _correction_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """Rows as a frame; flags may be unknown."""
+    """Rows as a frame. Flags may be unknown."""
     frame = pd.DataFrame(rows, columns=list(columns))
     flags = {name: "boolean" for name in _FLAGS if name in frame}
     return frame.astype(flags)
 
 
 def _question(answer: BaseAnswer) -> dict[str, Any]:
-    """The columns that name a base question."""
+    """Return the columns that name a base question."""
     question = answer.question
     return {
         "case_id": question.case.id,
@@ -120,7 +120,7 @@ def _question(answer: BaseAnswer) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """The rungs of the ladder; each True, False, or None where it is not known."""
+    """The rungs of the ladder. Each True, False, or None if it is unknown."""
 
     parsed: bool | None
     valid: bool | None
@@ -131,7 +131,7 @@ class Rungs:
 def _rungs(answer: BaseAnswer, paths: list[Path | None]) -> Rungs:
     """The rungs of an answer at the ends of its calls' paths.
 
-    paths: of each call; None for one of a tool that was not offered, which nothing can mend.
+    paths: of each call, or None for one of a tool that was not offered, which nothing can mend.
     """
     if answer.parsed is None:
         return Rungs(None, None, None, None)
@@ -151,7 +151,7 @@ def _rungs(answer: BaseAnswer, paths: list[Path | None]) -> Rungs:
 
 
 def _is_gold(answer: BaseAnswer, calls: list[CorrectedCall]) -> bool:
-    """True where the calls are the wanted ones, in any order."""
+    """Return True if the calls are the wanted ones, in any order."""
     case = answer.question.case
     pairs = [(call.tool.name, dict(call.arguments)) for call in calls]
     return agree(pairs, case.target or [], case.tools)
@@ -195,17 +195,17 @@ def _base_costs(answer: BaseAnswer) -> dict[str, float]:
 
 
 def _number(value: float | None, otherwise: float = math.nan) -> float:
-    """A number, or the other one where it is not known."""
+    """Return a number, or the other one where it is unknown."""
     return otherwise if value is None else float(value)
 
 
 def _tokens(path: Path) -> int:
-    """The tokens of all corrections of a path."""
+    """Return the tokens of all corrections of a path."""
     return sum(correction.tokens for correction in path.call.corrections)
 
 
 def _cost(path: Path) -> float:
-    """The US dollars of all corrections of a path."""
+    """Return the US dollars of all corrections of a path."""
     return sum(correction.cost for correction in path.call.corrections)
 
 
@@ -215,7 +215,7 @@ def _cost(path: Path) -> float:
 def _call_row(
     answer: BaseAnswer, call: AnswerCall, policy: Policy, off: Path | None, on: Path | None
 ) -> dict[str, Any]:
-    """One row of the calls frame, but for its place.
+    """Return one row of the calls frame, but for its place.
 
     off, on: its paths without and with layer 3, None for a tool that was not offered.
     """
@@ -256,7 +256,9 @@ def _call_row(
 
 
 def _typed_names(arguments: Mapping[str, Any], tool: ToolSpec) -> set[str]:
-    """The names of the arguments to which the schema gives a type, or values, or branches."""
+    """Return the names of the arguments to which the schema gives a type, or values, or
+    branches.
+    """
     members = tool.schema.get("properties") if isinstance(tool.schema, Mapping) else None
     if not isinstance(members, Mapping):
         return set()
@@ -264,7 +266,10 @@ def _typed_names(arguments: Mapping[str, Any], tool: ToolSpec) -> set[str]:
 
 
 def _is_wanted(answer: BaseAnswer, name: str, arguments: Mapping[str, Any]) -> bool | None:
-    """True for a call that is one of the wanted ones; None where the case has no target."""
+    """Return True for a call that is one of the wanted ones.
+
+    None if the case has no target.
+    """
     case = answer.question.case
     if case.target is None:
         return None
@@ -273,7 +278,7 @@ def _is_wanted(answer: BaseAnswer, name: str, arguments: Mapping[str, Any]) -> b
 
 
 def _judged_rules(answer: BaseAnswer, call: AnswerCall, policy: Policy) -> Rescues:
-    """Each coercion rule that changed something, with the values it made right and wrong."""
+    """Return each coercion rule that changed something, with the values it made right and wrong."""
     reading, case = call.readings[policy], answer.question.case
     if case.target is None or not any(step.stage == "coerce" for step in reading.steps):
         return ()

@@ -18,7 +18,7 @@ Column: TypeAlias = tuple[str, str, Callable[[Row], str]]
 
 
 def section_of(ablation: Figures, name: str) -> Section:
-    """Return one of `figures.FIGURES` as a table with its title and what to know before it.
+    """Return one of `figures.FIGURES` as a table with its title and the facts to know before it.
 
     Raises BadOptions for another name.
     """
@@ -32,34 +32,34 @@ def section_of(ablation: Figures, name: str) -> Section:
 
 
 def _keys(ablation: Figures, frame: pd.DataFrame) -> tuple[Column, ...]:
-    """The columns that name a group, where the figure has groups."""
+    """Return the columns that name a group, where the figure has groups."""
     return tuple(_word(name) for name in ablation.by if name in frame)
 
 
 def _word(name: str, head: str = "", kind: str = "l k") -> Column:
-    """A column of words."""
+    """Return a column of words."""
     return head or name.replace("_", " "), kind, lambda row: str(row[name])
 
 
 def _count(name: str, head: str = "") -> Column:
-    """A column of whole numbers."""
+    """Return a column of whole numbers."""
     return head or name.replace("_", " "), "", lambda row: _whole(row[name])
 
 
 def _whole(x: Any) -> str:
-    """A number of things, a dash where it is not known."""
+    """Return a number of things, a dash where it is unknown."""
     return "–" if pd.isna(x) else f"{x:,.0f}"
 
 
 def _number(name: str, head: str, form: str = ".2f") -> Column:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:,{form}}"
 
 
 def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
-    """A column of shares, each with its interval where it has one.
+    """Return a column of shares, each with its interval where it has one.
 
-    prefix: of the interval's columns; None for the share's own name.
+    prefix: of the interval's columns, or None for the share's own name.
     """
     stem = f"{name}_" if prefix is None else prefix
 
@@ -72,7 +72,7 @@ def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
 
 
 def _gain(name: str, head: str, prefix: str) -> Column:
-    """A column of differences in points, with their intervals."""
+    """Return a column of differences in points, with their intervals."""
 
     def text(row: Row) -> str:
         low: float = row[f"{prefix}low"]
@@ -83,17 +83,17 @@ def _gain(name: str, head: str, prefix: str) -> Column:
 
 
 def _p(name: str, head: str) -> Column:
-    """A column of p values."""
+    """Return a column of p values."""
     return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:.3f}"
 
 
 def _money(name: str, head: str) -> Column:
-    """A column of US dollars."""
+    """Return a column of US dollars."""
     return head, "", lambda row: money(row[name])
 
 
 def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
-    """A price with its interval; '–' where nothing was bought."""
+    """Return a price with its interval. '–' where nothing was bought."""
     price: float = row[name]
     if math.isnan(price):
         return "–"
@@ -102,24 +102,37 @@ def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
 
 
 def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
-    """A column of prices with their intervals."""
+    """Return a column of prices with their intervals."""
     return head, "", lambda row: price_words(row, name, form)
 
 
 def _on(name: str, head: str) -> Column:
-    """A column that says whether a layer is there."""
+    """Return a column that says whether a layer is there."""
     return head, "l k", lambda row: "on" if row[name] else "off"
 
 
+def _limit(row: Row) -> str:
+    """Return the rate that is still good."""
+    return f"{'at most' if row['worse'] == 'above' else 'at least'} {percent(row['limit'])}"
+
+
+def _verdict(row: Row) -> str:
+    """Return a verdict in words: holds or broken, how sure that is, and the advice."""
+    if row["ok"] is None:
+        return "not measured"
+    words = "holds" if row["ok"] else f"broken: {row['advice']}"
+    return words if row["tells"] else f"{words} (too few to tell)"
+
+
 def _bounds(row: Row) -> str:
-    """The bounds of gold where something is missing, '' where nothing is."""
+    """Return the bounds of gold where something is missing, '' where nothing is."""
     if not row["missing"] and not row["missing_corrections"]:
         return ""
     return span(row["worst"], row["best"])
 
 
 def _success_at(frame: pd.DataFrame) -> tuple[Column, ...]:
-    """The columns of success after at most k corrections."""
+    """Return the columns of success after at most k corrections."""
     stem = "success_at_"
     numbers = [name.removeprefix(stem) for name in map(str, frame) if name.startswith(stem)]
     return tuple(_share(f"{stem}{k}", f"success at {k}") for k in numbers if k.isdecimal())
@@ -290,6 +303,38 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _price("calls_per_rescue", "calls a rescue", "{:,.2f}".format),
             _price("tokens_per_rescue", "tokens a rescue", "{:,.0f}".format),
             _price("cost_per_rescue", "$ a rescue", money),
+        ),
+    ),
+    "scenarios": (
+        "What corrections cost, by how many were needed",
+        "Answers under all three layers. Calls, tokens, dollars and seconds are those beside the "
+        "first answer, in the mean; seconds are the model's. A scenario that did not occur has no "
+        "figures.",
+        (
+            _on("l1", "layer 1"),
+            _word("scenario"),
+            _count("n"),
+            _share("accepted"),
+            _number("calls", "extra calls"),
+            _number("tokens", "extra tokens", ".0f"),
+            _money("cost", "extra $"),
+            _number("seconds", "extra seconds"),
+            _number("base_seconds", "seconds of the first answer"),
+        ),
+    ),
+    "thresholds": (
+        "Held against the thresholds of a service",
+        "Calls under layers 2 and 3. A rate on the worse side of its limit has advice. Where the "
+        "interval holds the limit, these calls are too few to tell.",
+        (
+            _on("l1", "layer 1"),
+            _word("threshold"),
+            _word("of", "share of", kind="l"),
+            _count("count"),
+            _count("total"),
+            _share("rate", prefix="ci_"),
+            ("limit", "", _limit),
+            ("verdict", "l", _verdict),
         ),
     ),
 }

@@ -1,5 +1,6 @@
 """`AblationSettings`: which policies are compared, how a refused call is corrected, and which tool
-takes the calls."""
+takes the calls.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from typing import Any
 from ..correction import Feedback
 from ..errors import BadOptions, near
 from ..experiment.arms import FACTORS
+from ..experiment.limits import RunLimits
+from ..flow.factors import PlanSettings
 from ..schema.coerce import POLICIES
 from ..types import Policy
 from .mock_tool import check_dialect
@@ -23,17 +26,40 @@ _FEEDBACK = (
 """The fields of Feedback that are recorded as they are."""
 
 
+class AblationKeywords(PlanSettings, RunLimits, total=False):
+    """The keywords of `Lab.ablation`: settings of the ablation and its plan, limits of its run."""
+
+    layer1: tuple[str, Any, Any]
+    policy: Policy
+    policies: tuple[Policy, ...]
+    correct_under: tuple[Policy, ...]
+    feedback: Feedback
+    dialect: str
+    functions: Functions
+    level: float
+    trials: int
+    seed: int
+    despite_check: bool
+
+
 @dataclass(frozen=True, slots=True)
 class AblationSettings:
-    """The settings of an ablation; none of them changes what a base answer is.
+    """The settings of an ablation.
 
-    layer1: the factor of the plan that layer 1 is, its level without the layer and with it.
-    policy: layer 2 of the eight cells. policies: all that are re-run on the same answers; "none" is
-    among them. correct_under: policies under which layer 3 may ask models, by default "none" and
-    `policy`; under the others it is shown as far as it is recorded. feedback: layer 3; its own
-    policy does not count, that of the cell does. dialect: of the mock tool, see
-    `mock_tool.DIALECTS`. functions: tools that run, by the name of the tool or by the name that a
-    case gives it. level: of intervals.
+    None of them changes the meaning of a base answer.
+
+    None of them changes the meaning of a base answer.
+
+    Attributes:
+        layer1: the factor of the plan that layer 1 is, its level without the layer and with it.
+        policy: layer 2 of the eight cells.
+        policies: all that are re-run on the same answers. "none" is among them.
+        correct_under: policies under which layer 3 may ask models, by default "none" and `policy`.
+            Under the others it is shown as far as it is recorded.
+        feedback: layer 3. Its own policy does not count, that of the cell does.
+        dialect: of the mock tool, see `mock_tool.DIALECTS`.
+        functions: tools that run, by the name of the tool or by the name that a case gives it.
+        level: of intervals.
     """
 
     layer1: tuple[str, Any, Any] = ("type_rules", False, True)
@@ -46,7 +72,10 @@ class AblationSettings:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        """Complete the policies. Raises BadOptions for a name or a number that does not exist."""
+        """Complete the policies.
+
+        Raises BadOptions for a name or a number that does not exist.
+        """
         if len(tuple(self.layer1)) != 3 or self.layer1[0] not in FACTORS:
             raise BadOptions(
                 "layer 1 is a factor with its level off and on",
@@ -88,7 +117,7 @@ class AblationSettings:
         object.__setattr__(self, "correct_under", correct_under)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as they are recorded with a run: names and numbers, no functions."""
+        """Return the settings as a run records them: names, numbers, no functions."""
         feedback = {name: getattr(self.feedback, name) for name in _FEEDBACK}
         detectors = self.feedback.detectors
         if all(isinstance(detector, str) for detector in detectors):
@@ -105,7 +134,9 @@ class AblationSettings:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], **changes: Any) -> AblationSettings:
-        """The settings of a record with changes; members of another version are left out.
+        """Return the settings of a record with changes.
+
+        Members of another version drop out.
 
         >>> AblationSettings.from_dict(AblationSettings(dialect="go").to_dict()).dialect
         'go'

@@ -1,5 +1,6 @@
-"""Recorded answers of any client as what the model wrote: response objects, dicts, stream chunks,
-event streams."""
+"""Recorded answers of any client as the model's own text: response objects, dicts, stream chunks,
+event streams.
+"""
 
 from .captured import Captured, CapturedChunk, capture
 

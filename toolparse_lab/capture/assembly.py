@@ -64,14 +64,16 @@ class Assembly:
 
     @property
     def called(self) -> bool:
-        """True where the answer makes a call.
+        """True if the answer makes a call.
 
         A call counts from its first piece on, also where neither name nor arguments came.
         """
         return bool(self._calls)
 
     def say(self, text: Any) -> None:
-        """Add a piece of the text; anything but a text is passed over, as in all that follow.
+        """Add a piece of the text.
+
+        Anything but a text does not count, as in all that follow.
 
         An empty text is none, so that no empty chunk is recorded.
         """
@@ -89,16 +91,20 @@ class Assembly:
             self._chunk("reasoning", text)
 
     def refuse(self, text: Any) -> None:
-        """Add a piece of a refusal; among the chunks it is content: the model wrote it.
+        """Add a piece of a refusal.
 
-        It is kept apart from the text, and takes its place where there is no text.
+        Among the chunks it is content: the model wrote it.
+
+        It is kept apart from the text, and takes its place if there is no text.
         """
         if isinstance(text, str) and text:
             self._refusal.append(text)
             self._chunk("content", text)
 
     def identify(self, response: Any, **names: str) -> None:
-        """Take over ids and token counts; the first id counts, the last usage.
+        """Take over ids and token counts.
+
+        The first id counts, the last usage.
 
         `names` maps an id to the member that holds it, where that has another name.
 
@@ -115,7 +121,9 @@ class Assembly:
             self.usage = {**(self.usage or {}), **usage}
 
     def finish(self, reason: Any) -> None:
-        """Take over a finish reason, in the provider's own word; the last one counts.
+        """Take over a finish reason, in the provider's own word.
+
+        The last one counts.
 
         Chunks before the last one have None there, and some servers an empty text.
         """
@@ -125,8 +133,8 @@ class Assembly:
     def fail(self, error: Any) -> None:
         """Note an error that stands in the answer's place, or behind its beginning.
 
-        `error` is a message, or an object that holds one; of any other object its JSON is the
-        message, so that nothing a server said is lost.
+        `error` is a message, or an object that holds one. Of any other object its JSON is the
+        message, so that nothing a server said disappears.
         """
         message = error if isinstance(error, str) else get(error, "message")
         if not isinstance(message, str) or not message:
@@ -139,7 +147,7 @@ class Assembly:
         A new id and name under a known index begin a call of their own: some servers give all
         parallel calls the index 0. `arguments` is a piece of their text, or the whole object.
 
-        Raises nothing: a piece of the wrong type is passed over.
+        Raises nothing: a piece of the wrong type does not count.
         """
         call = self._calls.get(self._latest.get(index, index))
         if call is None or (name and call.is_another(id)):
@@ -158,9 +166,9 @@ class Assembly:
             self._chunk("content", piece)
 
     def _new_call(self, index: Any) -> _Call:
-        """A new call, to which the pieces of that index belong from now on.
+        """Return a new call, to which the pieces of that index belong from now on.
 
-        `index` may be taken already, by a call that is finished; the new one is then filed under a
+        `index` may be taken already, by a call that is finished. The new one is then filed under a
         key that no reader can choose.
         """
         key = index if index not in self._calls else (index, len(self._calls))
@@ -169,14 +177,16 @@ class Assembly:
         return call
 
     def _chunk(self, kind: Literal["content", "reasoning"], text: str) -> None:
-        """Note a piece of a stream; whole answers have none."""
+        """Note a piece of a stream. Whole answers have none."""
         if self.streamed:
             self.chunks.append((kind, text))
 
 
 class _Call:
-    """A call whose pieces are still coming. Some servers send an object where the text of one
-    belongs."""
+    """A call whose pieces are still coming.
+
+    Some servers send an object where the text of one belongs.
+    """
 
     __slots__ = ("id", "name", "texts", "value")
 
@@ -187,7 +197,7 @@ class _Call:
         self.value: Any = None
 
     def is_another(self, id: Any) -> bool:
-        """True for the id of another call than this one.
+        """Return True for the id of another call than this one.
 
         A call without an id, or a piece without one, is never another: pieces of one call carry its
         id once, in the first piece.
@@ -195,9 +205,11 @@ class _Call:
         return bool(id and self.id and id != self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """The call in OpenAI's shape; arguments as they came, text or object.
+        """Return the call in OpenAI's shape.
 
-        An object is used only where no text came, since text is what the model wrote.
+        Arguments as they came, text or object.
+
+        An object is used only where no text came, since text is the model's own text.
         """
         # A server that sends an object sends no text, or an empty one.
         arguments = self.value
@@ -211,7 +223,7 @@ class _Call:
 
 
 def get(obj: Any, name: str) -> Any:
-    """A member of a dict or an attribute of an object, None where there is none.
+    """Return a member of a dict or an attribute of an object, None if there is none.
 
     Clients differ in nothing more than in this, and every reader here uses it alone.
     """
@@ -219,9 +231,9 @@ def get(obj: Any, name: str) -> Any:
 
 
 def items(obj: Any) -> list[Any]:
-    """The items of a list, none for everything else.
+    """Return the items of a list, none for everything else.
 
-    A text is no list here, although Python could iterate over it.
+    A text is not a list here, although Python could iterate over it.
     """
     return list(obj) if isinstance(obj, (list, tuple)) else []
 
@@ -230,11 +242,12 @@ _DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
 
 
 def plain(obj: Any, depth: int = 0) -> Any:
-    """Objects of clients as JSON without their empty members; values nested too deep for that stay
-    as they are.
+    """Objects of clients as JSON without their empty members.
+
+    Values nested too deep for that stay as they are.
 
     `depth` counts the levels above. Objects with `model_dump` (pydantic) and objects with plain
-    attributes are taken apart; a value of any other class stays as it is.
+    attributes are taken apart. A value of any other class stays as it is.
     """
     if depth > _DEEPEST:
         return obj
@@ -247,7 +260,9 @@ def plain(obj: Any, depth: int = 0) -> Any:
 
 
 def _dumped(obj: Any) -> Any:
-    """The members of a client's object as a dict; everything else as it is.
+    """Return the members of a client's object as a dict.
+
+    Everything else as it is.
 
     Classes, functions and mappings are left alone: their `__dict__` says nothing about an answer.
     """
@@ -261,10 +276,11 @@ def _dumped(obj: Any) -> Any:
 
 
 def _joined(pieces: list[str]) -> str:
-    """The pieces as one text; a surrogate pair that was split over two of them is one character
-    again.
+    """Return the pieces as one text.
 
-    A lone surrogate stays one: it is what the model wrote, and parsers take it.
+    A surrogate pair split over two of them is one character again.
+
+    A lone surrogate stays one: it is the model's own text, and parsers take it.
     """
     text = "".join(pieces)
     if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):

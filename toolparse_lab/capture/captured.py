@@ -1,5 +1,5 @@
-"""Response objects of clients, their dicts, stream chunks and event-stream dumps, as what the model
-wrote.
+"""Response objects of clients, their dicts, stream chunks and event-stream dumps, as the model's
+own text.
 
 `capture` is duck-typed: it knows the shapes of chat completions, text completions, the Responses
 API and Anthropic's messages, whole or streamed, and imports no client. Like the runner it keeps a
@@ -42,20 +42,27 @@ _END_OF_CALL = '"}}]}'
 class Captured:
     """One answer, as far as a response holds it.
 
-    content: the model's text. tool_calls: the provider's own calls in OpenAI's shape, arguments as
-    they came. reasoning: what the client or server split off the text; it is no part of `raw`.
-    refusal: a refusal that stood apart from the text. finish_reason: in the provider's own word,
-    None where none was given. chunks: the pieces of a stream. cut: a stream that ended without a
-    finish part. error: the message of an error that stood in the answer's place or broke the stream
-    off. unreadable: events that were no JSON. choices: how many answers there were, of which this
-    is one. offers_tools: read as a provider's own tool calling even where no call was assembly
-    (`as_native`). token_text: what the model wrote, where the response's tokens say more than its
-    content, which a server's parser has eaten from; '' elsewhere. prompt: the text of the prompt,
-    where its token ids are given with a tokenizer.
+    Attributes:
+        content: the model's text.
+        tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
+        reasoning: the text that the client or server split off the text. It is not a part of `raw`.
+        refusal: a refusal that stood apart from the text.
+        finish_reason: in the provider's own word, None if none was given.
+        chunks: the pieces of a stream.
+        cut: a stream that ended without a finish part.
+        error: the message of an error that stood in the answer's place or broke the stream off.
+        unreadable: events that were not JSON.
+        choices: how many answers there were, of which this is one.
+        offers_tools: read as a provider's own tool calling even where no call was assembly
+            (`as_native`).
+        token_text: the model's own text, where the response's tokens say more than its content,
+            which a server's parser has eaten from. '' elsewhere.
+        prompt: the text of the prompt, where its token ids are given with a tokenizer.
+        fidelity: 'wire' for event-stream text, 'sdk' for objects that a client assembly, 'replayed'
+            for a text that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for what says
+            `token_text`.
 
-    endpoint_kind: native_tools, chat_text or raw_completion. fidelity: 'wire' for event-stream
-    text, 'sdk' for objects that a client assembly, 'replayed' for a text that somebody kept;
-    'logprobs', 'token_ids' or 'raw_messages' for what says `token_text`.
+    endpoint_kind: native_tools, chat_text or raw_completion.
 
     >>> import toolparse_lab as tp
     >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
@@ -85,7 +92,7 @@ class Captured:
 
     @property
     def native(self) -> bool:
-        """True where `raw` is the canonical JSON that the protocol `openai_json` reads.
+        """True if `raw` is the canonical JSON that the protocol `openai_json` reads.
 
         It depends on the request too: an answer without calls is native where tools were offered,
         which only the caller knows (`as_native`).
@@ -96,10 +103,12 @@ class Captured:
 
     @property
     def raw(self) -> str:
-        """The text to parse: what the tokens say was written, where the content holds less; else
-        the answer's own, or for native calls canonical JSON of `content` and
-        `tool_calls`. Of a stream that was cut it is the beginning of that JSON, so that its last
-        call is read as cut off."""
+        """The text to parse.
+
+        The text of the tokens if the content holds less, else the answer's own. For native calls,
+        canonical JSON of `content` and `tool_calls`. Of a stream that ended early, the beginning of
+        that JSON, so that the parser reads its last call as cut off.
+        """
         if self.token_text:
             return self.token_text
         text = self.content or self.refusal
@@ -114,8 +123,8 @@ class Captured:
     def endpoint_kind(self) -> EndpointKind:
         """The lane that the answer came by.
 
-        It is derived, and may differ from what the request was meant for: a model that answers a
-        request with native tools in plain text is chat text.
+        It is derived, and may differ from the request's purpose: a model that answers a request
+        with native tools in plain text is chat text.
         """
         if self.native:
             return "native_tools"
@@ -132,14 +141,19 @@ class Captured:
         return capture(obj, choice, tokenizer)
 
     def as_native(self) -> Captured:
-        """The same answer, its `raw` in the form of native calls even where there are none, and
-        whatever its tokens say."""
+        """Return the same answer with its `raw` in the form of native calls.
+
+        This holds even without calls, and whatever the tokens say.
+        """
         if self.token_text:
             return replace(self, offers_tools=True, token_text="", fidelity="sdk")
         return replace(self, offers_tools=True)
 
     def server(self) -> ServerReading | None:
-        """The provider's own calls, to be put beside ours; None for a text that somebody kept."""
+        """Return the provider's own calls, to compare with ours.
+
+        None for a text that someone kept.
+        """
         if self.fidelity == "replayed":
             return None
         return ServerReading.of(self.tool_calls, self.fidelity, not self.native)
@@ -148,17 +162,17 @@ class Captured:
 def capture(
     obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
 ) -> Captured:
-    """A response of any client, in one shape.
+    """Return a response of any client, in one shape.
 
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
-    of any client or as a dict; one of its choices or messages; a list of stream chunks; a text. A
+    of any client or as a dict. One of its choices or messages. A list of stream chunks. A text. A
     text is read as an event stream or as a response's JSON only under the rules of
     `sse.is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
     choice: which answer of several, counted from 0. tokenizer: a function from a list of token ids
     to text, or an object whose `decode` is one, for responses that hold ids.
 
     Raises UnreadableInput for an object that is none of these, and for a choice that is not there.
-    What the answer says never raises.
+    The content of an answer never raises.
 
     >>> capture({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}).raw
     'Hi'
@@ -183,9 +197,9 @@ def capture(
 
 
 def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
-    """A text: the JSON of a response, the dump of an event stream, or a model's words.
+    """Return a text: the JSON of a response, the dump of an event stream, or a model's words.
 
-    The order matters: the JSON of a response is one line that is no event, and the rules of an
+    The order matters: the JSON of a response is one line that is not an event, and the rules of an
     event stream are strict enough to pass a model's words about one.
     """
     response = response_in(text)
@@ -206,9 +220,11 @@ def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
 
 
 def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any) -> Captured:
-    """A list of stream chunks. Raises UnreadableInput for a list of anything else.
+    """Return a list of stream chunks.
 
-    Some of the chunks may be of no known shape; `_streamed` passes over them, as long as there is
+    Raises UnreadableInput for a list of anything else.
+
+    Some of the chunks may be of no known shape. `_streamed` passes over them, as long as there is
     one that is known.
     """
     wrong = next((chunk for chunk in chunks if not _may_hold(chunk)), None)
@@ -222,7 +238,9 @@ def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer
 
 
 def _captured_object(obj: Any, choice: int, tokenizer: Any) -> Captured:
-    """A response, one of its parts, or a single chunk. Raises UnreadableInput.
+    """Return a response, one of its parts, or a single chunk.
+
+    Raises UnreadableInput.
 
     A single chunk counts as a stream of one. Whether an iterator holds chunks cannot be seen
     without consuming it, so that the error says how to.
@@ -242,7 +260,7 @@ def _captured_object(obj: Any, choice: int, tokenizer: Any) -> Captured:
 
 
 def response_in(text: str) -> Mapping[str, Any] | None:
-    """The response whose JSON a text is, or None.
+    """Return the response whose JSON a text is, or None.
 
     It has to be one JSON object whose `choices` hold a message, a delta or a text, or a Responses
     API object with its `output`. A message or a call alone is not enough: models write these
@@ -275,7 +293,7 @@ _ANSWER_MEMBERS = frozenset(("message", "delta", "text"))
 
 
 def _is_choice(obj: Any) -> bool:
-    """True for a JSON object that holds a message, a delta or a text.
+    """Return True for a JSON object that holds a message, a delta or a text.
 
     Their values are not looked at: a message may be null where a content filter took it.
     """
@@ -291,10 +309,10 @@ def _streamed(
     unreadable: tuple[str, ...] = (),
     fidelity: Fidelity = "sdk",
 ) -> Captured:
-    """The answer number `choice` of a stream.
+    """Return the answer number `choice` of a stream.
 
-    `done`: the stream had its end mark. `unreadable`: the data of events that were no JSON. Raises
-    UnreadableInput where none of the messages is a chunk, or there is no such choice.
+    `done`: the stream had its end mark. `unreadable`: the data of events that were not JSON. Raises
+    UnreadableInput if none of the messages is a chunk, or there is no such choice.
     """
     assembly = Assembly(choice, streamed=True)
     count = 0
@@ -312,7 +330,9 @@ def _streamed(
 
 
 def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
-    """The answer that was put together. Raises UnreadableInput where there is no such choice.
+    """Return the answer put together.
+
+    Raises UnreadableInput if there is no such choice.
 
     `stream` says how the answer came, whatever was in it. A response without any choice counts as
     one answer that is empty.
@@ -353,10 +373,10 @@ _PLAIN_VALUES = (str, bytes, bool, int, float, list, tuple, type)
 
 
 def _may_hold(x: Any) -> bool:
-    """True for an object that may be a response or a part of one: no text, number or other plain
-    value.
+    """Return True for an object that may be a response or a part of one: no text, number or other
+    plain value.
 
-    Whether it does is found out by reading it; this only keeps texts and numbers from being asked
+    Whether it does is found out by reading it. This only keeps texts and numbers from being asked
     for attributes.
     """
     if isinstance(x, Mapping):
@@ -365,7 +385,7 @@ def _may_hold(x: Any) -> bool:
 
 
 def _name(x: Any) -> str:
-    """A value for an error: its type, with its members or its first characters.
+    """Return a value for an error: its type, with its members or its first characters.
 
     At most 80 characters, or eight members: an answer may be long, and may be confidential.
     """

@@ -1,5 +1,6 @@
 """Chunks of a stream: chat and text completions, events of the Responses API, events of Anthropic's
-messages."""
+messages.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from .responses import end_response, take_item, take_message, take_response
 
 
 def take_chunk(chunk: Any, assembly: Assembly) -> bool:
-    """Take a chunk in; False for an object that is none.
+    """Take a chunk in.
 
-    `chunk` is an object of any client, or a dict; what it holds is added to `assembly`. Nothing is
+    Return False for an object that is none.
+
+    `chunk` is an object of any client, or a dict. Its contents are added to `assembly`. Nothing is
     raised.
     """
     choices, kind = get(chunk, "choices"), get(chunk, "type")
@@ -80,10 +83,11 @@ def _take_choice(choice: Any, assembly: Assembly) -> None:
 
 
 def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
-    """Take in an event of the Responses API; `kind` is its type without `response.`.
+    """Take in an event of the Responses API.
 
-    Events that only repeat what came in deltas (`….done`), or that announce a part, are passed
-    over.
+    `kind` is its type without `response.`.
+
+    Events that only repeat what came in deltas (`….done`), or that announce a part, do not count.
     """
     assembly.choices = max(assembly.choices, 1)
     if kind in _DELTAS:
@@ -178,7 +182,7 @@ def _message_delta(event: Any, assembly: Assembly) -> None:
 def _error(event: Any, assembly: Assembly) -> None:
     """Anthropic: the stream breaks off.
 
-    What came before it stays: the error says only why nothing follows.
+    The messages before it stays: the error says only why nothing follows.
     """
     assembly.fail(get(event, "error") or event)
 

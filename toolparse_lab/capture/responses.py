@@ -1,5 +1,6 @@
 """Whole answers: chat and text completions, their choices and messages, Responses API objects,
-Anthropic messages."""
+Anthropic messages.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ _THOUGHTS = ("thinking", "reasoning", "reasoning_text", "summary_text")
 
 
 def take_response(obj: Any, assembly: Assembly) -> bool:
-    """Take an answer in; False for an object that holds none.
+    """Take an answer in.
 
-    `obj` is an object of any client, or a dict. What it holds is added to `assembly`, also where a
-    part of it is broken; nothing is raised.
+    Return False for an object that holds none.
+
+    `obj` is an object of any client, or a dict. Its contents are added to `assembly`, also where a
+    part of it is broken. Nothing is raised.
     """
     choices, output = get(obj, "choices"), get(obj, "output")
     assembly.tokens.take_response(obj)
@@ -46,7 +49,7 @@ def take_response(obj: Any, assembly: Assembly) -> bool:
 
 
 def _is_responses_object(obj: Any) -> bool:
-    """True for a Responses API object, as far as an object with an `output` may be something
+    """Return True for a Responses API object, as far as an object with an `output` may be something
     else.
 
     Other frameworks call their results `output` too, without a status.
@@ -55,7 +58,9 @@ def _is_responses_object(obj: Any) -> bool:
 
 
 def _take_choices(response: Any, choices: Sequence[Any], assembly: Assembly) -> bool:
-    """Take the chosen one of several answers in; False where it is none, or there are none.
+    """Take the chosen one of several answers in.
+
+    Return False if it is none, or there are none.
 
     An error beside the choices does not hide them: servers that break off a long answer send both.
     """
@@ -70,9 +75,11 @@ def _take_choices(response: Any, choices: Sequence[Any], assembly: Assembly) -> 
 
 
 def take_choice(choice: Any, assembly: Assembly) -> bool:
-    """Take in a choice of a chat completion, or of a text completion; False for what is none.
+    """Take in a choice of a chat completion, or of a text completion.
 
-    The finish reason is taken over in any case. A choice with neither message nor text is no
+    Return False for anything else.
+
+    The finish reason is taken over in any case. A choice with neither message nor text is not an
     answer.
     """
     assembly.finish(get(choice, "finish_reason"))
@@ -99,9 +106,9 @@ _MESSAGE_MEMBERS = (
 
 
 def is_message(obj: Any) -> bool:
-    """True for an answer's message: one of a model, with a content that can be read.
+    """Return True for an answer's message: one of a model, with a content that can be read.
 
-    A message without a role must have a member that only answers have; with the role of a user or a
+    A message without a role must have a member that only answers have. With the role of a user or a
     tool it is none, whatever it holds.
     """
     role = get(obj, "role")
@@ -115,7 +122,7 @@ def is_message(obj: Any) -> bool:
 def take_message(message: Any, assembly: Assembly) -> None:
     """Take in a message, or the delta of one: text, reasoning, refusal and calls.
 
-    Members of another type than expected are passed over. Content is a text, or a list of parts.
+    Members of another type than expected do not count. Content is a text, or a list of parts.
     """
     content = get(message, "content")
     thought = get(message, "reasoning_content")
@@ -134,8 +141,8 @@ def take_message(message: Any, assembly: Assembly) -> None:
 def _take_calls(message: Any, assembly: Assembly) -> None:
     """Take in the calls of a message: a list, or the single one of the older form.
 
-    Without an index of its own a call has its place in the list, which is right for whole answers;
-    pieces in a stream carry one.
+    Without an index of its own a call has its place in the list, which is right for whole answers.
+    Pieces in a stream carry one.
     """
     calls = items(get(message, "tool_calls"))
     for number, call in enumerate(calls):
@@ -148,8 +155,10 @@ def _take_calls(message: Any, assembly: Assembly) -> None:
 
 
 def take_call(call: Any, assembly: Assembly, index: Any) -> None:
-    """Take in a tool call of a message, or a piece of one; custom tools have their text in place of
-    arguments. `index` is the same for all pieces of a call.
+    """Take in a tool call of a message, or a piece of one.
+
+    Custom tools have their text in place of arguments. `index` is the same for all pieces of a
+    call.
 
     Some servers leave the function out and write name and arguments into the call itself.
     """
@@ -166,7 +175,7 @@ def take_part(part: Any, assembly: Assembly, index: Any) -> None:
     """Take in a content part: text, reasoning, a refusal, or a call of Anthropic's messages.
 
     `index` names the part, so that pieces of one call find each other. Parts of an unknown type
-    (images, citations) are passed over.
+    (images, citations) do not count.
     """
     kind = get(part, "type")
     if isinstance(part, str):
@@ -199,8 +208,8 @@ def take_output(response: Any, assembly: Assembly) -> None:
 def take_item(item: Any, assembly: Assembly, index: Any) -> None:
     """Take in an item of the output of a Responses API object.
 
-    `index` names the item within its response. Items that are no words of the model, such as the
-    results of built-in tools, are passed over.
+    `index` names the item within its response. Items that are not words of the model, such as the
+    results of built-in tools, do not count.
     """
     kind = get(item, "type")
     if kind == "message" or (kind is None and get(item, "content") is not None):
@@ -224,7 +233,7 @@ def end_response(response: Any, assembly: Assembly) -> None:
     """Take over the status of a Responses API object as a finish reason, or its error.
 
     The Responses API has no finish reason. Its status says less, so that "completed" is read
-    together with what was completed.
+    together with the completed part.
     """
     # A completed response with calls ended with them, as `finish_reason` would say.
     status = get(response, "status")

@@ -1,8 +1,8 @@
 """Server-sent events: the text that a streaming endpoint sends over HTTP, as its JSON messages.
 
-Nothing here raises on account of the text. A line that was cut off, an event that is no JSON,
-comments and unknown fields are part of real dumps; what could not be read is counted, so that
-nobody takes the rest for the whole.
+Nothing here raises on account of the text. A line that ended early, an event that is not JSON,
+comments and unknown fields are part of real dumps. The unreadable part counts, so that no one takes
+the rest for the whole.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Events:
     """The content of an event stream.
 
     messages: the JSON objects of its events, in order. done: whether the end mark `[DONE]` was
-    seen. unreadable: data that is no JSON object, as it stands there; one that was cut off at the
-    very end is among them.
+    seen. unreadable: data that is not a JSON object, as it stands there. One that ended early at
+    the very end is among them.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -43,10 +43,10 @@ class Events:
 
 
 def is_event_stream(text: str) -> bool:
-    """True for a dump of an event stream, False for a model's words about one.
+    """Return True for a dump of an event stream, False for a model's words about one.
 
     Every line must be a line of the event stream format (`data:`, `event:`, `id:`, `retry:`, a
-    comment that begins with a colon, or empty; the last one may be cut off), and the first event's
+    comment that begins with a colon, or empty, the last one may be cut off), and the first event's
     data must be `[DONE]` or a JSON object with one of the members by which chat streams are known:
     `choices`, `type`, `error` or `output`. Prose before, between or behind the lines makes it text.
 
@@ -55,8 +55,8 @@ def is_event_stream(text: str) -> bool:
     >>> is_event_stream('A stream looks like this:\\ndata: {"choices": []}')
     False
 
-    It has to be strict: a text that is taken for a stream by mistake loses everything the model
-    wrote around it.
+    It has to be strict: a text taken for a stream by mistake loses everything the model wrote
+    around it.
     """
     if not _FIRST.match(text):
         return False
@@ -76,7 +76,7 @@ def is_event_stream(text: str) -> bool:
 
 
 def _is_line(line: str) -> bool:
-    """True for a line of the event stream format.
+    """Return True for a line of the event stream format.
 
     A line of white space alone counts as empty, as servers behind proxies write it.
     """
@@ -84,7 +84,7 @@ def _is_line(line: str) -> bool:
 
 
 def _may_begin_line(text: str) -> bool:
-    """True for a line of the format that may have been cut off anywhere.
+    """Return True for a line of the format that may have ended early anywhere.
 
     A dump ends where its connection did, which may be in the middle of a field's name.
     """
@@ -92,7 +92,9 @@ def _may_begin_line(text: str) -> bool:
 
 
 def read_events(text: str) -> Events:
-    """The messages of an event stream, the end mark, and what could not be read; see `Events`.
+    """Return the messages of an event stream, the end mark, and the unreadable part.
+
+    See `Events`.
 
     Any text can be passed: lines of no known form are skipped.
     """
@@ -113,8 +115,10 @@ def read_events(text: str) -> Events:
 
 
 def _data_of_events(lines: list[str]) -> list[str]:
-    """The data of each event: its `data:` lines joined. Some servers leave out the empty line
-    between two events."""
+    """Return the data of each event: its `data:` lines joined.
+
+    Some servers leave out the empty line between two events.
+    """
     events: list[str] = []
     parts: list[str] = []
 
@@ -138,10 +142,11 @@ def _data_of_events(lines: list[str]) -> list[str]:
 
 
 def _begins_event(value: str, parts: list[str]) -> bool:
-    """True for data that is an event of its own, although no empty line ended the one before.
+    """Return True for data that is an event of its own, although no empty line ended the one
+    before.
 
     `value` is the data of the line, `parts` the data lines of the event so far. Data of one event
-    may be spread over several lines, and those must not be torn apart: so what came before has to
+    may be spread over several lines, and those must not be torn apart: so the text before it has to
     be a whole JSON object.
     """
     if not parts:
@@ -152,7 +157,7 @@ def _begins_event(value: str, parts: list[str]) -> bool:
 
 
 def _read(data: str) -> Mapping[str, Any] | None:
-    """A JSON object of any depth, None for everything else.
+    """Return a JSON object of any depth, None for everything else.
 
     Anything else cannot be a message of a chat stream, and is reported as unreadable.
     """

@@ -1,6 +1,6 @@
 """The text that a response's tokens say: log probabilities, token ids, raw messages.
 
-A server's parser may take a call out of the content and lose it; the tokens that the response lists
+A server's parser may take a call out of the content and lose it. The tokens that the response lists
 beside the content are still there.
 """
 
@@ -45,7 +45,7 @@ class Tokens:
     def take_choice(self, choice: Any) -> None:
         """Take in a choice, whole or a delta: its log probabilities and ids.
 
-        Any object will do; what it does not list is passed over.
+        Any object will do. Anything that it does not list does not count.
         """
         self.take_logprobs(_get(choice, "logprobs"))
         message = _get(choice, "message")
@@ -57,7 +57,7 @@ class Tokens:
                 break
 
     def take_response(self, response: Any) -> None:
-        """Take in what stands beside the choices: ids of prompt and answer, raw messages."""
+        """Take in the text beside the choices: ids of prompt and answer, raw messages."""
         self._prompt_ids = _ids_in(_get(response, "prompt_token_ids")) or self._prompt_ids
         engine = _get(_get(response, "nvext"), "engine_data")
         self._ids += _ids_in(_get(engine, "completion_token_ids"))
@@ -65,8 +65,9 @@ class Tokens:
             self._take_message(message)
 
     def take_logprobs(self, logprobs: Any) -> None:
-        """Take in log probabilities of any shape: a list of tokens, or an object whose `content`
-        or `tokens` is one."""
+        """Take in log probabilities of any shape: a list of tokens, or an object whose `content` or
+        `tokens` is one.
+        """
         entries = logprobs if isinstance(logprobs, (list, tuple)) else _get(logprobs, "content")
         if not isinstance(entries, (list, tuple)):
             entries = _get(logprobs, "tokens")
@@ -74,10 +75,12 @@ class Tokens:
             self._take_entry(entry)
 
     def text(self, tokenizer: Any = None) -> tuple[str, Evidence | None]:
-        """The text of the tokens and what says it; ('', None) where nothing does.
+        """Return the text of the tokens and the member that says it.
 
-        tokenizer: a function from a list of ids to text, or an object whose `decode` is one; ids
-        are passed over without it. What is no UTF-8 becomes lone surrogates.
+        ('', None) where nothing does.
+
+        tokenizer: a function from a list of ids to text, or an object whose `decode` is one. Ids do
+        not count without it. Anything that is not UTF-8 becomes lone surrogates.
         """
         candidates: list[tuple[str, Evidence | None]] = [("", None)]
         if self._bytes and not self._unknown:
@@ -90,7 +93,7 @@ class Tokens:
         return max(candidates, key=lambda candidate: len(candidate[0]))
 
     def prompt(self, tokenizer: Any = None) -> str:
-        """The text of the prompt, from its ids; '' without them or a tokenizer."""
+        """Return the text of the prompt, from its ids. '' without them or a tokenizer."""
         if not self._prompt_ids or tokenizer is None:
             return ""
         return _detokenized(self._prompt_ids, tokenizer)
@@ -113,7 +116,7 @@ class Tokens:
     def _take_token(self, token: str) -> None:
         """Take in a token that came without bytes.
 
-        Some servers write a single byte, or bytes that are no UTF-8, or the id, in its place.
+        Some servers write a single byte, or bytes that are not UTF-8, or the id, in its place.
         """
         if named := _ID.fullmatch(token):
             self._listed_ids.append(int(named[1]))
@@ -127,7 +130,8 @@ class Tokens:
 
     def _take_message(self, message: Any) -> None:
         """Take in a raw message: a text that holds all that was written, or a Harmony message,
-        which is written as the model wrote it."""
+        which is written as the model wrote it.
+        """
         text = _get(message, "message")
         if isinstance(text, str):
             self._messages.append(text)
@@ -145,7 +149,7 @@ class Tokens:
 
 
 def _harmony(message: Any, channel: str, body: str) -> str:
-    """A Harmony message from its channel on."""
+    """Return a Harmony message from its channel on."""
     recipient, kind = _get(message, "recipient"), _get(message, "content_type")
     to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
     kind = f" {kind}" if isinstance(kind, str) and kind else ""
@@ -154,7 +158,7 @@ def _harmony(message: Any, channel: str, body: str) -> str:
 
 
 def eats(raw: str, content: str) -> bool:
-    """True where the content holds less than was written: something was taken out of it.
+    """Return True if the content holds less than was written: something was taken out of it.
 
     White space around either, and marks behind the end of the turn, count for nothing.
     """
@@ -166,12 +170,12 @@ _MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_
 
 
 def _only_marks(raw: str, content: str) -> bool:
-    """True where nothing but special tokens stands behind the content."""
+    """Return True if nothing but special tokens stands behind the content."""
     return bool(content) and bool(raw.startswith(content) and _MARKS.fullmatch(raw, len(content)))
 
 
 def _without_end(text: str) -> str:
-    """A text without the token that ended the turn."""
+    """Return a text without the token that ended the turn."""
     for end in _END_OF_TURN:
         if text.endswith(end):
             return text.removesuffix(end)
@@ -179,8 +183,11 @@ def _without_end(text: str) -> str:
 
 
 def _decoded(joined: bytes) -> str:
-    """Bytes as text. Lone surrogates may stand in them as such, and what is no UTF-8 becomes some:
-    every parser here takes them."""
+    """Bytes as text.
+
+    Lone surrogates may stand in them as such, and anything but UTF-8 becomes UTF-8: every parser
+    here takes them.
+    """
     try:
         return joined.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -188,10 +195,10 @@ def _decoded(joined: bytes) -> str:
 
 
 def _detokenized(ids: list[int], tokenizer: Any) -> str:
-    """The text of ids, special tokens included where the tokenizer can say them; '' for a tokenizer
-    that gives no text.
+    """Return the text of ids, special tokens included where the tokenizer can say them. '' for a
+    tokenizer that gives no text.
 
-    What a tokenizer raises passes through: it is the caller's.
+    The error that a tokenizer raises passes through: it is the caller's.
     """
     decode = getattr(tokenizer, "decode", tokenizer)
     try:
@@ -203,22 +210,22 @@ def _detokenized(ids: list[int], tokenizer: Any) -> str:
 
 
 def _is_byte(x: Any) -> bool:
-    """True for a number that is a byte."""
+    """Return True for a number that is a byte."""
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 255
 
 
 def _ids_in(x: Any) -> list[int]:
-    """A list of token ids, empty for anything else."""
+    """Return a list of token ids, empty for anything else."""
     ids = _list_in(x)
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in ids)
     return ids if whole else []
 
 
 def _list_in(x: Any) -> list[Any]:
-    """The items of a list, none for anything else."""
+    """Return the items of a list, none for anything else."""
     return list(x) if isinstance(x, (list, tuple)) else []
 
 
 def _get(obj: Any, name: str) -> Any:
-    """A member of a dict or an attribute of an object, None where there is none."""
+    """Return a member of a dict or an attribute of an object, None if there is none."""
     return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)

@@ -23,7 +23,7 @@ from .output import put, put_json, say
 
 
 def show_ablation(options: Any, settings: Settings) -> int:
-    """Write the figures and files that are asked for, and return the exit code."""
+    """Write the figures and files asked for, and return the exit code."""
     _check(options)
     with _ablation(options, settings) as ablation:
         if options.by:
@@ -40,7 +40,8 @@ def show_ablation(options: Any, settings: Settings) -> int:
 
 def _check(options: Any) -> None:
     """Raise BadOptions for figures that do not exist and files that could not be written, before
-    anything is read or asked."""
+    anything is read or asked.
+    """
     check_names(options.figures or (), FIGURES, "an ablation has no such figure")
     check_names(options.by or (), BY, "an ablation is not grouped by this")
     for file in options.out:
@@ -57,7 +58,7 @@ def _check(options: Any) -> None:
 
 @contextmanager
 def _ablation(options: Any, settings: Settings) -> Iterator[Ablation]:
-    """The ablation of a run, or of the shipped recording, while its store is open."""
+    """Yield the ablation of a run, or of the shipped recording, while its store is open."""
     chosen = {"policy": options.policy} if options.policy else {}
     if options.shipped:
         with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "runs.db") as lab:

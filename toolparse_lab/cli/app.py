@@ -1,4 +1,4 @@
-"""`main`: one command, its exit code, and what becomes of errors."""
+"""`main`: one command, its exit code, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -10,42 +10,52 @@ from typing import Any
 from ..errors import ToolparseError
 from ..exchange.redaction import redact_exact
 from ..runner.termination import terminated_as_interrupted
-from .hints import as_flags
+from .hints import as_flags, shortened
 from .parser import lazy_parser
 from .streams import shell_streams
 
+_RECORDING = ("ingest", "run", "retry", "check", "ablation", "record", "serve")
+"""The verbs that write into a store while they work."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; no error leaves it as a traceback of Python's own.
+    """Run one command and return its exit code.
 
-    argv: the words behind `toolparse`; None takes them from the process. Leaves by SystemExit for
+    No error leaves it as a traceback of Python's own.
+
+    argv: the words behind `toolparse`. None takes them from the process. Leaves by SystemExit for
     wrong usage, `--help` and `--version`, as argparse does.
     """
-    with shell_streams():
-        parser = lazy_parser()
+    with shell_streams(), terminated_as_interrupted():
+        options = None
         try:
+            parser = lazy_parser()
+            # The verb's module loads here, which Ctrl-C may interrupt as well.
             options = parser.parse_args(argv)
+            if options.command is None:
+                parser.print_help()
+                return 3 if _failed_output() else 0
+            return _exit_code(options)
         except SystemExit:
             if _failed_output():
                 return 3
             raise
-        if options.command is None:
-            parser.print_help()
-            return 3 if _failed_output() else 0
-        with terminated_as_interrupted():
-            return _exit_code(options)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            recording = options is not None and options.command in _RECORDING
+            _complain("interrupted; what was recorded is kept" if recording else "interrupted")
+            return 130
 
 
 def _exit_code(options: Any) -> int:
-    """The exit code of a command that was parsed; its errors are printed to standard error."""
+    """Return the exit code of a command that was parsed.
+
+    Its errors are printed to standard error.
+    """
     try:
         code: int = options.run_verb(options)
         # Here, so that a full disk is noticed inside the try.
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        _complain("interrupted; what was recorded is kept")
-        return 130
     except Exception as e:
         message, code = _complaint(e)
         if message is None:
@@ -57,9 +67,9 @@ def _exit_code(options: Any) -> int:
 
 
 def _complaint(e: Exception) -> tuple[str | None, int]:
-    """One sentence about an error, None where nobody thought of it; the exit code."""
+    """Return one sentence about an error, None if no one thought of it. The exit code."""
     if isinstance(e, ToolparseError):
-        return as_flags(str(e)), e.exit_code
+        return as_flags(shortened(e)), e.exit_code
     if isinstance(e, OSError):
         place = f"{e.filename}: " if e.filename else ""
         return f"{place}{e.strerror or e}", 3
@@ -74,7 +84,10 @@ def _complaint(e: Exception) -> tuple[str | None, int]:
 
 
 def _failed_output() -> bool:
-    """Write out what standard output holds back; True, with a complaint, where that fails."""
+    """Write out the text that standard output holds back.
+
+    True, with a complaint, where that fails.
+    """
     try:
         sys.stdout.flush()
     except OSError as e:

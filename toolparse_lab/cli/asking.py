@@ -1,4 +1,4 @@
-"""What `run` and `retry` share: limits, the run itself, its report and its exit code."""
+"""The common part of `run` and `retry`: limits, the run itself, its report and its exit code."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..exchange.summary import LIMITS
 from ..store.recording import export_recording
+from .endings import causes, next_step
 from .gates import add_gate, gate_json
 from .options import add_json, add_policy, add_store
 from .output import put, put_json, records, report_width, say
 from .report_options import add_report, check_files
 
 if TYPE_CHECKING:
+    from ..evals.reports.figures.gates import GateResult
+    from ..evals.reports.figures.report import Report
     from ..experiment.plan import Plan
     from ..experiment.plan_file import PlanFile
     from ..experiment.run import Run
@@ -51,7 +54,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 
 
 def limits_of(options: Any, plan_file: PlanFile, settings: Settings) -> dict[str, Any]:
-    """The keyword arguments of a run: limits of flags, plan and settings, in this order."""
+    """Return the keyword arguments of a run: limits of flags, plan and settings, in this order."""
     # A flag is in the settings already, where it goes before the environment and the file.
     limits = {name: settings[name] for name in LIMITS}
     of_plan = {k: v for k, v in plan_file.limits.items() if getattr(options, k) is None}
@@ -76,7 +79,9 @@ class Wish:
 
 
 def check_wish(plan: Plan, options: Any, wish: Wish) -> None:
-    """Raise BadOptions for files that cannot be written and for what the report will not have."""
+    """Raise BadOptions for files that cannot be written and for figures that the report will not
+    have.
+    """
     check_files(options)
     # A report by the default columns asks for nothing that could be missing.
     if not (options.by or wish.baseline is not None or wish.gates or options.cluster):
@@ -87,9 +92,11 @@ def check_wish(plan: Plan, options: Any, wish: Wish) -> None:
 
 
 def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -> int:
-    """Run, write what was asked for, and return the exit code; not whole goes before a gate.
+    """Run, write the requested output, and return the exit code.
 
-    ask: makes the run; where Ctrl-C ends it, the runs it recorded are named and the interrupt goes
+    Not whole goes before a gate.
+
+    ask: makes the run. Where Ctrl-C ends it, the runs it recorded are named and the interrupt goes
     on.
     """
     # An interrupted run is known only by what is new in the store.
@@ -100,6 +107,8 @@ def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -
         _name_interrupted(lab, before)
         raise
     say(str(run))
+    if wish.baseline is not None:
+        keep_baseline(run, wish.baseline)
     if options.recording:
         export_recording(lab.store, options.recording, run_id=run.run_id)
     # Everything from here on can be made again from the store.
@@ -120,17 +129,50 @@ def ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wish: Wish) -
             }
         )
     else:
-        put(report.text(report_width()))
-        if gate is not None:
-            put(f"\n{gate}")
+        _put_report(report, gate)
+    _say_ending(run, report, options)
     # Unlike `report`, an incomplete run leaves with 3 even where no gate was asked for.
     if summary is not None and not summary.complete:
         return 3
     return 1 if gate is not None and not gate.ok else 0
 
 
+def keep_baseline(run: Run, baseline: str) -> None:
+    """Record what a run's reports compare with, so that `toolparse report` compares with it too."""
+    plan = run.store.run(run.run_id).plan
+    run.store.replace_plan(run.run_id, {**plan, "baseline": baseline})
+
+
+def recorded_baseline(run: Run, options: Any) -> str | None:
+    """Return the baseline that a run was asked with, None for other columns than it was for."""
+    if options.by:
+        return None
+    baseline = run.store.run(run.run_id).plan.get("baseline")
+    return None if baseline is None else str(baseline)
+
+
+def _put_report(report: Report, gate: GateResult | None) -> None:
+    """Write a report as text, then its gate. Without an answer there are only empty tables."""
+    if report.frame["n"].any() or report.frame["ungraded"].any():
+        put(report.text(report_width()))
+    else:
+        say("toolparse: no answer was recorded, so there is nothing to report")
+    if gate is not None:
+        put(f"\n{gate}")
+
+
+def _say_ending(run: Run, report: Report, options: Any) -> None:
+    """Say why answers are missing, and what to type next."""
+    if run.summary is not None and run.summary.failed:
+        for cause in causes(run):
+            say(cause)
+    step = next_step(run, bool((report.frame["success"] < 1).any()), options)
+    if step is not None and not (options.quiet or options.json):
+        say(step)
+
+
 def with_credentials(lab: Lab, before: Run, settings: Settings) -> Run:
-    """The run opened again with the configured models, whose credentials no store holds."""
+    """Return the run opened again with the configured models, whose credentials no store holds."""
     configured = {
         alias: settings.model(alias) for alias in before.plan.models if alias in settings.tables
     }

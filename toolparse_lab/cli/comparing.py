@@ -1,4 +1,4 @@
-"""What `compare` and `diff` share: flags, output and exit code of a comparison."""
+"""The common part of `compare` and `diff`: flags, output and exit code of a comparison."""
 
 from __future__ import annotations
 

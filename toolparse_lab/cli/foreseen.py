@@ -8,7 +8,7 @@ from ..evals.frames.recorded import trials_frame
 from ..evals.reports.figures.report import Report
 from ..evals.scoring.trial import Trial
 from ..experiment.plan import Plan
-from ..experiment.run import columns_by
+from ..experiment.run import columns_by, peer_arms
 from ..types import Policy
 
 
@@ -33,6 +33,7 @@ def check_report(
         trials_frame(_trials(plan, policy, every_case), metadata=names),
         columns_by(plan) if by is None else by,
         baseline=baseline,
+        peers=peer_arms(plan, baseline),
         policy=policy,
         cluster=cluster,
     )
@@ -41,7 +42,10 @@ def check_report(
 
 
 def _trials(plan: Plan, policy: Policy, every_case: bool) -> Iterator[Trial]:
-    """The trials of a plan, none of them answered; those of its first case alone will often do."""
+    """Yield the trials of a plan, none of them answered.
+
+    Those of its first case alone will often do.
+    """
     cases = list(plan.cases) if every_case else list(plan.cases)[:1]
     for case in cases:
         for alias in plan.models:

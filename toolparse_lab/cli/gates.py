@@ -1,4 +1,4 @@
-"""Thresholds of a report: the flags that set them, and what a gate comes to as an exit code."""
+"""Thresholds of a report: the flags that set them, and the result of a gate as an exit code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def add_gate(command: argparse.ArgumentParser) -> None:
 
 
 def gates_of(options: Any, more: Mapping[str, float] | None = None) -> dict[str, float]:
-    """The thresholds of the flags by column; they go before `more`. Raises BadOptions."""
+    """Return the thresholds of the flags by column.
+
+    They go before `more`. Raises BadOptions.
+    """
     bounds = dict(more or {})
     if options.fail_under is not None:
         bounds["ci_low" if options.confident else "success"] = options.fail_under
@@ -53,19 +56,28 @@ def gates_of(options: Any, more: Mapping[str, float] | None = None) -> dict[str,
 
 
 def gate_json(gate: Any) -> Any:
-    """A gate's result for JSON: whether it passed, and each check; None without a gate."""
+    """Return a gate's result for JSON: whether it passed, and each check.
+
+    None without a gate.
+    """
     return None if gate is None else {"ok": gate.ok, "checks": records(gate.frame)}
 
 
 def exit_code_of(passed: bool, complete: bool) -> int:
-    """The exit code of a verdict; missing answers go before it: nothing holds over them."""
+    """Return the exit code of a verdict.
+
+    Missing answers go before it: nothing holds over them.
+    """
     if not complete:
         return 3
     return 0 if passed else 1
 
 
 def all_complete(*runs: Run) -> bool:
-    """True where every trial of the runs has an answer; names each run that lacks some."""
+    """Return True if every trial of the runs has an answer.
+
+    Names each run that lacks some.
+    """
     lacking = [run for run in runs if run.missing]
     for run in lacking:
         say(

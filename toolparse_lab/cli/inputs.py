@@ -1,5 +1,6 @@
-"""What verbs read: a text as it was written, from a file, standard input or the command line;
-tools as JSON."""
+"""Inputs of the verbs: a text as it was written, from a file, standard input or the command line.
+Tools as JSON.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +24,15 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def read_text(name: str) -> str:
-    """A text as it was written, whatever bytes it holds.
+    """Return a text as it was written, whatever bytes it holds.
 
-    name: a file, `-` for standard input, or, where there is no such file and it looks like one, the
-    text itself. What was understood otherwise than it was said goes to standard error. Raises
-    UnreadableInput.
+    name: a file, `-` for standard input, or, if there is no such file and it looks like one, the
+    text itself. Anything that was understood otherwise than it was said goes to standard error.
+    Raises UnreadableInput.
     """
     if name == "-":
         return _decoded(_standard_input(), "standard input")
-    if _PASTED.search(name) and not os.path.lexists(name):
+    if looks_pasted(name):
         say("toolparse: there is no file of this name, so the argument is read as the text itself")
         return name
     try:
@@ -43,8 +44,13 @@ def read_text(name: str) -> str:
     return _decoded(content, name)
 
 
+def looks_pasted(name: str) -> bool:
+    """Return True if there is no file of this name, and it looks like a text with a call."""
+    return _PASTED.search(name) is not None and not os.path.lexists(name)
+
+
 def _standard_input() -> bytes:
-    """Everything on standard input; raises UnreadableInput where it is closed."""
+    """Everything on standard input. Raises UnreadableInput if it is closed."""
     if sys.stdin is None or sys.stdin.closed:
         raise UnreadableInput(
             "standard input is closed", hint="name a file, or pipe the text into the command"
@@ -73,7 +79,10 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _guessed(content: bytes) -> str | None:
-    """The encoding that bytes look like that are not UTF-8; None for damaged UTF-8, and no text."""
+    """Return the encoding that bytes look like that are not UTF-8.
+
+    None for damaged UTF-8, and no text.
+    """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\x00" in content:
         return _that_reads(content, "utf-16")
     # An answer that was cut off may end inside a character.
@@ -86,7 +95,7 @@ def _guessed(content: bytes) -> str | None:
 
 
 def _that_reads(content: bytes, encoding: str) -> str | None:
-    """The encoding, None where it does not read these bytes."""
+    """Return the encoding, None if it does not read these bytes."""
     try:
         content.decode(encoding)
     except UnicodeDecodeError:
@@ -95,7 +104,9 @@ def _that_reads(content: bytes, encoding: str) -> str | None:
 
 
 def read_tools(name: str | None) -> Any:
-    """The tools of a JSON file, or of JSON on the command line; None for no file.
+    """Return the tools of a JSON file, or of JSON on the command line.
+
+    None for no file.
 
     Raises BadToolSpec and UnreadableInput.
     """
@@ -108,5 +119,8 @@ def read_tools(name: str | None) -> Any:
         raise BadToolSpec("the tools are nested deeper than any schema", got=label) from None
     except ValueError as e:
         raise BadToolSpec(
-            "the tools file is no JSON", got=f"{label}: {e}", expected="a list of tools"
+            "the tools file is no JSON",
+            got=f"{label}: {e}",
+            expected="a list of tools",
+            hint='write each as {"name": "f", "parameters": {…}}, as in the "tools" of a request',
         ) from None

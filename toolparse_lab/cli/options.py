@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they come to."""
+"""Options that several verbs share, and their result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import importlib.util
 import json
 import os
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import BadOptions, MissingExtra, StoreError
@@ -15,6 +17,10 @@ from .output import say
 
 if TYPE_CHECKING:
     from ..lab import Lab
+
+_STORES = ("toolparse.db", ".demo/runs.db", "runs.db")
+"""Where a store may lie that nobody named; the last is inside the demo's own folder."""
+_ROOTS = (".git", "pyproject.toml", "toolparse.toml")
 
 RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
 
@@ -36,7 +42,7 @@ def add_store(command: argparse.ArgumentParser) -> None:
 
 
 def add_run(command: argparse.ArgumentParser) -> None:
-    """The run that is looked at, the latest unless another one is named."""
+    """The run looked at, the latest unless another one is named."""
     command.add_argument(
         "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
     )
@@ -84,7 +90,7 @@ def add_json(command: argparse.ArgumentParser) -> None:
 
 
 def names(text: str) -> list[str]:
-    """The names of `A,B`; raises ArgumentTypeError for none."""
+    """Return the names of `A,B`. Raises ArgumentTypeError for none."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise argparse.ArgumentTypeError("a list of names, with commas between them")
@@ -92,7 +98,7 @@ def names(text: str) -> list[str]:
 
 
 def renaming(text: str) -> dict[str, str | None]:
-    """`A=B,C=` as a mapping; nothing behind the sign leaves a column out."""
+    """`A=B,C=` as a mapping. Nothing behind the sign leaves a column out."""
     columns: dict[str, str | None] = {}
     for pair in names(text):
         old, _, new = pair.partition("=")
@@ -130,7 +136,10 @@ def _json_or_text(text: str) -> Any:
 
 
 def settings_of(options: Any) -> Settings:
-    """The settings that hold for a command; warns of variables that look like one and are none."""
+    """Return the settings that hold for a command.
+
+    Warns of variables that look like one and are none.
+    """
     # Not every verb has every flag.
     flags: Mapping[str, Any] = {name: getattr(options, name, None) for name in SETTINGS}
     settings = load_settings(getattr(options, "config", None), flags=flags)
@@ -141,7 +150,7 @@ def settings_of(options: Any) -> Settings:
 
 
 def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
-    """The lab over the settings' store.
+    """Return the lab over the settings' store.
 
     must_be: the store is only looked at, so it is not made. Raises MissingExtra without the lab's
     packages, and BadOptions for a store that is not there or is no store.
@@ -152,11 +161,16 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     store = str(settings["store"])
     is_file = "://" not in store
     if must_be and is_file and not os.path.exists(os.path.expanduser(store)):
-        raise BadOptions(
-            "there is no store here",
-            got=store,
-            hint="--store names another one; `toolparse run` makes one",
-        )
+        # Only a store that nobody named is looked for; a named one is meant.
+        nearest = nearest_store() if settings.origins["store"] == "default" else None
+        if nearest is None:
+            raise BadOptions(
+                "there is no store here",
+                got=store,
+                hint="--store names another one; `toolparse demo` or `toolparse run` makes one",
+            )
+        say(f"toolparse: the store is {nearest}")
+        store = str(nearest)
     try:
         return Lab(store)
     except StoreError as e:
@@ -168,13 +182,32 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
         ) from None
 
 
+def nearest_store(folder: Path | None = None) -> Path | None:
+    """Return the store nearest to a folder, by default the present one: its own or its demo's, else
+    those of the folders above it, or None if no folder has one.
+
+    The search ends at the root of a project, and at the home of the person who asks, because a
+    store beyond them belongs to other work.
+    """
+    here = (folder or Path.cwd()).resolve()
+    for place in (here, *here.parents):
+        for name in _STORES:
+            store = place / name
+            if store.is_file():
+                # Short where it is below the present folder, as a person would type it.
+                return store.relative_to(here) if place == here else store
+        if place == Path.home() or any((place / root).exists() for root in _ROOTS):
+            return None
+    return None
+
+
 def need_lab() -> None:
-    """Check the packages of the extra `lab`; raises MissingExtra."""
+    """Check the packages of the extra `lab`. Raises MissingExtra."""
     need("lab", "pandas", "litellm", "sqlalchemy")
 
 
 def need(extra: str, *modules: str) -> None:
-    """Raise MissingExtra, with what to install, before anything fails half way."""
+    """Raise MissingExtra, with the extra to install, before anything fails half way."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         raise MissingExtra(
@@ -183,13 +216,16 @@ def need(extra: str, *modules: str) -> None:
 
 
 def check_folder(file: str | None) -> None:
-    """Raise BadOptions where a file could not be written in the end, before any work is done."""
+    """Raise BadOptions if a file could not be written in the end, before any work is done."""
     if file and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
-        raise BadOptions("there is no such folder to write into", got=file)
+        folder = shlex.quote(os.path.dirname(file))
+        raise BadOptions(
+            "there is no such folder to write into", got=file, hint=f"make it: mkdir -p {folder}"
+        )
 
 
 def color(settings: Settings, stream: TextIO) -> bool:
-    """Decide on colour: as the setting says; 'auto' is a terminal without NO_COLOR."""
+    """Decide on colour: as the setting says. 'auto' is a terminal without NO_COLOR."""
     chosen = settings["color"]
     if chosen == "auto":
         return stream.isatty() and not os.environ.get("NO_COLOR")

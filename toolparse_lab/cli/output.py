@@ -1,8 +1,12 @@
-"""What commands write: data to standard output, as tables or JSON; the rest to standard error."""
+"""Output of the commands: data to standard output, as tables or JSON.
+
+The rest to standard error.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +40,7 @@ def put_page(result: Any, path: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: missing figures are null, numbers of numpy are numbers."""
+    """Return a value as JSON has it: missing figures are null, numbers of numpy are numbers."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -53,7 +57,7 @@ def plain(value: Any) -> Any:
 
 
 def records(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a pandas frame, as JSON has them."""
+    """Return the rows of a pandas frame, as JSON has them."""
     rows: list[dict[str, Any]] = plain(frame.to_dict("records"))
     return rows
 
@@ -61,7 +65,7 @@ def records(frame: Any) -> list[dict[str, Any]]:
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> str:
     """Aligned columns, those of numbers to the right.
 
-    width: columns of the terminal; a longer line is cut there, None cuts none.
+    width: columns of the terminal. A longer line is cut there, None cuts none.
     """
     # A line break in a cell would break the columns.
     cells = [[visible(_cell(value)).replace("\n", "⏎") for value in row] for row in rows]
@@ -82,19 +86,24 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | No
 
 
 def _cut(line: str, width: int | None) -> str:
-    """The line, with an ellipsis at the end of what a terminal has room for."""
+    """Return the line, with an ellipsis at the width of a terminal."""
     if width is None or len(line) <= width:
         return line
     return line[: width - 1] + "…"
 
 
 def report_width() -> int:
-    """Columns for a report: those of the terminal; a pipe or a file has room for every column."""
-    return terminal_width() or sys.maxsize
+    """Columns for a report: those of the terminal, or those that COLUMNS asks for.
+
+    Any other pipe or file has room for every column.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    wish = int(columns) if columns.isascii() and columns.isdigit() else 0
+    return terminal_width() or wish or sys.maxsize
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that reads this, None where none does."""
+    """Columns of the terminal that reads this, None if none does."""
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
@@ -107,5 +116,8 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """The cell is a number, with thousands, a sign or a currency; a missing one counts too."""
+    """The cell is a number, with thousands, a sign or a currency.
+
+    A missing one counts too.
+    """
     return text == _NONE or text.replace(",", "").replace(".", "", 1).lstrip("-+$").isdigit()

@@ -1,5 +1,6 @@
 """The shipped recordings: the embedded model over the shipped cases, conversations and the
-ablation."""
+ablation.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from .demo import ALIAS, MAX_TOKENS, MODEL, PROTOCOLS
 
 
 def recording_plan(lab: Lab) -> Plan:
-    """The plan of the shipped recording: every shipped case × two protocols × free and constrained
-    decoding."""
+    """Return the plan of the shipped recording: every shipped case × two protocols × free and
+    constrained decoding.
+    """
     return lab.plan(
         example_cases(),
         {ALIAS: Model(MODEL)},
@@ -29,7 +31,7 @@ def recording_plan(lab: Lab) -> Plan:
 
 
 def conversation_plan(lab: Lab) -> Plan:
-    """The plan of the shipped conversations, decoded by a grammar alone."""
+    """Return the plan of the shipped conversations, decoded by a grammar alone."""
     # So small a model calls nothing unless a grammar makes it.
     return lab.plan(
         example_conversations(demo=True),
@@ -49,10 +51,10 @@ def record_embedded(
     *,
     planned: Callable[[Lab], Plan] = recording_plan,
 ) -> int:
-    """Ask what the store does not hold yet, then write the recording.
+    """Ask the questions that the store does not hold yet, then write the recording.
 
-    out: the recording, JSONL. store: where answers are kept; None is a database beside the
-    recording. planned: makes the plan. Returns the exit code, 3 where answers are missing.
+    out: the recording, JSONL. store: where answers stay. None is a database beside the recording.
+    planned: makes the plan. Returns the exit code, 3 where answers are missing.
     """
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +71,10 @@ def record_embedded(
 def record_ablation(
     out: str | Path, store: str | Path | None = None, say: Callable[[str], None] = print
 ) -> int:
-    """Ask what the shipped ablation lacks, corrections included; see `record_embedded`."""
+    """Ask the questions that the shipped ablation lacks, corrections included.
+
+    See `record_embedded`.
+    """
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     with Lab(store or path.with_suffix(".db")) as lab:

@@ -1,4 +1,4 @@
-"""What a report is asked for: its columns, its baseline and its files."""
+"""Options of a report: its columns, its baseline and its files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def add_report(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write the report: .html, .md, .csv, .parquet, .tex or .xml (JUnit); may be repeated",
+        help="write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
+        "repeated",
     )
 
 

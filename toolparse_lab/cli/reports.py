@@ -9,15 +9,17 @@ from ..evals.frames.files import read_frame
 from ..evals.reports.figures.report import Report
 from ..experiment.run import COLUMN_POLICIES, HEADLINE, Run
 from ..settings import Settings
+from .asking import recorded_baseline
 
 
 def report_of_run(run: Run, options: Any, settings: Settings) -> Report:
-    """The report of a recorded run, its answers read by another protocol where one is named."""
+    """Return the report of a recorded run, its answers read by another protocol where one
+    is named.
+    """
     policy = settings["policy"]
     if not options.protocol:
-        return run.report(
-            options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
-        )
+        baseline = options.baseline or recorded_baseline(run, options)
+        return run.report(options.by, baseline=baseline, policy=policy, cluster=options.cluster)
     # A report reads every answer by the headline and by the policies that stand beside it.
     policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
     trials = run.frame(protocol=options.protocol, policies=policies)
@@ -27,7 +29,7 @@ def report_of_run(run: Run, options: Any, settings: Settings) -> Report:
 
 
 def reports_of_file(options: Any, settings: Settings) -> list[Report]:
-    """A report a policy of a file of trials, the headline's first.
+    """Return a report a policy of a file of trials, the headline's first.
 
     A policy that was set goes alone. Raises BadOptions for `--protocol`: a file is read already.
     """

@@ -14,8 +14,9 @@ from ..store.store import Store
 
 
 def start_gateway(options: Any, tell: Callable[[str], None]) -> Gateway:
-    """Start the gateway that the command's words describe; `tell` is called where something cannot
-    be recorded.
+    """Start the gateway that the command's words describe.
+
+    `tell` is called where something cannot be recorded.
 
     Raises BadOptions, UnknownProtocol, SetupError and StoreError.
     """
@@ -43,8 +44,10 @@ def start_gateway(options: Any, tell: Callable[[str], None]) -> Gateway:
 
 
 def _variable(name: str | None) -> str | None:
-    """The value of an environment variable, None without a name. Raises BadOptions where the
-    variable is empty or not set."""
+    """Return the value of an environment variable, None without a name.
+
+    Raises BadOptions if the variable is empty or not set.
+    """
     if name is None:
         return None
     value = os.environ.get(name, "").strip()

@@ -15,15 +15,15 @@ OUTPUT = "standard output"
 class _Output:
     """Standard output: a reader that went away is no fault, every other failure is raised once.
 
-    A failure is an OSError with `OUTPUT` as its file. What is written after it is lost in silence,
-    so that neither the rest of a command nor the interpreter's end complains of it again.
+    A failure is an OSError with `OUTPUT` as its file. Everything written after it disappears in
+    silence, so that neither the rest of a command nor the interpreter's end complains of it again.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text; raises OSError where it cannot be written."""
+        """Write text. Raises OSError if it cannot be written."""
         if self._stream is None:
             raise OSError(errno.EBADF, "it is closed", OUTPUT)
         with self._failures():
@@ -31,13 +31,13 @@ class _Output:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is held back; raises OSError where it cannot be written."""
+        """Write the text held back. Raises OSError if it cannot be written."""
         if self._stream is not None:
             with self._failures():
                 self._stream.flush()
 
     def isatty(self) -> bool:
-        """False for a closed one."""
+        """Return False for a closed one."""
         return self._stream is not None and bool(self._stream.isatty())
 
     @contextlib.contextmanager
@@ -56,7 +56,7 @@ class _Output:
 
 
 class _Messages:
-    """Standard error: no command ends because nobody can be told of it."""
+    """Standard error: no command ends because no one can be told of it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -71,7 +71,7 @@ class _Messages:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is held back where that is possible."""
+        """Write the text held back where that is possible."""
         if self._stream is not None:
             try:
                 self._stream.flush()
@@ -79,7 +79,7 @@ class _Messages:
                 _silence(self._stream)
 
     def isatty(self) -> bool:
-        """False for a closed one."""
+        """Return False for a closed one."""
         return self._stream is not None and bool(self._stream.isatty())
 
     def __getattr__(self, name: str) -> Any:
@@ -88,7 +88,9 @@ class _Messages:
 
 @contextlib.contextmanager
 def shell_streams() -> Iterator[None]:
-    """Standard output and error for one command; both are put back and written out in the end.
+    """Standard output and error for one command.
+
+    Both are put back and written out in the end.
 
     Raises OSError at the end for an output that cannot be written out.
     """
@@ -108,7 +110,8 @@ def shell_streams() -> Iterator[None]:
 
 def _fill_numbers() -> None:
     """Open the null device where a standard stream is closed: the next file that is opened, a store
-    for one, would get its number, and be written to by whatever writes to a standard stream."""
+    for one, would get its number, and be written to by whatever writes to a standard stream.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -118,7 +121,7 @@ def _fill_numbers() -> None:
 
 
 def _silence(stream: Any) -> None:
-    """Let a stream end in the null device, with what it holds back."""
+    """Let a stream end in the null device, with the text held back."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -1,5 +1,6 @@
 """Layer 3 of type safety: a call that its tool refused is shown to the model with the error, and
-tried again."""
+tried again.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,15 @@ STOPS: Mapping[Stop, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Wanted: a call of the tool. To be sent: `Accepted`, or a ToolFailure."""
+    """Wanted: a call of the tool.
+
+    To be sent: `Accepted`, or a ToolFailure.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import RunTool
+    >>> RunTool(tp.ToolSpec.of({"name": "f"}), {"n": 7}).arguments
+    {'n': 7}
+    """
 
     tool: ToolSpec
     arguments: Mapping[str, Any]
@@ -51,22 +59,45 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True)
 class Correct:
-    """Wanted: a correction. To be sent: arguments, `Corrected`, the exception that was raised, or
-    None where a recording has none."""
+    """Wanted: a correction.
+
+    To be sent: arguments, `Corrected`, the exception that was raised, or None if a recording has
+    none.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import Correct, CorrectionContext
+    >>> tool = tp.ToolSpec.of({"name": "f"})
+    >>> Correct(CorrectionContext(tool, {}, "n is missing")).context.error
+    'n is missing'
+    """
 
     context: CorrectionContext
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wanted: a pause of some seconds. To be sent: None."""
+    """Wanted: a pause of some seconds.
+
+    To be sent: None.
+
+    >>> from toolparse_lab.correction import Pause
+    >>> Pause(0.5).seconds
+    0.5
+    """
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The tool took the call; `value` is what it gave back."""
+    """The tool took the call.
+
+    `value` is its result.
+
+    >>> from toolparse_lab.correction import Accepted
+    >>> Accepted(8).value
+    8
+    """
 
     value: Any = None
 
@@ -78,9 +109,19 @@ Need: TypeAlias = RunTool | Correct | Pause
 class Correction:
     """One correction as it went.
 
-    issues: what the error named. status: "applied"; "failed", nothing came that could be used, with
-    `reason`; "repeated", it was refused already. edits: taken at the named fields; collateral: made
-    elsewhere and left out. steps: of layer 2 on what was corrected.
+    Attributes:
+        issues: the members that the error named.
+        status: "applied". "failed", nothing came that could be used, with `reason`. "repeated", it
+            was refused already.
+        edits: taken at the named fields.
+        collateral: made elsewhere and left out.
+        steps: of layer 2 on the corrected call.
+
+    >>> from toolparse_lab.correction import run_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
+    >>> call.corrections[0].status, call.corrections[0].edits[0].path
+    ('applied', '/n')
     """
 
     number: int
@@ -97,11 +138,22 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedCall:
-    """A call with everything that was done for it.
+    """A call with everything done for it.
 
-    arguments: as the tool got them last. stop: one of `STOPS`. attempts: regular ones. tool_calls,
-    model_calls: how often each was asked. pauses: seconds, one for each. failures: of the tool, in
-    order. steps: of layer 2 on the first arguments.
+    Attributes:
+        arguments: as the tool got them last.
+        stop: one of `STOPS`.
+        attempts: regular ones.
+        tool_calls, model_calls: how often each was asked.
+        pauses: seconds, one for each.
+        failures: of the tool, in order.
+        steps: of layer 2 on the first arguments.
+
+    >>> from toolparse_lab.correction import run_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
+    >>> call.stop, call.value, call.model_calls
+    ('accepted', 8, 1)
     """
 
     tool: ToolSpec
@@ -118,17 +170,17 @@ class CorrectedCall:
 
     @property
     def ok(self) -> bool:
-        """True where the tool took the call; that the model answered is not enough."""
+        """True if the tool took the call. That the model answered is not enough."""
         return self.stop == "accepted"
 
     @property
     def rescued(self) -> bool:
-        """True where the tool took the call after a correction was applied."""
+        """True if the tool took the call after a correction was applied."""
         return self.ok and any(c.status == "applied" for c in self.corrections)
 
     @property
     def error(self) -> str:
-        """The tool's last words, "" where it took the call."""
+        """The tool's last words, "" if it took the call."""
         return "" if self.ok or not self.failures else self.failures[-1].message
 
 
@@ -156,13 +208,21 @@ def corrected_call(
     agent: str = "",
     on_event: OnEvent | None = None,
 ) -> Generator[Need, Any, CorrectedCall]:
-    """A flow that calls a tool, and has its arguments corrected where it refuses them.
+    """Run a flow that calls a tool and has refused arguments corrected.
 
-    tool: any shape that `ToolSpec.of` takes. arguments: as the model wrote them; layer 2 brings
-    them to the schema first. messages: the user's request and what came before it. can_correct:
-    False where nobody can be asked; such a correction is used up, and a regular attempt follows.
+    Args:
+        tool: any shape that `ToolSpec.of` takes.
+        arguments: as the model wrote them. Layer 2 brings them to the schema first.
+        messages: the user's request and the messages before it.
+        can_correct: False if no one can be asked. Such a correction is used up, and a regular
+            attempt follows.
 
     Returns a CorrectedCall. Raises BadToolSpec.
+
+    >>> from toolparse_lab.correction import corrected_call
+    >>> flow = corrected_call({"name": "f"}, {"n": 1})
+    >>> next(flow).arguments
+    {'n': 1}
     """
     feedback = feedback or Feedback()
     flow = _Call(
@@ -179,7 +239,7 @@ def corrected_call(
 def _visible_messages(
     messages: tuple[Mapping[str, Any], ...], feedback: Feedback
 ) -> tuple[Mapping[str, Any], ...]:
-    """The messages that a correction is asked with: the last of the user is the request."""
+    """Return the messages that a correction is asked with: the last of the user is the request."""
     last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=-1)
     return tuple(
         message
@@ -208,7 +268,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Call:
-    """One call under way; the state of the generator."""
+    """One call under way. The state of the generator."""
 
     tool: ToolSpec
     feedback: Feedback
@@ -226,7 +286,7 @@ class _Call:
     steps: tuple[Step, ...] = ()
 
     def run(self, arguments: dict[str, Any]) -> Generator[Need, Any, CorrectedCall]:
-        """The generator: see `corrected_call`."""
+        """Yield the generator: see `corrected_call`."""
         arguments, self.steps = self._coerced(arguments)
         while True:
             reply = yield from self._call(arguments)
@@ -306,7 +366,7 @@ class _Call:
         answer: Any,
         number: int,
     ) -> tuple[Stop | None, dict[str, Any] | None]:
-        """The outcome of an answer to a correction, in the form of `_correction`."""
+        """Return the outcome of an answer to a correction, in the form of `_correction`."""
         answer = Corrected(answer) if isinstance(answer, Mapping) else answer
         if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
             reason = str(answer) if isinstance(answer, BaseException) else "no arguments came"
@@ -368,14 +428,17 @@ class _Call:
         return (value if isinstance(value, dict) else arguments), coerced.steps
 
     def _is_budget_used_up(self) -> bool:
-        """True where the corrections so far have cost as much as they may."""
+        """Return True if the corrections so far have cost as much as they may."""
         most_tokens, most_cost = self.feedback.max_tokens, self.feedback.max_cost
         if most_tokens is not None and sum(c.tokens for c in self.corrections) >= most_tokens:
             return True
         return most_cost is not None and sum(c.cost for c in self.corrections) >= most_cost
 
     def _accepted(self, arguments: dict[str, Any], reply: Accepted) -> CorrectedCall:
-        """The end of a call that the tool took; only now has a correction been a success."""
+        """Return the end of a call that the tool took.
+
+        Only now has a correction been a success.
+        """
         if any(c.status == "applied" for c in self.corrections):
             number = len(self.corrections)
             self.place.tell("validation_feedback_success", retry_number=number)
@@ -383,7 +446,7 @@ class _Call:
         return self._ended(arguments, "accepted", reply.value)
 
     def _ended(self, arguments: dict[str, Any], stop: Stop, value: Any = None) -> CorrectedCall:
-        """The call as it is now."""
+        """Return the call as it is now."""
         applied = any(c.status == "applied" for c in self.corrections)
         if applied and stop != "accepted" and stop != "same_arguments":
             reason = "max_retries_exceeded" if stop == "attempts_used_up" else stop
@@ -411,7 +474,7 @@ def _price(answer: Any) -> tuple[int, float]:
 
 
 def _non_finite(arguments: Mapping[str, Any]) -> list[str]:
-    """The paths of numbers that are no finite ones."""
+    """Return the paths of numbers that are not finite ones."""
     return [
         path
         for path, value in leaves(dict(arguments))
@@ -420,7 +483,7 @@ def _non_finite(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _key(arguments: Mapping[str, Any]) -> str:
-    """The arguments as a hash; equal arguments have the same."""
+    """Return the arguments as a hash. Equal arguments have the same."""
     try:
         text = write_canonical(dict(arguments))
     except (TypeError, ValueError):

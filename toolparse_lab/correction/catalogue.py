@@ -9,10 +9,14 @@ from ..toolspec import ToolSpec
 
 
 def find_capability_schema(agent: Mapping[str, Any] | None, capability: str) -> ToolSpec | None:
-    """The capability of an agent as a tool with its schema; None for no agent, or no such one.
+    """Return the capability of an agent as a tool with its schema.
 
-    agent: `{name, capabilities: [{name, parameters | input_summary}]}`. Raises BadToolSpec for a
-    capability that cannot be read.
+    None for no agent, or no such capability.
+
+    Args:
+        agent: `{name, capabilities: [{name, parameters | input_summary}]}`.
+
+    Raises BadToolSpec for an unreadable capability.
 
     >>> agent = {"name": "a", "capabilities": [{"name": "f", "parameters": []}]}
     >>> find_capability_schema(agent, "f").name

@@ -1,5 +1,6 @@
 """Detectors: whether a failure is about the arguments, so that the model can mend it, and which
-fields it names."""
+fields it names.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from .failure import Issue, ToolFailure, issues_in_body, issues_in_text
 class Refused:
     """A call and its failure, as a detector sees them.
 
-    arguments: as the tool got them. schema_json: of the tool, "" where it has none.
+    Attributes:
+        arguments: as the tool got them.
+        schema_json: of the tool, "" if it has none.
+
+    >>> from toolparse_lab.correction import Refused, ToolFailure
+    >>> Refused(ToolFailure("n is a number"), {"n": "x"}).failure.message
+    'n is a number'
     """
 
     failure: ToolFailure
@@ -56,17 +63,20 @@ _TRANSIENT = frozenset((401, 403, 404, 408, 425, 429))
 
 
 def by_objects(refused: Refused) -> Sequence[Issue]:
-    """The issues of the tool's own error objects, in its exception or in its body."""
+    """Return the issues of the tool's own error objects, in its exception or in its body."""
     return refused.failure.issues or issues_in_body(refused.failure.body)
 
 
 def by_messages(refused: Refused) -> Sequence[Issue]:
-    """The issues in the words of validators that are known: Go's, pydantic's, jsonschema's."""
+    """Return the issues in the words of validators that are known: Go's, pydantic's,
+    jsonschema's.
+    """
     return issues_in_text(refused.failure.text)
 
 
 def by_schema(refused: Refused) -> Sequence[Issue]:
-    """The problems of the arguments under the tool's schema, where the failure can be about them.
+    """Return the problems of the arguments under the tool's schema, where the failure can be about
+    them.
 
     A tool that cannot be reached, or will not be asked, says nothing about arguments.
     """
@@ -78,12 +88,12 @@ def by_schema(refused: Refused) -> Sequence[Issue]:
 
 
 def _issue_of(problem: Problem) -> Issue:
-    """A problem of our own validation as an issue."""
+    """Return a problem of our own validation as an issue."""
     return Issue(problem.path, problem.code.rpartition(".")[2], problem.message)
 
 
 def _by_patterns(patterns: Sequence[str]) -> Detector:
-    """A detector that looks for fixed words, and then for the fields that the words name."""
+    """Return a detector that looks for fixed words, and then for the fields that the words name."""
 
     def detect(refused: Refused) -> Sequence[Issue]:
         text = refused.failure.text.lower()
@@ -107,7 +117,10 @@ DEFAULT_DETECTORS = ("objects", "schema", "messages", "seed-patterns-implemented
 
 
 def detectors_of(names: Sequence[str | Detector]) -> tuple[Detector, ...]:
-    """The detectors of these names; functions are taken as they are. Raises BadOptions."""
+    """Return the detectors of these names.
+
+    Functions are taken as they are. Raises BadOptions.
+    """
     chosen: list[Detector] = []
     for name in names:
         if callable(name):
@@ -125,8 +138,17 @@ def detectors_of(names: Sequence[str | Detector]) -> tuple[Detector, ...]:
 
 
 def detect(refused: Refused, detectors: Sequence[Detector]) -> tuple[Issue, ...]:
-    """The issues of the first detector that finds one; () where the failure is about something
-    else than the arguments."""
+    """Return the issues of the first detector that finds one.
+
+    () where the failure is about something else than the arguments.
+
+    >>> from toolparse_lab.correction import Refused, ToolFailure, detect
+    >>> from toolparse_lab.correction.detectors import DEFAULT_DETECTORS, detectors_of
+    >>> schema = '{"properties": {"n": {"type": "integer"}}}'
+    >>> refused = Refused(ToolFailure("bad request"), {"n": "x"}, schema)
+    >>> detect(refused, detectors_of(DEFAULT_DETECTORS))[0].path
+    '/n'
+    """
     for detector in detectors:
         issues = tuple(detector(refused))
         if issues:

@@ -36,8 +36,16 @@ is none of its own."""
 class ModelCorrection:
     """The default correction: the same model is asked.
 
-    question: the request of which model, parameters and trial are taken; its messages are those of
-    the call. wording: of the correction prompt.
+    Args:
+        question: the request of which model, parameters and trial are taken. Its messages are those
+            of the call.
+        wording: of the correction prompt.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import ModelCorrection
+    >>> from toolparse_lab.exchange.types import Request
+    >>> callable(ModelCorrection(Request(tp.Model("openai/m"), "m", ())).request)
+    True
     """
 
     def __init__(self, question: Request, wording: CorrectionWording = "plain") -> None:
@@ -45,19 +53,25 @@ class ModelCorrection:
         self._wording = wording
 
     def request(self, context: CorrectionContext) -> Request:
-        """The question for a correction; equal contexts give equal questions, asked once."""
+        """Return the question for a correction.
+
+        Equal contexts give equal questions, asked once.
+        """
         first = self._question.params
         params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
         messages = correction_messages(context, self._wording)
         return replace(self._question, messages=messages, params=params, tools=(), stream=False)
 
     def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
-        """The correction in an answer. Raises CorrectionFailed, with what it cost."""
+        """Return the correction in an answer. Raises CorrectionFailed, with its cost."""
         return corrected_by(completion, context)
 
 
 def corrected_by(completion: Completion, context: CorrectionContext) -> Corrected:
-    """The correction in a model's answer. Raises CorrectionFailed, with what it cost."""
+    """Return the correction in a model's answer.
+
+    Raises CorrectionFailed, with its cost.
+    """
     tokens, cost = tokens_of(completion), completion.cost or 0.0
     try:
         if not completion.ok:
@@ -70,7 +84,7 @@ def corrected_by(completion: Completion, context: CorrectionContext) -> Correcte
 
 
 def tokens_of(completion: Completion) -> int:
-    """The tokens of an answer, in and out, as far as the provider counted them."""
+    """Return the tokens of an answer, in and out, as far as the provider counted them."""
     return (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
 
 
@@ -87,11 +101,14 @@ def run_call(
     step_id: str = "",
     agent: str = "",
 ) -> CorrectedCall:
-    """Call a tool with arguments that a model wrote, and have them corrected where it refuses them.
+    """Call a tool with a model's arguments, and have refused ones corrected.
 
-    tool: its definition. run: the function itself, called with the arguments by name; what it
-    raises is its refusal. correct: gives corrected arguments, None where nobody can be asked.
-    sleep: waits between regular attempts.
+    Args:
+        tool: its definition.
+        run: the function itself, called with the arguments by name. The error that it raises is its
+            refusal.
+        correct: gives corrected arguments, None if no one can be asked.
+        sleep: waits between regular attempts.
 
     >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
     >>> run_call(tool, {"n": "7"}, lambda n: n + 1).value
@@ -138,7 +155,14 @@ async def arun_call(
     step_id: str = "",
     agent: str = "",
 ) -> CorrectedCall:
-    """`run_call` for a tool and a correction that may be awaited."""
+    """`run_call` for a tool and a correction that may be awaited.
+
+    >>> import asyncio
+    >>> from toolparse_lab.correction import arun_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> asyncio.run(arun_call(tool, {"n": "7"}, lambda n: n + 1)).value
+    8
+    """
 
     async def answer(need: Need) -> Any:
         if isinstance(need, RunTool):
@@ -173,8 +197,17 @@ async def arun_call(
 
 
 def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:
-    """A callback that asks a model by `ask`, which may be a recording
-    (`store.recording.replay(path).answer`)."""
+    """Return a callback that asks a model by `ask`.
+
+    `ask` may be a recording (`store.recording.replay(path).answer`).
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import ModelCorrection, asking
+    >>> from toolparse_lab.exchange.types import Request
+    >>> question = Request(tp.Model("openai/m"), "m", ())
+    >>> callable(asking(ModelCorrection(question), lambda request: None))
+    True
+    """
 
     def correct(context: CorrectionContext) -> Corrected:
         request = correction.request(context)
@@ -186,7 +219,16 @@ def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | No
 def asking_later(
     correction: ModelCorrection, ask: Callable[[Request], Awaitable[Completion | None]]
 ) -> Callback:
-    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`."""
+    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import ModelCorrection, asking_later
+    >>> from toolparse_lab.exchange.types import Request
+    >>> async def ask(request):
+    ...     return None
+    >>> callable(asking_later(ModelCorrection(Request(tp.Model("openai/m"), "m", ())), ask))
+    True
+    """
 
     async def correct(context: CorrectionContext) -> Corrected:
         request = correction.request(context)
@@ -196,7 +238,7 @@ def asking_later(
 
 
 def _recorded(completion: Completion | None, request: Request) -> Completion:
-    """An answer that there is. Raises MissingRecording."""
+    """Return an answer that there is. Raises MissingRecording."""
     if completion is None:
         raise MissingRecording(
             "this correction was never recorded", keys=(request.key,), hint="run it live once"
@@ -222,7 +264,10 @@ async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
 
 
 def _corrected(correct: Callback | None, context: CorrectionContext) -> Any:
-    """Return what a callback gives, or the exception; None where nothing is recorded."""
+    """Return the result of a callback, or the exception.
+
+    None if nothing is recorded.
+    """
     if correct is None:
         return CorrectionFailed("nobody can be asked")
     try:

@@ -1,4 +1,4 @@
-"""What a correction changes: only the fields that were complained about, unless all is allowed."""
+"""The edits of a correction: only the fields that were complained about, unless all is allowed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ _OF_MEMBERS = frozenset(
 class FieldEdit:
     """One change of the arguments, at a JSON Pointer.
 
-    kind: "changed", "added" or "removed". old, new: None where there is none.
+    Attributes:
+        kind: "changed", "added" or "removed".
+        old, new: None if there is none.
+
+    >>> from toolparse_lab.correction import FieldEdit
+    >>> FieldEdit("/n", "changed", "x", 7).path
+    '/n'
     """
 
     path: str
@@ -37,7 +43,7 @@ class FieldEdit:
 
 
 def edits_between(old: Any, new: Any) -> list[FieldEdit]:
-    """The changes that make `new` of `old`, the smallest that are told apart by member.
+    """Return the smallest changes that make `new` of `old`, by member.
 
     >>> [e.path for e in edits_between({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3, "d": 4}})]
     ['/b/c', '/b/d']
@@ -46,7 +52,9 @@ def edits_between(old: Any, new: Any) -> list[FieldEdit]:
 
 
 def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
-    """`edits_between` below a path; what nests too deep is one change.
+    """`edits_between` below a path.
+
+    A value that nests too deep is one change.
 
     path: where both values stand. level: how deep that is.
     """
@@ -69,17 +77,24 @@ def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
 
 
 def _are_lists(old: Any, new: Any) -> bool:
-    """True for two lists of one length, whose items can be compared one by one."""
+    """Return True for two lists of one length, whose items can be compared one by one."""
     return isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
 
 
 def merged(
     arguments: Mapping[str, Any], correction: Mapping[str, Any], issues: Iterable[Issue]
 ) -> tuple[dict[str, Any], tuple[FieldEdit, ...], tuple[FieldEdit, ...]]:
-    """The arguments with what the correction changed at the fields that the issues name.
+    """Return the arguments with the correction's changes at the named fields.
 
-    Returned are the new arguments, the edits that were taken and those that were not. Where an
-    issue names no field, every edit is taken: there is nothing to hold it to.
+    The issues name the fields.
+
+    Returned are the new arguments, the edits that were taken and those that were not. If an issue
+    names no field, every edit is taken: there is nothing to hold it to.
+
+    >>> from toolparse_lab.correction import Issue, merged
+    >>> arguments, edits, others = merged({"n": "x", "a": 1}, {"n": 7, "a": 2}, [Issue("/n")])
+    >>> arguments, [edit.path for edit in others]
+    ({'n': 7, 'a': 1}, ['/a'])
     """
     issues = tuple(issues)
     edits = edits_between(dict(arguments), dict(correction))
@@ -94,10 +109,10 @@ def merged(
 
 
 def _is_named(edit: FieldEdit, issue: Issue) -> bool:
-    """True for an edit at the place of an issue, or below it.
+    """Return True for an edit at the place of an issue, or below it.
 
-    A rule about members is told of their object: they may be added or removed there, and the
-    others stay as they are.
+    A rule about members is told of their object: they may be added or removed there, and the others
+    stay as they are.
     """
     place = issue.path or ""
     if issue.keyword.lower() in _OF_MEMBERS:
@@ -110,9 +125,9 @@ def _is_named(edit: FieldEdit, issue: Issue) -> bool:
 
 
 def _with(value: Any, tokens: list[str], edit: FieldEdit) -> Any:
-    """A copy of a value with an edit made at a path below it.
+    """Return a copy of a value with an edit made at a path below it.
 
-    tokens: of the path, from here on. What is not on the way is shared with the value.
+    tokens: of the path, from here on. Anything that is not on the way is shared with the value.
     """
     if not tokens:
         return edit.new

@@ -1,5 +1,6 @@
-"""What a tool said when it refused a call: its words, its body, and the fields that its error
-objects name."""
+"""The message of a tool when it refused a call: its words, its body, and the fields that its error
+objects name.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +42,15 @@ _JSONSCHEMA_PATH = re.compile(r"On instance(?P<path>(?:\[[^\]\n]{1,300}\]){0,50}
 class Issue:
     """One complaint about the arguments of a call.
 
-    path: JSON Pointer of the value, "" for the arguments as a whole, None where it is not known.
-    keyword: the rule that was broken, in the words of whoever checked it ("type", "required",
-    "float_parsing"), "" for none. expected, got: as they were told, "" for nothing.
+    Attributes:
+        path: JSON Pointer of the value, "" for the arguments as a whole, None if it is unknown.
+        keyword: the rule that was broken, in the words of whoever checked it ("type", "required",
+            "float_parsing"), "" for none.
+        expected, got: as they were told, "" for nothing.
+
+    >>> from toolparse_lab.correction import Issue
+    >>> Issue("/n", "type", expected="integer").path
+    '/n'
     """
 
     path: str | None
@@ -57,8 +64,16 @@ class Issue:
 class ToolFailure:
     """Why a tool did not take a call.
 
-    message: the error in words. body: what a service sent with it. status: of HTTP, None elsewhere.
-    issues: what the tool's own error objects say. called: False for a call that was held back.
+    Attributes:
+        message: the error in words.
+        body: the body that a service sent with it.
+        status: of HTTP, None elsewhere.
+        issues: the faults that the tool's own error objects say.
+        called: False for a call that was held back.
+
+    >>> from toolparse_lab.correction import ToolFailure
+    >>> ToolFailure("n is a number", status=422).status
+    422
     """
 
     message: str
@@ -74,7 +89,7 @@ class ToolFailure:
 
     @classmethod
     def of(cls, error: BaseException | str) -> ToolFailure:
-        """The failure that an exception of a tool is.
+        """Return the failure that an exception of a tool is.
 
         Error objects are read from pydantic's and jsonschema's exceptions, and from the body of
         HTTP errors (httpx, requests). A ToolRefused says its failure itself.
@@ -91,7 +106,12 @@ class ToolFailure:
 
 
 class ToolRefused(Exception):
-    """Raised by a tool that wants to say more than a message: `failure` holds it."""
+    """Raised by a tool that wants to say more than a message: `failure` holds it.
+
+    >>> from toolparse_lab.correction import ToolFailure, ToolRefused
+    >>> ToolRefused(ToolFailure("n is a number")).failure.message
+    'n is a number'
+    """
 
     def __init__(self, failure: ToolFailure) -> None:
         self.failure = failure
@@ -99,7 +119,7 @@ class ToolRefused(Exception):
 
 
 def _message(error: BaseException) -> str:
-    """An exception in words: its own, else its class."""
+    """Return an exception in words: its own, else its class."""
     try:
         return str(error) or type(error).__name__
     except Exception:  # its own __str__ failed
@@ -107,7 +127,7 @@ def _message(error: BaseException) -> str:
 
 
 def _text_of(response: Any) -> str:
-    """The body of an HTTP response, "" for none."""
+    """Return the body of an HTTP response, "" for none."""
     try:
         text = response.text
     except Exception:  # None, and a body that was not read
@@ -119,7 +139,7 @@ def _text_of(response: Any) -> str:
 
 
 def _issues_of_error(error: BaseException) -> Iterator[Issue]:
-    """The issues in an exception, by its shape.
+    """Yield the issues in an exception, by its shape.
 
     An `errors()` method is pydantic's, or that of a class like it. `absolute_path` beside
     `validator` is jsonschema's. Anything else has none.
@@ -145,9 +165,9 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
 
 
 def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
-    """The issues in rows of error objects, in their order.
+    """Yield the issues in rows of error objects, in their order.
 
-    rows: of any values; what is no object, or names no place, is passed over. At most
+    rows: of any values. Anything that is not an object, or names no place, does not count. At most
     `_MOST_ISSUES` are looked at.
     """
     for _, row in zip(range(_MOST_ISSUES), rows, strict=False):
@@ -158,9 +178,9 @@ def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
 
 
 def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
-    """The issue that an error object tells; None where it names no place.
+    """Return the issue that an error object tells, or None if it names no place.
 
-    row: as validators write them; the place, the rule and the message stand under one of several
+    row: as validators write them. The place, the rule and the message stand under one of several
     names.
     """
     for name in _LOCATIONS:
@@ -178,12 +198,12 @@ def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
 
 
 def _first_text(row: Mapping[Any, Any], names: Sequence[str]) -> str:
-    """The first member of these names that is a text."""
+    """Return the first member of these names that is a text."""
     return next((row[name] for name in names if isinstance(row.get(name), str)), "")
 
 
 def _short(value: Any) -> str:
-    """A value as text, cut at 200 characters."""
+    """Return a value as text, cut at 200 characters."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 200 else text[:197] + "..."
 
@@ -192,7 +212,9 @@ def _short(value: Any) -> str:
 
 
 def pointer_of(place: Any) -> str | None:
-    """A place as a JSON Pointer, from how validators write it; None for what is no place.
+    """Return a place as a JSON Pointer, from how validators write it.
+
+    None for anything that is not a place.
 
     >>> pointer_of(["body", "lat"]), pointer_of("$.stops[0].lat"), pointer_of("/a/b"), pointer_of(7)
     ('/lat', '/stops/0/lat', '/a/b', None)
@@ -215,7 +237,7 @@ def pointer_of(place: Any) -> str | None:
 
 
 def _token(match: re.Match[str]) -> str:
-    """The one group of a path's piece that matched."""
+    """Return the one group of a path's piece that matched."""
     return next(group for group in match.groups() if group is not None)
 
 
@@ -228,7 +250,7 @@ def _pointer(tokens: Iterable[str | int]) -> str:
 
 
 def issues_in_body(body: str) -> tuple[Issue, ...]:
-    """The issues in the body of a response: JSON with error objects, at any depth.
+    """Return the issues in the body of a response: JSON with error objects, at any depth.
 
     FastAPI's 422, lists of pydantic's or Ajv's errors, and objects of their kind.
     """
@@ -242,9 +264,9 @@ def issues_in_body(body: str) -> tuple[Issue, ...]:
 
 
 def _issues_in(value: Any) -> Iterator[Issue]:
-    """The issues in a JSON value, in the order in which they stand.
+    """Yield the issues in a JSON value, in the order in which they stand.
 
-    Without recursion, since a body may nest as deep as it likes; what is inside an error object is
+    Without recursion, since a body may nest as deep as it likes. Anything inside an error object is
     not looked at again.
     """
     waiting = [value]
@@ -263,8 +285,9 @@ def _issues_in(value: Any) -> Iterator[Issue]:
 
 
 def issues_in_text(text: str) -> tuple[Issue, ...]:
-    """The issues in an error's words, for validators that send no objects: Go's JSON reader, and
-    pydantic and jsonschema as they print themselves."""
+    """Return the issues in an error's words, for validators that send no objects: Go's JSON reader,
+    and pydantic and jsonschema as they print themselves.
+    """
     text = text[:_MOST_TEXT]
     issues = [_issue_of_go(match) for match in _GO.finditer(text)]
     issues += [
@@ -279,7 +302,7 @@ def issues_in_text(text: str) -> tuple[Issue, ...]:
 
 
 def _issue_of_go(match: re.Match[str]) -> Issue:
-    """The issue that Go's JSON reader tells."""
+    """Return the issue that Go's JSON reader tells."""
     path = None
     if match["field"]:
         # The first name is that of the struct, and may be empty.

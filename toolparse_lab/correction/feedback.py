@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from ..errors import BadOptions, near
 from ..types import Policy
@@ -15,23 +15,48 @@ _LONGEST_WAIT = 60.0  # seconds between two attempts
 
 
 def backoff_seconds(attempt: int) -> float:
-    """Seconds to wait behind a regular attempt, counted from 1: 1, then 2, then 3."""
+    """Return seconds to wait behind a regular attempt, counted from 1: 1, then 2, then 3."""
     return min(float(attempt), _LONGEST_WAIT)
+
+
+class FeedbackChanges(TypedDict, total=False):
+    """The fields of `Feedback`, for `Feedback.preset`."""
+
+    enabled: bool
+    max_attempts: int
+    max_validation_retries: int
+    detectors: tuple[str | Detector, ...]
+    merge: Literal["named", "all"]
+    policy: Policy
+    wording: CorrectionWording
+    request: bool
+    history: bool
+    stop_on_repeat: bool
+    max_tokens: int | None
+    max_cost: float | None
+    backoff: Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
     """Layer 3 of type safety: a refused call is shown to the model with the error.
 
-    enabled: False asks for no correction; regular attempts stay. max_attempts: how often the tool
-    is called before corrections count. max_validation_retries: corrections, which are counted
-    apart, use up no attempt and do not wait. detectors: names of `DETECTORS` or functions, the
-    first that finds something wins. merge: "named" takes a correction at the fields that the error
-    named, "all" as it is. policy: of layer 2, which every correction passes. wording: of the
-    correction prompt. request, history: whether the model sees the user's request, and what came
-    before it. stop_on_repeat: end where a correction brings arguments that were refused already.
-    max_tokens, max_cost: of all corrections together, None for no limit. backoff: seconds behind
-    an attempt.
+    Attributes:
+        enabled: False asks for no correction. Regular attempts stay.
+        max_attempts: how often the tool is called before corrections count.
+        max_validation_retries: corrections, which count apart, use up no attempt and do not wait.
+        detectors: names of `DETECTORS` or functions, the first that finds something wins.
+        merge: "named" takes a correction at the fields that the error named, "all" as it is.
+        policy: of layer 2, which every correction passes.
+        wording: of the correction prompt.
+        request, history: whether the model sees the user's request, and the messages before it.
+        stop_on_repeat: end where a correction brings arguments that were refused already.
+        max_tokens, max_cost: of all corrections together, None for no limit.
+        backoff: seconds behind an attempt.
+
+    >>> from toolparse_lab.correction import Feedback
+    >>> Feedback(max_attempts=1).max_validation_retries
+    2
     """
 
     enabled: bool = True
@@ -67,8 +92,10 @@ class Feedback:
 
     @classmethod
     def of(cls, value: Any) -> Feedback | None:
-        """The feedback that an option means: a Feedback, the name of a preset, True for the
-        default, None or False for none. One that asks for nothing is none. Raises BadOptions.
+        """Return the feedback that an option means.
+
+        Pass a Feedback, the name of a preset, True for the default, None or False for none. One
+        that asks for nothing is none. Raises BadOptions.
 
         >>> Feedback.of("cost-sensitive") is None, Feedback.of(True) == Feedback()
         (True, True)
@@ -87,8 +114,10 @@ class Feedback:
         return feedback if feedback.enabled else None
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> Feedback:
-        """One of `PRESETS`, with changes. Raises BadOptions.
+    def preset(cls, name: str, **changes: Unpack[FeedbackChanges]) -> Feedback:
+        """Return one of `PRESETS`, with changes.
+
+        Raises BadOptions.
 
         >>> Feedback.preset("cost-sensitive").enabled
         False
@@ -107,7 +136,7 @@ class Feedback:
 
     @classmethod
     def from_execution_options(cls, options: Mapping[str, Any]) -> Feedback:
-        """The seed's preset with its `ExecutionOptions`, by their JSON names.
+        """Return the seed's preset with its `ExecutionOptions`, by their JSON names.
 
         >>> Feedback.from_execution_options({"max_validation_retries": 3}).max_validation_retries
         3

@@ -15,11 +15,19 @@ _MOST_BODY = 8 * 2**20  # bytes of a response
 
 
 class HttpTool:
-    """A tool at an address. Called with arguments by name; raises ToolRefused where it fails.
+    """A tool at an address.
+
+    Called with arguments by name. Raises ToolRefused if it fails.
 
     Any status from 200 to 299 is a success, and gives the body as JSON, as text where it is none.
-    seed: as the seed has it: only 200 is, its body must be an object, and the error's text is the
-    seed's. headers, timeout (seconds): of each request.
+
+    Args:
+        seed: as the seed has it: only 200 is, its body must be an object, and the error's text is
+            the seed's. headers, timeout (seconds): of each request.
+
+    >>> from toolparse_lab.correction import HttpTool
+    >>> HttpTool("http://localhost:8080/weather", timeout=5).url
+    'http://localhost:8080/weather'
     """
 
     def __init__(
@@ -43,7 +51,7 @@ class HttpTool:
         self._seed = seed
 
     def __repr__(self) -> str:
-        """The tool without its headers, which may hold a key."""
+        """Return the tool without its headers, which may hold a key."""
         return f"HttpTool({redact(self.url)!r})"
 
     def __call__(self, **arguments: Any) -> Any:
@@ -61,7 +69,7 @@ class HttpTool:
         return self._read(response.status_code, body)
 
     async def later(self, **arguments: Any) -> Any:
-        """The same, awaited: give this method where an async tool is wanted."""
+        """Return the same, awaited: give this method where an async tool is wanted."""
         body = _Body()
         try:
             async with (
@@ -75,11 +83,11 @@ class HttpTool:
         return self._read(response.status_code, body)
 
     def _unreachable(self, e: Exception) -> ToolRefused:
-        """The failure of a request that had no answer."""
+        """Return the failure of a request that had no answer."""
         return ToolRefused(ToolFailure(f"request failed: {redact(str(e)) or type(e).__name__}"))
 
     def _read(self, status: int, content: _Body) -> Any:
-        """The value of a response. Raises ToolRefused."""
+        """Return the value of a response. Raises ToolRefused."""
         body = content.text
         if status != 200 if self._seed else not 200 <= status <= 299:
             message = f"agent returned status {status}: {body}"
@@ -98,7 +106,9 @@ class HttpTool:
 
 
 def _written(arguments: Mapping[str, Any]) -> bytes:
-    """The arguments as the body of a request, numbers with the digits that the model wrote."""
+    """Return the arguments as the body of a request, numbers with the digits that the
+    model wrote.
+    """
     return write_canonical(dict(arguments)).encode("utf-8", "surrogatepass")
 
 
@@ -123,5 +133,5 @@ class _Body:
 
 
 def _undecodable(body: str, status: int, why: str) -> ToolRefused:
-    """The failure of a success whose body is no object, in the seed's words."""
+    """Return the failure of a success whose body is no object, in the seed's words."""
     return ToolRefused(ToolFailure(f"failed to decode response: {why}", body, status))

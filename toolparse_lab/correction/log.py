@@ -1,4 +1,6 @@
-"""What layers 2 and 3 did, as log records: the seed's messages and levels, details as `extra`."""
+"""The effects of layers 2 and 3, as log records: the seed's messages and levels, details as
+`extra`.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,10 @@ _MESSAGES: Mapping[str, tuple[int, str, str]] = {
 
 
 def log_event(name: str, attributes: Mapping[str, Any]) -> None:
-    """Write the log record of an event, where somebody listens.
+    """Write the log record of an event, where someone listens.
 
-    Its `toolparse` attribute holds the details: `operation`, `step_id`, `capability`, and what
-    belongs to the event: `coercions` (a line and a record each), `validation_retry` and `error`,
+    Its `toolparse` attribute holds the details: `operation`, `step_id`, `capability`, and the
+    fields of the event: `coercions` (a line and a record each), `validation_retry` and `error`,
     `new_params`.
     """
     level, operation, message = _MESSAGES.get(name, (logging.NOTSET, "", ""))
@@ -50,14 +52,14 @@ def log_event(name: str, attributes: Mapping[str, Any]) -> None:
 
 
 def coercion_line(step: Step) -> str:
-    """A step as one line: the seed's where the seed's policy made it."""
+    """Return a step as one line: the seed's where the seed's policy made it."""
     if step.rule in GO_KINDS:
         return go_log_line(step)
     return f"{step.path}: {step.before_json} -> {step.after_json}"
 
 
 def coercion_record(step: Step, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A step as one structured record."""
+    """Return a step as one structured record."""
     where = {k: attributes[k] for k in ("step_id", "capability") if k in attributes}
     return {
         "operation": "type_coercion",

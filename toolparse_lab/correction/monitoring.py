@@ -1,4 +1,4 @@
-"""Corrected calls held against four thresholds, and what the corrections cost.
+"""Corrected calls held against four thresholds, and the cost of the corrections.
 
 The thresholds and their advice are seed 003's. Each rate names its denominator, since the seed does
 not: a rate of nothing is NaN, and breaks no threshold.
@@ -16,7 +16,16 @@ from .call import CorrectedCall
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One gate. of: what is counted, out of what. worse: which side of the limit breaks it."""
+    """One gate.
+
+    Attributes:
+        of: the quantity counted, out of what.
+        worse: which side of the limit breaks it.
+
+    >>> from toolparse_lab.correction import THRESHOLDS
+    >>> THRESHOLDS[0].worse
+    'above'
+    """
 
     name: str
     of: str
@@ -47,7 +56,14 @@ THRESHOLDS = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A threshold, and the count that it is held against; `rate` is NaN out of nothing."""
+    """A threshold, and the count that it is held against.
+
+    `rate` is NaN out of nothing.
+
+    >>> from toolparse_lab.correction import readings_of
+    >>> readings_of([])[0].total
+    0
+    """
 
     threshold: Threshold
     count: int
@@ -60,7 +76,7 @@ class Reading:
 
     @property
     def ok(self) -> bool:
-        """False where the rate is on the worse side of the limit; the limit itself is not."""
+        """False if the rate is on the worse side of the limit. The limit itself is not."""
         # Counts are compared and not rates: 19 of 20 is 95 %, whatever the division gives.
         share = self.threshold.limit * self.total
         if math.isclose(self.count, share, abs_tol=1e-9) or not self.total:
@@ -78,6 +94,11 @@ def readings_of(calls: Iterable[CorrectedCall]) -> tuple[Reading, ...]:
 
     A correction counts whether or not it was of use. A call counts as accepted or rescued only
     where the tool took it.
+
+    >>> from toolparse_lab.correction import readings_of, run_call
+    >>> call = run_call({"name": "f"}, {}, lambda: 1)
+    >>> [reading.threshold.name for reading in readings_of([call])]
+    ['coercion rate', 'feedback rate', 'correction success', 'total success']
     """
     calls = list(calls)
     corrected = [call for call in calls if call.corrections]
@@ -95,7 +116,15 @@ def readings_of(calls: Iterable[CorrectedCall]) -> tuple[Reading, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """One scenario of the cost table. seconds: mean wall-clock time of a call, NaN without one."""
+    """One scenario of the cost table.
+
+    Attributes:
+        seconds: mean wall-clock time of a call, NaN without one.
+
+    >>> from toolparse_lab.correction import cost_table
+    >>> [row.scenario for row in cost_table([], [])]
+    ['no correction', '1 correction', '2 or more corrections', 'corrections used in vain']
+    """
 
     scenario: str
     calls: int
@@ -108,13 +137,21 @@ SCENARIOS = ("no correction", "1 correction", "2 or more corrections", "correcti
 
 
 def cost_table(calls: Sequence[CorrectedCall], seconds: Sequence[float]) -> tuple[CostRow, ...]:
-    """Return what corrections cost, a row each of `SCENARIOS`, from measured values.
+    """Return the cost of corrections, a row each of `SCENARIOS`, from measured values.
 
-    seconds: what each call took, in the order of the calls. Raises ValueError where one has none.
+    Args:
+        seconds: the time of each call, in the order of the calls.
+
+    Raises ValueError if one has none.
+
+    >>> from toolparse_lab.correction import cost_table, run_call
+    >>> call = run_call({"name": "f"}, {}, lambda: 1)
+    >>> cost_table([call], [0.2])[0].calls
+    1
     """
     groups: dict[str, list[tuple[CorrectedCall, float]]] = {name: [] for name in SCENARIOS}
     for call, took in zip(calls, seconds, strict=True):
-        groups[_scenario(call)].append((call, took))
+        groups[scenario_of(len(call.corrections), ok=call.ok)].append((call, took))
     return tuple(
         CostRow(
             name,
@@ -127,10 +164,14 @@ def cost_table(calls: Sequence[CorrectedCall], seconds: Sequence[float]) -> tupl
     )
 
 
-def _scenario(call: CorrectedCall) -> str:
-    """Return the row that a call belongs to."""
-    if not call.corrections:
+def scenario_of(corrections: int, *, ok: bool) -> str:
+    """Return the row of `SCENARIOS` that a call with so many corrections belongs to.
+
+    >>> scenario_of(2, ok=True), scenario_of(2, ok=False)
+    ('2 or more corrections', 'corrections used in vain')
+    """
+    if not corrections:
         return SCENARIOS[0]
-    if not call.ok:
+    if not ok:
         return SCENARIOS[3]
-    return SCENARIOS[1] if len(call.corrections) == 1 else SCENARIOS[2]
+    return SCENARIOS[min(corrections, 2)]

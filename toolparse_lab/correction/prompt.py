@@ -25,9 +25,20 @@ _FENCE = "```"
 class CorrectionContext:
     """A call that was refused, for whoever corrects it.
 
-    arguments: as the tool got them. error, body: what it said. issues: the fields it named. tool:
-    with its schema. messages: the user's request and what came before it, OpenAI messages; () where
-    an experiment leaves them out. number: of this correction, from 1. step_id, agent: of a plan.
+    Attributes:
+        arguments: as the tool got them.
+        error, body: its message.
+        issues: the fields it named.
+        tool: with its schema.
+        messages: the user's request and the messages before it, OpenAI messages. () where an
+            experiment leaves them out.
+        number: of this correction, from 1.
+        step_id, agent: of a plan.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import CorrectionContext
+    >>> CorrectionContext(tp.ToolSpec.of({"name": "f"}), {"n": "x"}, "n is a number").error
+    'n is a number'
     """
 
     tool: ToolSpec
@@ -42,24 +53,28 @@ class CorrectionContext:
 
     @property
     def schema(self) -> Any:
-        """The tool's JSON Schema, None where it has none."""
+        """The tool's JSON Schema, None if it has none."""
         return self.tool.schema
 
     def prompt(self, wording: CorrectionWording = "plain") -> str:
-        """The correction prompt: ours, or the seed's with its fields in its order."""
+        """Return the correction prompt: ours, or the seed's with its fields in its order."""
         return _seed_prompt(self) if wording == "seed" else _plain_prompt(self)
 
 
 def correction_messages(
     context: CorrectionContext, wording: CorrectionWording = "plain"
 ) -> tuple[dict[str, Any], ...]:
-    """The messages to send: what came before, and the prompt as the last thing the user says."""
+    """Return the messages to send: the earlier ones, and the prompt as the last thing the user
+    says.
+    """
     before = tuple(dict(message) for message in context.messages)
     return (*before, {"role": "user", "content": context.prompt(wording)})
 
 
 def _plain_prompt(context: CorrectionContext) -> str:
-    """Our wording: the complaints by field, then the schema, then what to answer."""
+    """Our wording: the complaints by field, then the schema, then the expected form of the
+    answer.
+    """
     lines = [
         f"The call of {context.tool.name} was refused.",
         "",
@@ -88,13 +103,16 @@ def _plain_prompt(context: CorrectionContext) -> str:
 
 
 def _issue_line(issue: Issue) -> str:
-    """A complaint as a line of the prompt."""
+    """Return a complaint as a line of the prompt."""
     place = issue.path if issue.path else "the arguments"
     return f"- {place}: {issue.message or issue.keyword or 'refused'}"
 
 
 def _seed_prompt(context: CorrectionContext) -> str:
-    """The seed's wording. Its agent and capability are the step's agent and the tool's name."""
+    """Return the seed's wording.
+
+    Its agent and capability are the step's agent and the tool's name.
+    """
     return f"""The following tool call failed with a type error.
 
 Tool: {context.agent or context.tool.name}
@@ -117,7 +135,7 @@ Respond with ONLY the corrected JSON parameters object, no explanation."""
 
 
 def _indented(value: Any) -> str:
-    """A value as JSON for people."""
+    """Return a value as JSON for people."""
     try:
         return json.dumps(json.loads(write_canonical(value)), indent=2, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -128,12 +146,20 @@ def _indented(value: Any) -> str:
 
 
 def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
-    """The arguments in a model's answer: a JSON object in any fence, prose or reasoning around it,
-    or a call of the tool in any format.
+    """Return the arguments in a model's answer to a correction.
+
+    These are a JSON object with any fence, prose or reasoning around it, or a call of the tool in
+    any format.
 
     Damaged JSON is repaired as in any call. An object that wraps the arguments (`{"name": …,
     "arguments": …}`, `{"parameters": …}`) is unwrapped where the tool has no parameters of these
     names. Raises CorrectionFailed.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.correction import read_correction
+    >>> tool = tp.ToolSpec.of({"name": "f"})
+    >>> read_correction('Here it is: {"n": 7}', tool)
+    {'n': 7}
     """
     parsed = parse_text(raw, "auto", [tool], ParseOptions(coerce="none"))
     if len(parsed.calls) == 1 and parsed.calls[0].ok and parsed.calls[0].name == tool.name:
@@ -152,7 +178,9 @@ def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
 
 
 def _candidates(text: str) -> Sequence[str]:
-    """The parts of an answer that may be its object: fences, then from the first brace on."""
+    """Return the parts of an answer that may be its object: fences, then from the first
+    brace on.
+    """
     text = text.strip()
     fenced = [part.partition("\n")[2] for part in text.split(_FENCE)[1::2]]
     start = text.find("{")
@@ -161,7 +189,9 @@ def _candidates(text: str) -> Sequence[str]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The object that a text is, repaired where it must be; None for anything else.
+    """Return the object that a text is, repaired where it must be.
+
+    None for anything else.
 
     A repair that would have to invent something is none, so that such a text has no object.
     """
@@ -176,7 +206,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
-    """The arguments inside a wrapper that is none of the tool's own parameters.
+    """Return the arguments inside a wrapper that is none of the tool's own parameters.
 
     value: an object that may be the arguments themselves, which then comes back as it is.
     """
@@ -192,7 +222,12 @@ def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A correction with its price, where a callback knows it."""
+    """A correction with its price, where a callback knows it.
+
+    >>> from toolparse_lab.correction import Corrected
+    >>> Corrected({"n": 7}, tokens=40).arguments
+    {'n': 7}
+    """
 
     arguments: Mapping[str, Any]
     tokens: int = 0

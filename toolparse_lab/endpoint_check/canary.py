@@ -1,5 +1,5 @@
-"""Canaries: one small question for a model and a protocol, and what its answer proves of the
-endpoint.
+"""Canaries: one small question for a model and a protocol, and the proof that its answer gives of
+the endpoint.
 
 For a text protocol the model copies a call: if everything but the delimiters comes back, something
 on the way took them. For `native` it calls a tool: the body that was sent shows whether the tool
@@ -59,8 +59,8 @@ _HIDDEN = 8  # tokens that were made and left no text behind
 class Cell:
     """The outcome of one canary.
 
-    why: one sentence. completion: the recorded answer, None where there is none; its `raw`,
-    `reasoning` and `response["sent"]` are the evidence. notes: what is worth knowing and changes no
+    why: one sentence. completion: the recorded answer, None if there is none. Its `raw`,
+    `reasoning` and `response["sent"]` are the evidence. notes: facts worth knowing and changes no
     verdict.
     """
 
@@ -73,8 +73,9 @@ class Cell:
 
     @property
     def tools_sent(self) -> bool | None:
-        """True where the body held the tool as a tool; None where no tool was to be sent or the
-        body is not known.
+        """True if the body held the tool as a tool.
+
+        None if no tool was to be sent or the body is unknown.
 
         It is False for a body that only names the tool in its texts, as a prompt would.
         """
@@ -92,7 +93,9 @@ class Cell:
 def canary_for(
     alias: str, model: Model, protocol: AnyProtocol | None, *, stream: bool = False
 ) -> Request:
-    """Return the question of one cell. The model's own parameters go before the canary's.
+    """Return the question of one cell.
+
+    The model's own parameters go before the canary's.
 
     alias: the name of the model in the plan.
     protocol: the text format to copy a call in, None to have a tool called natively.
@@ -109,11 +112,11 @@ def canary_for(
 
 
 def judge(alias: str, protocol: AnyProtocol | None, completion: Completion | None) -> Cell:
-    """The cell of one answer: its verdict, the reason, and notes that change no verdict.
+    """Return the cell of one answer: its verdict, the reason, and notes that change no verdict.
 
     alias: the name of the model in the plan.
     protocol: as for `canary_for`, None for native.
-    completion: the recorded answer, None where there is none yet.
+    completion: the recorded answer, None if there is none yet.
     """
     name = prompt_protocol(protocol)
     verdict, why = _verdict(protocol, completion)
@@ -140,10 +143,10 @@ def _notes(completion: Completion) -> Iterator[str]:
 
 
 def _verdict(protocol: AnyProtocol | None, completion: Completion | None) -> tuple[Verdict, str]:
-    """The verdict on an answer and one sentence why.
+    """Return the verdict on an answer and one sentence why.
 
     protocol: the format the canary was written in, None for native.
-    completion: the recorded answer, None where there is none.
+    completion: the recorded answer, None if there is none.
 
     A missing answer and errors that pass are 'uncertain'. Other errors are 'failed', because an
     endpoint that refuses the question refuses every such question.
@@ -165,7 +168,7 @@ def _verdict(protocol: AnyProtocol | None, completion: Completion | None) -> tup
 
 
 def _call_text(protocol: AnyProtocol) -> str:
-    """A call of the canary's tool as the protocol writes it.
+    """Return a call of the canary's tool as the protocol writes it.
 
     protocol: any that can write calls. Its own joining is used, because some formats put all calls
     of an answer into one frame.
@@ -176,8 +179,8 @@ def _call_text(protocol: AnyProtocol) -> str:
 
 
 def _framed(text: str) -> str:
-    """The text between two tags that no format has, so that its own first and last characters are
-    inside.
+    """Return the text between two tags that no format has, so that its own first and last
+    characters are inside.
 
     A provider that strips white space at the ends of an answer so does no harm to the text itself.
 
@@ -188,12 +191,12 @@ def _framed(text: str) -> str:
 
 
 def _judge_text(protocol: AnyProtocol, completion: Completion) -> tuple[Verdict, str]:
-    """The verdict on a copied call, by the delimiters that came back.
+    """Return the verdict on a copied call, by the delimiters that came back.
 
     protocol: the format in which the call was written.
-    completion: an answer that is no error.
+    completion: an answer that is not an error.
 
-    Delimiters are the tags, fences and bracketed words of the written call; a format that has none
+    Delimiters are the tags, fences and bracketed words of the written call. A format that has none
     of them counts as one delimiter as a whole.
     """
     if completion.endpoint_kind == "native_tools":
@@ -217,7 +220,7 @@ def _judge_text(protocol: AnyProtocol, completion: Completion) -> tuple[Verdict,
 
 
 def _moved_to_reasoning(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """The claim that somebody took the call for reasoning.
+    """Return the claim that someone took the call for reasoning.
 
     Each claim takes the same three arguments, and returns its sentence or None.
 
@@ -231,7 +234,7 @@ def _moved_to_reasoning(completion: Completion, text: str, missing: list[str]) -
 
 
 def _escaped(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """The claim that tags became entities of HTML.
+    """Return the claim that tags became entities of HTML.
 
     completion, text, missing: as for `_moved_to_reasoning`.
 
@@ -244,11 +247,11 @@ def _escaped(completion: Completion, text: str, missing: list[str]) -> str | Non
 
 
 def _stripped(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """The claim that an endpoint dropped special tokens: all the rest came back.
+    """Return the claim that an endpoint dropped special tokens: all the rest came back.
 
     completion, text, missing: as for `_moved_to_reasoning`.
 
-    White space is not compared, since what strips a token may take the space beside it.
+    White space is not compared, since a server that strips a token may take the space beside it.
     """
     rest = _framed(text)
     for delimiter in missing:
@@ -262,7 +265,7 @@ def _stripped(completion: Completion, text: str, missing: list[str]) -> str | No
 
 
 def _withheld(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """The claim that tokens were generated and all of them kept back.
+    """Return the claim that tokens were generated and all of them kept back.
 
     completion, text, missing: as for `_moved_to_reasoning`.
 
@@ -275,7 +278,7 @@ def _withheld(completion: Completion, text: str, missing: list[str]) -> str | No
 
 
 def _squeezed(text: str) -> str:
-    """The text without white space, which models copy carelessly.
+    """Return the text without white space, which models copy carelessly.
 
     >>> _squeezed(" a  b ")
     'ab'
@@ -296,10 +299,10 @@ def _names(delimiters: list[str]) -> str:
 
 
 def _judge_native(completion: Completion) -> tuple[Verdict, str]:
-    """The verdict on a tool call: first the body that was sent, then the answer.
+    """Return the verdict on a tool call: first the body that was sent, then the answer.
 
-    completion: an answer that is no error; its `response` says what was sent and how litellm was
-    set.
+    completion: an answer that is not an error. Its `response` says the request sent and how litellm
+    was set.
 
     A call counts only where the body is recorded and offers the tool as a tool.
     """
@@ -331,7 +334,7 @@ def _judge_native(completion: Completion) -> tuple[Verdict, str]:
 
 
 def _protocol_in_text(completion: Completion) -> str | None:
-    """The protocol of a call that the model wrote as text, None where there is none.
+    """Return the protocol of a call that the model wrote as text, None if there is none.
 
     completion: an answer recorded as text and native calls in one JSON object.
 
@@ -343,9 +346,11 @@ def _protocol_in_text(completion: Completion) -> str | None:
 
 
 def _offered(completion: Completion) -> bool | None:
-    """True where the body as sent holds the tool outside its texts; None where it is not known.
+    """Return True if the body as sent holds the tool outside its texts.
 
-    completion: the answer, with the body that was sent in `response["sent"]`.
+    None if it is unknown.
+
+    completion: the answer, with the body sent in `response["sent"]`.
 
     The mark stands only in the tool's description, so finding it outside the texts means that the
     tool itself is there.
@@ -361,9 +366,9 @@ def _offered(completion: Completion) -> bool | None:
 
 
 def _parts(completion: Completion, *, inside: bool) -> dict[str, Any]:
-    """The members of the body that are texts for the model, or all others.
+    """Return the members of the body that are texts for the model, or all others.
 
-    completion: the answer, with the body that was sent in `response["sent"]`.
+    completion: the answer, with the body sent in `response["sent"]`.
     inside: True for the texts (messages, prompts), False for everything else (tools, parameters).
     """
     body = (completion.response or {}).get("sent") or {}

@@ -21,7 +21,7 @@ _COLORS = {"ok": "#1a7f37", "failed": "#cf222e", "uncertain": "#9a6700"}
 class Check(Sequence[Cell]):
     """The cells of a check, each with its verdict, its reason and its evidence.
 
-    Shows itself as a table. `frame()` is the same with everything behind it; `failed` are the cells
+    Shows itself as a table. `frame()` is the same with everything behind it. `failed` are the cells
     that failed.
     """
 
@@ -29,15 +29,17 @@ class Check(Sequence[Cell]):
         self._cells = tuple(cells)
 
     def __len__(self) -> int:
-        """The number of cells."""
+        """Return the number of cells."""
         return len(self._cells)
 
     def __iter__(self) -> Iterator[Cell]:
-        """The cells, model by model."""
+        """Return the cells, model by model."""
         return iter(self._cells)
 
     def __getitem__(self, index: Any) -> Any:
-        """A cell by its place, or by (model alias, protocol); raises KeyError.
+        """Return a cell by its place, or by (model alias, protocol).
+
+        Raises KeyError.
 
         A slice gives a tuple of cells.
         """
@@ -61,14 +63,15 @@ class Check(Sequence[Cell]):
     def failed(self) -> tuple[Cell, ...]:
         """The cells that failed.
 
-        They stand in the order of the table; empty where every canary came back or proved nothing.
+        They stand in the order of the table, or empty if every canary came back or proved nothing.
         """
         return tuple(c for c in self._cells if c.verdict == "failed")
 
     def frame(self) -> Frame:
-        """One row a cell: model, protocol, verdict, why, and what was sent and received.
+        """Return one row per cell: model, protocol, verdict, why, and the request sent and
+        received.
 
-        What was sent is in the column `sent_json`, what came back in `raw` and `reasoning`.
+        The request sent is in the column `sent_json`, the response in `raw` and `reasoning`.
         """
         from ..evals.frames.dtypes import build_frame  # pandas: 0.5 s
 
@@ -78,7 +81,7 @@ class Check(Sequence[Cell]):
         return build_frame("checks", columns, len(rows))
 
     def __str__(self) -> str:
-        """The table as text: a line a cell, its notes below."""
+        """Return the table as text: a line per cell, its notes below."""
         if not self._cells:
             return "nothing was checked"
 
@@ -97,10 +100,10 @@ class Check(Sequence[Cell]):
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The table as text and as HTML, for a notebook.
+        """Return the table as text and as HTML, for a notebook.
 
-        include, exclude: what IPython would like to have or not; both forms are cheap, so neither
-        is looked at.
+        include, exclude: the types that IPython would like to have or not. Both forms are cheap, so
+        neither is looked at.
         """
         titles = ("model", "protocol", "verdict", "why", "answer")
         head = "".join(f"<th {_STYLE}>{title}</th>" for title in titles)
@@ -110,7 +113,9 @@ class Check(Sequence[Cell]):
 
 
 def _html_row(cell: Cell) -> str:
-    """One row of the table; texts of models and providers are escaped.
+    """Return one row of the table.
+
+    Texts of models and providers are escaped.
 
     The notes stand below the reason in one cell. The answer is cut to `_MOST_SHOWN` characters.
     """
@@ -129,10 +134,12 @@ def _html_row(cell: Cell) -> str:
 
 
 def _row(cell: Cell) -> dict[str, Any]:
-    """The row of a cell in the frame; columns of an answer that is not there are None.
+    """Return the row of a cell in the frame.
+
+    Columns of an answer that is not there are None.
 
     Every row has the same columns in the same order, so that the first one names those of the
-    frame. What was sent is canonical JSON, because a body has no fixed members.
+    frame. The request sent is canonical JSON, because a body has no fixed members.
     """
     completion = cell.completion
     body = (completion.response or {}).get("sent") if completion else None

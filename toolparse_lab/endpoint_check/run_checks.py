@@ -1,5 +1,6 @@
 """Asking the canaries of many cells, and refusing plans whose native arms are shown to offer no
-tools."""
+tools.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ def check_cells(
     complete: Callable[..., Any] | None = None,
     stream: bool = False,
 ) -> Check:
-    """Ask every canary anew, record the answers and judge them.
+    """Ask every canary again, record the answers and judge them.
 
     models: by alias.
     protocols: as for `Lab.plan`.
     store: where the answers are recorded, and read back for the verdicts.
-    complete: what asks, None for litellm.
+    complete: the function that asks, None for litellm.
     stream: ask for a stream.
 
     Raises BadPlan for no protocols, UnknownProtocol, and what the runner raises before anything is
@@ -55,7 +56,7 @@ def check_cells(
 
 
 def refuse_failed(plan: Plan, store: Store) -> None:
-    """Raise BadPlan where a native arm of the plan would measure something else.
+    """Raise BadPlan if a native arm of the plan would measure something else.
 
     That is so where its latest canary failed, or where litellm is set to write tools into the
     prompt. A plan without native arms passes, and so does a model that was never checked.
@@ -84,7 +85,7 @@ def refuse_failed(plan: Plan, store: Store) -> None:
 
 
 def _latest(store: Store, alias: str, protocol: AnyProtocol | None, request: Request) -> Cell:
-    """The cell of a canary's last answer.
+    """Return the cell of a canary's last answer.
 
     store: where the canary's answers are, oldest first.
     alias: the name of the model in the plan.

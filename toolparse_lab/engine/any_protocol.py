@@ -15,7 +15,7 @@ AnyProtocol: TypeAlias = Protocol | ForeignProtocol
 
 
 def any_protocol(x: Any) -> AnyProtocol:
-    """The protocol of an id, an alias, 'auto', an object of one's own or a factory of one.
+    """Return the protocol of an id, an alias, 'auto', an object of one's own or a factory of one.
 
     Raises UnknownProtocol.
     """
@@ -25,12 +25,14 @@ def any_protocol(x: Any) -> AnyProtocol:
 
 
 def is_native(x: Any) -> bool:
-    """Return whether a caller means the provider's own tool calling."""
+    """Return True if a caller means the provider's own tool calling."""
     return isinstance(x, str) and x == "native"
 
 
 def listed_names(x: Any) -> list[Any]:
-    """The names or protocols that a caller gave, as a list: one alone may stand for itself."""
+    """Return the names or protocols that a caller gave, as a list: one alone may stand for
+    itself.
+    """
     if isinstance(x, str) or not isinstance(x, Iterable):
         return [x]
     # A mapping of methods is a protocol, though one can iterate over it.

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from ..protocols.base import Decoded, Message, Opening
 from ..protocols.scan import Close, LiteralBody, Scanner
-from ..protocols.tags import THINK_TAGS, reasoning_scanner
+from ..protocols.tags import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from ..rjson.damage import Refusal
 from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span, ToolCall
 from ..types.spans import make_segment
@@ -58,7 +58,7 @@ class OpenBody:
     __slots__ = ("delta", "opener", "opening", "pieces", "scanner", "start")
 
     def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
-        """Begin a body of which nothing is settled yet.
+        """Begin a body of which nothing is final yet.
 
         opener, start: the offsets in raw where its opener and the body itself begin. scanner: finds
         its end.
@@ -113,9 +113,9 @@ class BodyReader:
     # opening
 
     def begin(self, opening: Opening) -> None:
-        """Begin what opens at the beginning of the tail.
+        """Begin the part that opens at the beginning of the tail.
 
-        A call or reasoning opens a body; markup is complete with its opener, and so is a call whose
+        A call or reasoning opens a body. Markup is complete with its opener, and so is a call whose
         opener says it is the whole call. The text before is a segment from here on.
         """
         feed, log = self._feed, self._log
@@ -133,7 +133,12 @@ class BodyReader:
         literal = feed.tail[: opening.end]
         feed.take(opening.end)
         if opening.kind == "markup":
-            self._text.resume()
+            if literal in THINK_ENDS and log.thought_end is None:
+                log.thought_end = start
+            if opening.text:
+                self._text.resume_as_text(opening.text)
+            else:
+                self._text.resume()
         elif literal in THINK_TAGS:
             self.open = OpenBody(opening, start, end, reasoning_scanner(literal))
         else:
@@ -142,7 +147,9 @@ class BodyReader:
             self.open = OpenBody(opening, start, end, scanner)
 
     def _begin_call(self, opening: Opening, start: int, end: int) -> None:
-        """Open the body behind a call's opener, raw[start:end]; an opener may be the whole call.
+        """Open the body behind a call's opener, raw[start:end].
+
+        An opener may be the whole call.
 
         With the rest of a long chunk at hand, the body's end is brought into the tail as well.
         """
@@ -165,7 +172,9 @@ class BodyReader:
     # scanning
 
     def scan(self, body: OpenBody, final: bool) -> bool:
-        """Show the tail to the scanner of the open body; True when there is more to do.
+        """Show the tail to the scanner of the open body.
+
+        Return True when there is more to do.
 
         final: no more text will come, so that the body ends here in any case.
         """
@@ -188,7 +197,9 @@ class BodyReader:
         return final and self._end(body)
 
     def _end(self, body: OpenBody) -> bool:
-        """End a body for which no closer came; True when there is more to do.
+        """End a body for which no closer came.
+
+        Return True when there is more to do.
 
         The scanner may know of a closer that it had passed over, such as one inside a string that
         never ended.
@@ -200,7 +211,7 @@ class BodyReader:
         return self._truncate(body)
 
     def _affords(self, back_to: int, scanned: int) -> bool:
-        """Spend what going back costs, if that keeps the whole work linear in the text.
+        """Spend the cost of going back, if that keeps the whole work linear in the text.
 
         Both are offsets in raw, so that the answer does not depend on the chunking.
         """
@@ -215,7 +226,7 @@ class BodyReader:
     # closing
 
     def _close(self, body: OpenBody, close: Close) -> None:
-        """Read a body whose end the scanner found, and settle what it says.
+        """Read a body whose end the scanner found, and settle its content.
 
         close: the body's end and its closer's, in characters of the body. The body is decoded once,
         and once more where it turns out to hold the beginning of another.
@@ -264,8 +275,8 @@ class BodyReader:
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.
 
-        close: what the scanner decided, with the other closer in `hidden`, or how far it had looked
-        in `reached`. Returns a Close to use instead, or the same.
+        close: the decision of the scanner, with the other closer in `hidden`, or how far it had
+        looked in `reached`. Returns a Close to use instead, or the same.
         """
         if close.hidden and close.kind in ("closer", "implicit"):
             reading = self._setting.resolver.reading(body.opening, True)
@@ -283,11 +294,11 @@ class BodyReader:
     def _restart(
         self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
     ) -> int | None:
-        """The offset in a body where the model began anew: the next opener inside a body that
-        cannot be read, or only by taking the opener for text between quotes that do not match.
+        """Return the offset in a body where the model began again: the next opener inside an
+        unreadable body, or only by taking the opener for text between quotes that do not match.
 
-        text: the body. decoded: what the codec made of it. None where the body is sound, nothing
-        opens in its doubtful part, or the budget is spent.
+        text: the body. decoded: the codec's reading of it. None if the body is sound, nothing opens
+        in its doubtful part, or the budget is spent.
         """
         before = doubtful_end(text, decoded)
         if before < 0:
@@ -302,7 +313,7 @@ class BodyReader:
         start = 0 if opening.end else 1  # a body that begins with its own opener
 
         def opens(at: int) -> bool:
-            """A call opens at an offset of the body, and it is no parameter of this one."""
+            """A call opens at an offset of the body, and it is not a parameter of this one."""
             inner = setting.protocol.envelope.open(text, at, True, setting.tools)
             if not isinstance(inner, Opening) or inner.kind != "call":
                 return False
@@ -316,8 +327,8 @@ class BodyReader:
     def _settle(self, body: OpenBody, text: str, end: int, after: int) -> None:
         """Bring deltas and tail in line with where the body really ends.
 
-        text: the body, and what was fed behind it. end: the offset in it behind the body. after:
-        behind its closer; from there on the text is read again.
+        text: the body, and the text fed so far behind it. end: the offset in it behind the body.
+        after: behind its closer. From there on the text is read again.
         """
         feed = self._feed
         end += body.start
@@ -325,7 +336,8 @@ class BodyReader:
             self._log.retract(end)
         elif end > feed.base and not self._log.silent:
             self._log.delta(body.delta, feed.base, end)
-        feed.go_to(body.start + after, text[after:])
+        feed.tail = text[after:]  # as `go_to`, which would be a call more for every body
+        feed.base = body.start + after
 
     def _close_reasoning(self, body: OpenBody, text: str, close: Close) -> None:
         """Settle reasoning and its closer.
@@ -342,9 +354,11 @@ class BodyReader:
     # the end of the text inside a body
 
     def _truncate(self, body: OpenBody) -> bool:
-        """End a body that the text ends in; True when there is more to do.
+        """End a body that the text ends in.
 
-        What was held back is part of the body. The call is truncated, and must not be executed,
+        Return True when there is more to do.
+
+        The text held back is part of the body. The call is truncated, and must not be executed,
         unless its body closed itself.
         """
         feed = self._feed
@@ -357,8 +371,9 @@ class BodyReader:
         text = "".join(body.pieces)
         if body.opening.kind == "reasoning":
             return self._truncate_reasoning(body, text)
-        # The beginning of a closer belongs to the closer, even if the rest never came.
-        closers = self._setting.protocol.envelope.closers
+        # The beginning of a closer belongs to the closer, even if the rest never came. Another
+        # format's may begin with a bracket.
+        closers = (body.opening.owner or self._setting.protocol).envelope.closers
         unit, decoded = self._decode(body, text[: partial_closer(text, closers)], False, "end")
         after = len(text)
         if isinstance(decoded, Refusal):
@@ -372,7 +387,9 @@ class BodyReader:
     def _read_less(
         self, body: OpenBody, text: str, refused: Body, refusal: Refusal
     ) -> tuple[Body, tuple[Decoded, ...] | Refusal, int]:
-        """Read less of a body that was refused; and the offset in it to read on from.
+        """Read less of a body that was refused.
+
+        And the offset in it to read on from.
 
         refused: the body that was tried first. Then come the body without another format's closer,
         and the body up to the next opener. If neither helps, the whole text is one call that cannot
@@ -391,7 +408,9 @@ class BodyReader:
         return replace(refused, text=text), refusal, len(text)
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
-        """End reasoning that was never closed; True when calls at its end are to be read.
+        """End reasoning that was never closed.
+
+        Return True when calls at its end are to be read.
 
         Models that forget the closing tag go on to call: calls at the very end of open reasoning
         are meant.
@@ -422,7 +441,7 @@ class BodyReader:
         kind: str,
         value: tuple[Value] | None = None,
     ) -> tuple[Body, tuple[Decoded, ...] | Refusal]:
-        """Hand a finished body to the codec. value: what it says, where the scanner read it.
+        """Hand a finished body to the codec. value: its content, where the scanner read it.
 
         text: the characters of the body. closed: its closer is there. kind: how it was closed (see
         `scan.Close`). Returns the body for the resolver, and the calls or the refusal.
@@ -452,9 +471,12 @@ class BodyReader:
             return
         end = body.start + len(unit.text)
         segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
-        calls = self._setting.resolver.calls(
-            decoded, unit, segment, len(log.segments), len(log.calls)
-        )
+        resolver = self._setting.resolver
+        calls: tuple[ToolCall, ...] = ()
+        if isinstance(decoded, Refusal) and not body.opening.speculative:
+            calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
+        at = len(log.calls) + len(calls)
+        calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
         if body.opening.speculative and not any(c.ok for c in calls):
             self._take_back(body, after)
             return
@@ -466,7 +488,7 @@ class BodyReader:
         self._text.resume_behind_call()
 
     def _is_inside_words(self, calls: tuple[ToolCall, ...]) -> bool:
-        """Return whether the words that were dropped around a call begin another one."""
+        """Return True if the words that were dropped around a call begin another one."""
         for call in calls:
             for edit in call.edits:
                 if edit.rule == "rjson.prose":
@@ -511,7 +533,7 @@ class BodyReader:
     def _take_back(self, body: OpenBody, end: int) -> None:
         """Give back as text, up to `end`, a body that only looked like a call.
 
-        The tail begins with it again; the rest of the tail follows as before.
+        The tail begins with it again. The rest of the tail follows as before.
         """
         feed, tools = self._feed, self._setting.tools
         envelope = (body.opening.owner or self._setting.protocol).envelope

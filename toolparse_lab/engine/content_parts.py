@@ -36,10 +36,16 @@ OnError = Callable[[str, Mapping[str, Any]], None]
 
 
 def parts_of(result: ParseResult) -> list[Part]:
-    """The parts of a whole answer, in order.
+    """Return the parts of a whole answer, in order.
 
-    Calls have their input as JSON text, in the order of the segments; text of white space alone is
-    left out.
+    Calls have their input as JSON text, in the order of the segments. Text of white space alone
+    drops out.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import parts_of
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> [part["type"] for part in parts_of(tp.parse("Hi " + text, "hermes"))]
+    ['text', 'tool-call']
     """
     by_segment = _calls_by_segment(result.calls)
     parts: list[Part] = []
@@ -49,7 +55,7 @@ def parts_of(result: ParseResult) -> list[Part]:
 
 
 def _segment_parts(raw: str, segment: Segment, calls: Iterable[ToolCall]) -> list[Part]:
-    """The parts of one segment; `calls` are those that its body held."""
+    """Return the parts of one segment. `calls` are those that its body held."""
     text = segment.said(raw)
     if segment.kind == "text":
         return [{"type": "text", "text": text}] if text.strip() else []
@@ -63,7 +69,9 @@ def _segment_parts(raw: str, segment: Segment, calls: Iterable[ToolCall]) -> lis
 
 
 def call_part(call: ToolCall) -> Part:
-    """A call as a part; its id is its place among the calls, or the id that its text carries.
+    """Return a call as a part.
+
+    Its id is its place among the calls, or the id that its text carries.
 
     The id is a string that is stable for the answer: no random one, so that two parses of a text
     agree.
@@ -87,9 +95,16 @@ def _calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
 def failures_of(
     result: ParseResult, protocol: AnyProtocol | None = None
 ) -> list[tuple[str, dict[str, Any]]]:
-    """(message, metadata) for each segment with a call that could not be read, in order.
+    """Return (message, metadata) per segment with an unreadable call, in order.
 
-    protocol: the one that read the result, where no id stands for it.
+    Args:
+        protocol: the one that read the result, where no id stands for it.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import failures_of
+    >>> result = tp.parse('<tool_call>{"name"', "hermes")
+    >>> failures_of(result)[0][0]
+    'Could not process JSON tool call, keeping original text.'
     """
     failures: list[tuple[str, dict[str, Any]]] = []
     for calls in _calls_by_segment(result.calls).values():
@@ -102,10 +117,10 @@ def failures_of(
 def _failure(
     text_of: Callable[[Span], str], calls: Iterable[ToolCall], protocol: AnyProtocol | None
 ) -> tuple[str, dict[str, Any]] | None:
-    """The report on one segment: (message, metadata) for its first call that could not be read.
+    """Return the report on one segment: (message, metadata) for its first call that could not be
+    read.
 
-    None where all could be. text_of: the characters of a span of raw. protocol: as for
-    `failures_of`.
+    None if all could be. text_of: the characters of a span of raw. protocol: as for `failures_of`.
     """
     for call in calls:
         problem = next((p for p in call.problems if _is_failure(p)), None)
@@ -124,7 +139,7 @@ def _failure(
 
 
 def failure_message(name: str, text: str, protocol: AnyProtocol | None = None) -> str:
-    """The message about a call whose text could not be read.
+    """Return the message about a call whose text could not be read.
 
     name: the id of the format it was read by. text: the call as it was written. protocol: the one
     that read the whole answer, which need not be registered.
@@ -142,7 +157,7 @@ def _is_failure(problem: Problem) -> bool:
 
 
 def call_safely(on_error: OnError, message: str, metadata: Mapping[str, Any]) -> None:
-    """Report a failure; what the reporter itself raises is dropped."""
+    """Report a failure. What the reporter itself raises is dropped."""
     with contextlib.suppress(Exception):  # a reporter that fails must not take the answer with it
         on_error(message, metadata)
 
@@ -156,19 +171,19 @@ class PushParser(Interface):
         ...
 
     def feed(self, chunk: str) -> tuple[Event, ...]:
-        """The events that a chunk settles."""
+        """Return the events that a chunk settles."""
         ...
 
     def close(self) -> ParseResult:
-        """The result; no more text will come."""
+        """Return the result. No more text will come."""
         ...
 
     def last_events(self) -> tuple[Event, ...]:
-        """The events that closing settled."""
+        """Return the events that closing settled."""
         ...
 
     def text_of(self, span: Span) -> str:
-        """The characters of a span of what was fed."""
+        """Return the characters of a span of the text fed so far."""
         ...
 
 
@@ -186,11 +201,18 @@ class PushParser(Interface):
 
 
 class PartStream:
-    """Stream parts out of a push parser: text-start, text-delta, text-end, tool-input-start,
-    -delta, -end, tool-call.
+    """Stream parts out of a push parser.
 
-    A text block is closed before a call; a delta never holds white space that may turn out to stand
+    The parts are text-start, text-delta, text-end, tool-input-start, -delta, -end and tool-call.
+
+    A text block is closed before a call. A delta never holds white space that may turn out to stand
     alone between two calls. `input_events=False` leaves the tool-input parts out.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import PartStream
+    >>> parts = PartStream(tp.stream("hermes"))
+    >>> [part["type"] for part in [*parts.feed("Hi"), *parts.close()]]
+    ['text-start', 'text-delta', 'text-end']
     """
 
     def __init__(
@@ -198,8 +220,10 @@ class PartStream:
     ) -> None:
         """Begin with no block open.
 
-        parser: gets the chunks, and gives the events. on_error: called with a message and metadata
-        for what could not be read, None for nobody to call.
+        Args:
+            parser: gets the chunks, and gives the events.
+            on_error: called with a message and metadata for the unreadable part, None for no one to
+                call.
         """
         self.parser = parser
         self.on_error = on_error
@@ -209,21 +233,21 @@ class PartStream:
         self._blank = ""  # white space that is text only if a word follows
 
     def feed(self, chunk: str) -> list[Part]:
-        """The parts that a chunk settles."""
+        """Return the parts that a chunk settles."""
         events = self.parser.feed(chunk)
         return self._parts(events)
 
     def close(self) -> list[Part]:
-        """The parts that the end settles; the last text block is closed."""
+        """Return the parts that the end settles. The last text block is closed."""
         self.parser.close()
         parts = self._parts(self.parser.last_events())
         self._end_text(parts)
         return parts
 
     def _parts(self, events: Iterable[Event]) -> list[Part]:
-        """The parts that some events make.
+        """Return the parts that some events make.
 
-        Markup and the deltas of calls make none; a call comes whole, when it ends.
+        Markup and the deltas of calls make none. A call comes whole, when it ends.
         """
         parts: list[Part] = []
         for event in events:
@@ -250,7 +274,7 @@ class PartStream:
         parts.append({"type": "text-delta", "id": f"text_{self._block}", "delta": text})
 
     def _end_text(self, parts: list[Part]) -> None:
-        """Close the open block, if there is one; white space that waited is dropped."""
+        """Close the open block, if there is one. White space that waited is dropped."""
         self._blank = ""
         if self._open:
             parts.append({"type": "text-end", "id": f"text_{self._block}"})
@@ -258,7 +282,7 @@ class PartStream:
             self._block += 1
 
     def _calls(self, parts: list[Part], calls: tuple[ToolCall, ...]) -> None:
-        """Add the calls of one body; a body without a readable one is text."""
+        """Add the calls of one body. A body without a readable one is text."""
         readable = [c for c in calls if c.readable]
         if calls and not readable:
             self._text(parts, self.parser.text_of(calls[0].segment.span))
@@ -282,7 +306,9 @@ class PartStream:
 
 
 def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:
-    """The parts of a whole answer; see `Protocol.parse_generated_text`.
+    """Return the parts of a whole answer.
+
+    See `Protocol.parse_generated_text`.
 
     The reporter in the options is called once for each segment that could not be read.
     """
@@ -295,7 +321,9 @@ def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: 
 
 
 def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> PartStream:
-    """The parts of a stream; see `Protocol.create_stream_parser`.
+    """Return the parts of a stream.
+
+    See `Protocol.create_stream_parser`.
 
     `input_events` is an option of its own here, and true unless it is there.
     """
@@ -308,7 +336,9 @@ def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> Par
 
 
 def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> list[str]:
-    """The pieces of a text that are read as calls; see `Protocol.extract_tool_call_segments`.
+    """Return the pieces of a text read as calls.
+
+    See `Protocol.extract_tool_call_segments`.
 
     Delimiters included, and those that cannot be read as well.
     """
@@ -317,7 +347,8 @@ def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> 
 
 
 def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
-    """The parse options and the reporter of failures, from the options of the reading methods.
+    """Return the parse options and the reporter of failures, from the options of the reading
+    methods.
 
     options: ParseOptions, None, or a mapping of their fields and `on_error` (or `onError`). Unless
     it names one, a mapping has the coercion policy 'middleware', and so has None. Raises
@@ -328,7 +359,11 @@ def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
     if options is None:
         options = {}
     elif not isinstance(options, Mapping):
-        raise BadOptions("options are ParseOptions or a mapping", got=type(options).__name__)
+        raise BadOptions(
+            "options are ParseOptions or a mapping",
+            got=type(options).__name__,
+            expected='such as {"coerce": "safe"}',
+        )
 
     fields = dict(options)
     on_error = _pop_on_error(fields)
@@ -336,9 +371,11 @@ def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
 
 
 def _pop_on_error(options: dict[str, Any]) -> OnError | None:
-    """Take `on_error` out of options, in either spelling; None where there is none.
+    """Take `on_error` out of options, in either spelling.
 
-    Raises BadOptions for what is no function.
+    Return None if there is none.
+
+    Raises BadOptions for anything that is not a function.
     """
     on_error: OnError | None = None
     for key in ("on_error", "onError"):

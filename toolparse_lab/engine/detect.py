@@ -1,12 +1,14 @@
-"""`detect`: which formats a text may be in, best first. Every format reads it, and what it read is
-the evidence."""
+"""`detect`: which formats a text may be in, best first.
+
+Every format reads it, and its reading is the evidence.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 
-from ..protocols.registry import protocols
+from ..protocols.registry import protocol_of, protocols
 from ..toolspec import ToolsLike, tool_specs
 from ..types import ParseOptions, ParseResult, RawLike, Span, ToolCall
 from .parse import parse
@@ -31,10 +33,12 @@ _WORDS = {
 class Candidate:
     """One format a text may be in.
 
-    protocol: its id; 'auto' for calls that stand in no format's delimiters. score: from 0 to 1, the
-    mean of its attempts, 1 where each is a whole call that needed no repair. It ranks formats for
-    one text and is no probability. spans: the attempts, in code points of the text. why: the
-    evidence in one sentence.
+    Attributes:
+        protocol: its id. 'auto' for calls that stand in no format's delimiters.
+        score: from 0 to 1, the mean of its attempts, 1 if each is a whole call that needed no
+            repair. It ranks formats for one text and is no probability.
+        spans: the attempts, in code points of the text.
+        why: the evidence in one sentence.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -53,35 +57,53 @@ class Candidate:
 
 
 def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
-    """The formats that find an attempt at a call in a text, the likeliest first; empty where none
-    does.
+    """Return the formats that find an attempt at a call in a text.
 
-    raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the tools'
-    names, so pass the tools where they are known. Raises what `parse` raises.
+    The likeliest comes first. The list is empty if none does.
+
+    Args:
+        raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the
+            tools' names, so pass the tools where they are known.
+
+    Raises the errors of `parse`.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
-    >>> for candidate in detect(text):
-    ...     print(candidate)
+    >>> print(detect(text)[0])
     hermes 0.95: 1 call was read, with 1 repair.
-    qwen3_coder_xml 0.85: 1 call was read, with 1 repair; 1 not in the format's own form.
     """
     specs = tool_specs(tools)
     loose = parse(raw, "auto", specs)  # also finds the text in a response object
     candidates: list[tuple[Candidate, int]] = []
     for protocol in protocols().values():
-        result = parse(loose.raw, protocol, specs, _OWN)
+        result = parse(loose.raw, protocol.among_others, specs, _OWN)
         candidates += _candidate(result, protocol.id, 1.0, "")
     if not candidates:
         candidates = _candidate(loose, "auto", _OUTSIDE, " outside every format's delimiters")
     # Ties go to the format that accounts for more of the text, then to the order of `protocols()`.
     candidates.sort(key=lambda c: (-c[0].score, -c[1]))
-    return tuple(candidate for candidate, _ in candidates)
+    return tuple(
+        one for one, _ in candidates if not any(_surrounds(other, one) for other, _ in candidates)
+    )
+
+
+def _surrounds(other: Candidate, one: Candidate) -> bool:
+    """Return True if each attempt of one format is the inside of a call that the other has read no
+    worse: the delimiters around it are the better evidence.
+    """
+    # Bare calls are inside of others even where the delimiters around them had to be repaired.
+    is_bare = "undelimited" in protocol_of(one.protocol).tags
+    least = _CUT_OFF if is_bare else max(one.score, _CUT_OFF)
+    return other.score >= least and all(
+        any(outer != span and outer.start <= span.start and span.end <= outer.end
+            for outer in other.spans)
+        for span in one.spans
+    )  # fmt: skip
 
 
 def _candidate(
     result: ParseResult, protocol: str, best: float, place: str
 ) -> list[tuple[Candidate, int]]:
-    """The candidate that one format's reading makes, with the characters its attempts cover.
+    """Return the candidate that one format's reading makes, with the characters its attempts cover.
 
     Empty where the format finds no attempt. best: the score of attempts without fault. place: words
     for the evidence, behind "1 call was read".
@@ -100,9 +122,9 @@ def _candidate(
 
 
 def _worth(call: ToolCall) -> float:
-    """The evidence that one call is, from 0 to 1.
+    """Return the evidence that one call is, from 0 to 1.
 
-    1 for a whole call that needed no repair; each repair, and another form than the format's own,
+    1 for a whole call that needed no repair. Each repair, and another form than the format's own,
     takes something off.
     """
     if call.status == "truncated":
@@ -144,9 +166,9 @@ def _why(calls: list[ToolCall], place: str) -> str:
 
 
 def _counts(calls: list[ToolCall], place: str) -> list[str]:
-    """The number of calls of each status, in words.
+    """Return the number of calls of each status, in words.
 
-    One phrase each, in the order of `_WORDS`; place: words behind the calls that were read.
+    One phrase each, in the order of `_WORDS`. place: words behind the calls that were read.
     """
     # A draft is a call under way; at the end of a text it could not be read.
     by_status: Counter[str] = Counter(

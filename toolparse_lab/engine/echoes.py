@@ -1,4 +1,4 @@
-"""Calls that somebody else wrote: an answer's calls compared with the request it answers."""
+"""Calls that another wrote: an answer's calls compared with the request it answers."""
 
 # How it works
 # ------------
@@ -46,7 +46,7 @@ _STRUCTURE = frozenset("(){}[]<=:")
 
 
 class Echoes:
-    """The judge of one answer's calls, by what was asked."""
+    """The judge of one answer's calls, by the request."""
 
     __slots__ = ("_allow", "_judged", "_left", "_raw_of", "_texts")
 
@@ -56,7 +56,10 @@ class Echoes:
         options: ParseOptions,
         raw_of: Callable[[Span], str],
     ) -> None:
-        """Begin an answer to the request of these texts; `raw_of` gives the text of a span."""
+        """Begin an answer to the request of these texts.
+
+        `raw_of` gives the text of a span.
+        """
         self._texts = texts
         self._allow = options.echoes == "allow"
         self._raw_of = raw_of
@@ -64,13 +67,13 @@ class Echoes:
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """The calls of one segment, those that are echoes marked as such."""
+        """Return the calls of one segment, those that are echoes marked as such."""
         if not self._texts:
             return calls
         return tuple(self._judge(call, len(calls) == 1) for call in calls)
 
     def _judge(self, call: ToolCall, alone: bool) -> ToolCall:
-        """A call with its sources, and with its verdict where it could be executed.
+        """Return a call with its sources, and with its verdict where it could be executed.
 
         alone: it is the only one of its segment.
         """
@@ -101,7 +104,10 @@ class Echoes:
         )
 
     def _find(self, own: str) -> tuple[Source | None, bool]:
-        """The first place of a call's own text in what others wrote; True where nobody can tell."""
+        """Return the first place of a call's own text in the text of others.
+
+        True if no one can tell.
+        """
         if own in self._judged:
             return self._judged[own], False
         place: Source | None = None
@@ -120,9 +126,9 @@ class Echoes:
 
 
 def echoes_of(request: Any, options: ParseOptions, raw_of: Callable[[Span], str]) -> Echoes | None:
-    """The judge for an answer to a request; None where nothing is known of it.
+    """Return the judge for an answer to a request, or None if nothing is known of it.
 
-    Raises UnreadableInput for what is no request.
+    Raises UnreadableInput for anything that is not a request.
     """
     texts = request if _are_texts(request) else request_texts(request)
     return Echoes(texts, options, raw_of) if texts else None
@@ -134,9 +140,10 @@ def _are_texts(request: Any) -> bool:
 
 
 def judged(result: ParseResult, request: Any) -> ParseResult:
-    """A finished result with its calls judged by the request it answers.
+    """Return a finished result with its calls judged by the request it answers.
 
-    For results that our parser did not make. Raises UnreadableInput for what is no request.
+    For results that our parser did not make. Raises UnreadableInput for anything that is not a
+    request.
     """
     raw = result.raw
     echoes = echoes_of(request, result.options, lambda span: span.of(raw)) if result.calls else None
@@ -153,7 +160,8 @@ def judged(result: ParseResult, request: Any) -> ParseResult:
 
 
 def _own_span(call: ToolCall, alone: bool) -> Span:
-    """The span in raw of a call's own text: its name and its arguments, as the format joins them.
+    """Return the span in raw of a call's own text: its name and its arguments, as the format joins
+    them.
 
     A call without arguments says little, so all of its segment is its text, delimiters included.
     """
@@ -169,7 +177,7 @@ def _own_span(call: ToolCall, alone: bool) -> Span:
 
 
 def _root_of(call: ToolCall) -> Span | None:
-    """The span of all arguments; None where they have no place."""
+    """Return the span of all arguments, or None if they have no place."""
     try:
         return call.origin("").span
     except NoOrigin:
@@ -185,7 +193,7 @@ def _sources_of(
     raw_of: Callable[[Span], str],
     echo: Source | None,
 ) -> dict[str, tuple[Source, ...]]:
-    """JSON Pointer -> the places in the request where that leaf's value stands.
+    """Return JSON Pointer -> the places in the request where that leaf's value stands.
 
     '' has the place of the whole call, where it is an echo.
     """
@@ -199,7 +207,7 @@ def _sources_of(
 
 
 def _value_text(value: Value, origin: Origin | None, raw_of: Callable[[Span], str]) -> str:
-    """The text to look for: a string itself, a number as the model wrote it."""
+    """Return the text to look for: a string itself, a number as the model wrote it."""
     if isinstance(value, str):
         return value
     if origin is not None and origin.exact:
@@ -208,9 +216,11 @@ def _value_text(value: Value, origin: Origin | None, raw_of: Callable[[Span], st
 
 
 def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
-    """The places of a value, or of its longest part that stands somewhere; longest first.
+    """Return the places of a value, or of its longest part that stands somewhere.
 
-    What others wrote goes before what application and model said.
+    Longest first.
+
+    The text of others goes before the texts of application and model.
     """
     needle = fold(value)
     if not needle:
@@ -223,13 +233,13 @@ def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
 
 
 def _place(text: RequestText, needle: str) -> Source | None:
-    """The first place of a folded text in a message."""
+    """Return the first place of a folded text in a message."""
     span = text.folded.find(needle)
     return None if span is None else Source(text.role, text.message, span)
 
 
 def _parts(value: str, texts: tuple[RequestText, ...]) -> list[Source]:
-    """The longest run of a value's words in each text that has one worth telling."""
+    """Return the longest run of a value's words in each text that has one worth telling."""
     words = [fold(word) for word in value.split()[:_MOST_WORDS]]
     if len(words) < 2:
         return []
@@ -237,7 +247,9 @@ def _parts(value: str, texts: tuple[RequestText, ...]) -> list[Source]:
 
 
 def _longest_part(words: list[str], text: RequestText) -> Source | None:
-    """The place of the longest run of words that stands in a text; None for a short one.
+    """Return the place of the longest run of words that stands in a text.
+
+    None for a short one.
 
     Both ends of the run only move forward, so a text is searched twice a word at most.
     """

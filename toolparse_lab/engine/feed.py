@@ -1,4 +1,4 @@
-"""Taking a text in: chunks of any size become raw, and a tail of it that is not settled yet."""
+"""Taking a text in: chunks of any size become raw, and a tail of it that is not final yet."""
 
 # How it works
 # ------------
@@ -35,7 +35,7 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def not_a_chunk(x: object) -> UnreadableInput:
-    """The error for a chunk that is neither text nor None."""
+    """Return the error for a chunk that is neither text nor None."""
     return UnreadableInput(
         "a chunk is text",
         got=f"{type(x).__name__} {x!r}",
@@ -45,7 +45,7 @@ def not_a_chunk(x: object) -> UnreadableInput:
 
 
 class Feed:
-    """The text of one parser: all that was fed, and the tail of it that is not settled yet."""
+    """The text of one parser: all that was fed, and the tail of it that is not final yet."""
 
     __slots__ = (
         "_closers",
@@ -76,11 +76,13 @@ class Feed:
     # taking in
 
     def add(self, chunk: str) -> bool:
-        """Take in a chunk; True when the tail has grown and is to be scanned.
+        """Take in a chunk.
+
+        Return True when the tail has grown and is to be scanned.
 
         After that, `next_block` gives the rest of a chunk that `self.chunk` still holds.
 
-        A half of a surrogate pair at the end of the chunk is kept for the next one.
+        A half of a surrogate pair at the end of the chunk stays for the next one.
         """
         if self._half or not chunk.isascii():
             chunk = self._join_surrogates(chunk)
@@ -98,11 +100,13 @@ class Feed:
         return self.next_block()
 
     def next_block(self) -> bool:
-        """Move the next block of the chunk into the tail; True when the tail is to be scanned.
+        """Move the next block of the chunk into the tail.
+
+        Return True when the tail is to be scanned.
 
         False means that the chunk is used up: it is in the tail, or waits behind a long one.
 
-        A long tail gets what waits in one go, when that is worth a look at it.
+        A long tail gets the waiting text in one go, when that is worth a look at it.
         """
         while self.chunk:
             block = self.chunk[self._offset : self._offset + _BLOCK]
@@ -142,7 +146,7 @@ class Feed:
         """Bring a whole body into the tail where its closer is in the chunk already.
 
         A body is scanned faster in one go. `closer` is a literal that every closer of the body
-        contains; the body begins where the tail does.
+        contains. The body begins where the tail does.
         """
         chunk = self.chunk
         begin = max(0, self._offset - len(self.tail))
@@ -181,14 +185,14 @@ class Feed:
     # looking back
 
     def raw(self) -> str:
-        """The whole text that was fed.
+        """Return the whole text that was fed.
 
-        Joined on each call; meant for the end.
+        Joined on each call. Meant for the end.
         """
         return "".join(self._pieces)
 
     def text_of(self, span: Span) -> str:
-        """Return the characters of a span of what was fed.
+        """Return the characters of a span of the text fed so far.
 
         Looked for from the end, where such spans stand: the cost is that of the pieces behind the
         span's beginning, whatever the number of chunks before it.
@@ -207,7 +211,9 @@ class Feed:
         return "".join(reversed(parts))
 
     def _join_surrogates(self, chunk: str) -> str:
-        """The chunk with pairs of surrogates as one character; a half at its end is kept back.
+        """Return the chunk with pairs of surrogates as one character.
+
+        A half at its end stays back.
 
         A pair comes apart where a client cuts a text by UTF-16 units, as JavaScript does.
         """
@@ -219,7 +225,7 @@ class Feed:
         return chunk
 
     def _join_late(self) -> None:
-        """Put what waits behind the tail."""
+        """Put the waiting text behind the tail."""
         self.tail += "".join(self._late)
         self._late.clear()
         self._late_size = 0

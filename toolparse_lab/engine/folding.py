@@ -62,7 +62,9 @@ class Folded:
         self.text = "".join(runs)
 
     def find(self, needle: str) -> Span | None:
-        """The first place of a folded text, as a span of `source`; None where it stands nowhere.
+        """Return the first place of a folded text, as a span of `source`.
+
+        None if it stands nowhere.
 
         A place inside a longer word or number is none.
         """
@@ -76,7 +78,9 @@ class Folded:
         return None
 
     def _apart(self, at: int) -> bool:
-        """The characters before and at an offset of the folded text belong to different words."""
+        """Return the characters before and at an offset of the folded text belong to different
+        words.
+        """
         text = self.text
         if not 0 < at < len(text) or not (text[at - 1].isalnum() and text[at].isalnum()):
             return True
@@ -84,13 +88,13 @@ class Folded:
         return self._folded[run] == at
 
     def _offset(self, at: int) -> int:
-        """The offset in `source` of a character of the folded text."""
+        """Return the offset in `source` of a character of the folded text."""
         run = bisect_right(self._folded, at) - 1
         return self._starts[run] + at - self._folded[run]
 
 
 def fold(text: str) -> str:
-    """The folded form of a text.
+    """Return the folded form of a text.
 
     >>> fold('&gt; {\\\\"a\\\\": 1}') == fold('{"a": 1}')
     True
@@ -100,12 +104,15 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=_MOST_TEXTS)
 def folded(source: str) -> Folded:
-    """A text of a request, folded; the last few are kept, since conversations repeat them."""
+    """Return a text of a request, folded.
+
+    The last few are kept, since conversations repeat them.
+    """
     return Folded(source)
 
 
 def _kept(match: re.Match[str]) -> str:
-    """Return what a token becomes: itself, the character it stands for, or nothing."""
+    """Return the form that a token takes: itself, the character it stands for, or nothing."""
     kind = match.lastgroup
     if kind is None:
         return ""

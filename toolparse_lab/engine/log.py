@@ -38,7 +38,7 @@ SHORTEST = 3  # characters of a text that may hold words; white space between ca
 class Log:
     """The segments, calls, problems and events of one text. silent: it makes no events.
 
-    echoes: judges every call that is logged; None where no request is known.
+    echoes: judges every call that is logged, or None if no request is known.
     """
 
     __slots__ = (
@@ -50,10 +50,11 @@ class Log:
         "silent",
         "text_start",
         "texts",
+        "thought_end",
     )
 
     def __init__(self, silent: bool) -> None:
-        """Begin empty; `silent` where nobody asks for the events."""
+        """Begin empty. Return `silent` if no one asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
         self.segments: list[Segment] = []
@@ -62,9 +63,11 @@ class Log:
         self.problems: list[Problem] = []
         self.events: list[Event] = []
         self.text_start = 0  # where the segments end, and open text begins
+        # Where the first closing think tag stands that no tag opened.
+        self.thought_end: int | None = None
 
     def flush(self) -> tuple[Event, ...]:
-        """The events since the last flush."""
+        """Return the events since the last flush."""
         events = tuple(self.events)
         self.events.clear()
         return events
@@ -74,7 +77,10 @@ class Log:
     def delta(
         self, kind: type[TextDelta | ReasoningDelta | CallDelta], start: int, end: int
     ) -> None:
-        """Report characters of text, reasoning or a call's body; their segment comes later."""
+        """Report characters of text, reasoning or a call's body.
+
+        Their segment comes later.
+        """
         if not self.silent:
             self.events.append(kind(Span(start, end)))
 
@@ -96,7 +102,7 @@ class Log:
     def add(self, segment: Segment) -> None:
         """Add the next segment: it begins where the last one ends.
 
-        The caller ends the text before it first, so that no character is left out.
+        The caller ends the text before it first, so that no character drops out.
         """
         self.segments.append(segment)
         self.text_start = segment.span.end
@@ -115,7 +121,10 @@ class Log:
                 self.texts.append(segment)
 
     def markup(self, start: int, end: int) -> None:
-        """Add characters that are neither text nor call; nothing for an empty range."""
+        """Add characters that are neither text nor call.
+
+        Return nothing for an empty range.
+        """
         if end > start:
             span = Span(start, end)
             if not self.silent:
@@ -123,7 +132,10 @@ class Log:
             self.add(Segment("markup", span))
 
     def reasoning(self, start: int, end: int, closed: bool) -> None:
-        """Add reasoning whose deltas were reported before; nothing for an empty range."""
+        """Add reasoning whose deltas were reported before.
+
+        Return nothing for an empty range.
+        """
         if end > start:
             span = Span(start, end)
             self.add(Segment("reasoning", span, span, closed))
@@ -141,7 +153,7 @@ class Log:
     def recovered(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
         """Add text that was held back and turned out to be calls.
 
-        No delta came before it: text that is held back makes no events.
+        No delta came before it: text that waits makes no events.
         """
         self.add(segment)
         if self.echoes is not None:

@@ -1,7 +1,8 @@
-"""Beginnings in text that nothing ends: of calls without a body, and of what only shows things.
+"""Beginnings in text that nothing ends: of calls without a body, and of text that only shows
+things.
 
-A model mixes formats, and forgets a block's opener; then the beginning of its call is text for the
-protocol at hand. What stands behind it, up to its closer, is a value of that call all the same.
+A model mixes formats, and forgets a block's opener. Then the beginning of its call is text for the
+protocol at hand. The text behind it, up to its closer, is a value of that call all the same.
 """
 
 # How it works
@@ -60,14 +61,17 @@ _CALL_CLOSERS = ('")', "')")
 
 @dataclass(frozen=True, slots=True)
 class OpenHead:
-    """The beginning of a call in text. end: behind it; closers: what would end that call."""
+    """The beginning of a call in text. end: behind it. closers: the texts that would end
+    that call.
+    """
 
     end: int
     closers: tuple[str, ...]
 
 
 def open_head(text: str, tools: Container[str]) -> OpenHead | None:
-    """The first beginning of a known tool's call in a text that nothing in it ends; else None.
+    """Return the first beginning of a known tool's call in a text that nothing in it ends, else
+    None.
 
     >>> open_head("<function=note>please ", {"note"}).closers[0]
     '</function>'
@@ -96,14 +100,16 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
 
 @lru_cache(maxsize=512)
 def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
-    """The pattern of any of some literals."""
+    """Return the pattern of any of some literals."""
     return re.compile("|".join(map(re.escape, closers)))
 
 
 def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
-    """The literal that would end what only shows its content; () where a head begins nothing such.
+    """Return the literal that would end text that only shows its content.
 
-    head: a match of `_HEAD` in the text. A fence at the very beginning of a text is no sign.
+    () where a head begins nothing such.
+
+    head: a match of `_HEAD` in the text. A fence at the very beginning of a text is not a sign.
     """
     if head["mark"]:
         return (_ENDS[head["mark"]],)
@@ -123,7 +129,9 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
 
 
 def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
-    """The literals that would end the call of a head; () where it begins none.
+    """Return the literals that would end the call of a head.
+
+    () where it begins none.
 
     head: a match of `_HEAD` in the text.
     """
@@ -143,7 +151,7 @@ def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str
 
 
 def _begins_call(text: str, start: int, end: int) -> bool:
-    """Return whether the tag of a tool's name at text[start:end] is more than a word of prose."""
+    """Return True if the tag of a tool's name at text[start:end] is more than a word of prose."""
     if _ATTRIBUTE.match(text, end) or _INSIDE.match(text, end):
         return True
     before = text[max(0, start - _LONGEST_INDENT) : start].rstrip(" \t\r")
@@ -153,7 +161,7 @@ def _begins_call(text: str, start: int, end: int) -> bool:
 class _Examples:
     """The inline code and the fences of one text, asked for places in their order.
 
-    State: everything before `_at` was looked through; `_fence` and `_ticks` say what is open there.
+    State: everything before `_at` was looked through. `_fence` and `_ticks` hold the openers there.
     """
 
     __slots__ = ("_at", "_fence", "_text", "_ticks")
@@ -166,7 +174,7 @@ class _Examples:
         self._ticks = False
 
     def holds(self, place: int) -> bool:
-        """Return whether a place is inside inline code or a fence, as far as the text tells."""
+        """Return True if a place is inside inline code or a fence, as far as the text tells."""
         for mark in _QUOTE_MARK.finditer(self._text, self._at, place):
             if mark[0] == "`":
                 self._ticks = not self._ticks

@@ -1,13 +1,16 @@
-"""`parse` and `stream`: the two doors to the engine. Everything they take is checked here, once."""
+"""`parse` and `stream`: the two doors to the engine.
+
+Everything they take is checked here, once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
-from ..errors import UnreadableInput
+from ..errors import BadOptions, UnreadableInput
 from ..protocols.base import Protocol
 from ..protocols.like import ProtocolLike
 from ..protocols.registry import protocol_of
@@ -39,36 +42,38 @@ def parse(
     *,
     request: RequestLike | None = None,
     tokenizer: TokenizerLike | None = None,
+    **misplaced: Never,
 ) -> ParseResult:
-    """Reads one answer. Never raises on account of what it says.
+    """Read one answer.
 
-    raw: the text as the model wrote it; or a response of a client, as an object or a dict, a list
-    of stream chunks, or the text of an event stream or of a response's JSON, of which the first
-    answer is read (see `Captured`): its text, or, with calls that the provider read itself, their
-    canonical JSON, which 'auto' leaves to the protocol `openai_json`. Where its tokens say more
-    than its content, they are what is read, and `result.blame` compares the server's own calls.
+    Never raises on account of its content.
 
-    protocol: an id of `protocols()`, 'auto', a Protocol, a protocol object of your own with the
-    methods of an AI SDK's (see `foreign`), or a function that makes one.
+    Args:
+        raw: the text as the model wrote it. Or a response of a client, as an object or a dict, a
+            list of stream chunks, or the text of an event stream or of a response's JSON, of which
+            the first answer is read (see `Captured`): its text, or, with calls that the provider
+            read itself, their canonical JSON, which 'auto' leaves to the protocol `openai_json`. If
+            its tokens say more than its content, the parser reads them, and `result.blame` compares
+            the server's own calls.
+        protocol: an id of `protocols()`, 'auto', a Protocol, a protocol object of your own with the
+            methods of an AI SDK's (see `foreign`), or a function that makes one.
+        tools: the tools that the model knows of, in any shape `ToolSpec.of` takes.
+        options: ParseOptions or a mapping.
+        request: the request, as OpenAI messages or a mapping with `messages`. A call whose own text
+            stands there, in texts of users, tools or documents, is an echo and never `ok`. And
+            `call.source` says where values are from.
+        tokenizer: for responses with token ids, a function from a list of ids to text, or an object
+            whose `decode` is one.
 
-    tools: the tools that the model knows of, in any shape `ToolSpec.of` takes.
-
-    options: ParseOptions or a mapping.
-
-    request: what was asked, as OpenAI messages or a mapping with `messages`. A call whose own text
-    stands there, in what users, tools or documents said, is an echo and never `ok`; and
-    `call.source` says where values are from.
-
-    tokenizer: for responses with token ids, a function from a list of ids to text, or an object
-    whose `decode` is one.
-
-    Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for what is wrong with the
-    call itself, such as an object that holds no answer.
+    Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for the fault with the call
+    itself, such as an object that holds no answer.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     >>> parse(text, "hermes").calls[0].arguments
     {'a': 1}
     """
+    if misplaced:
+        raise _misplaced_error("parse", misplaced)
     if isinstance(raw, str) and not _may_be_response(raw):
         return parse_text(raw, protocol, tools, options, request=request)
     text, protocol, server = _read_response(raw, protocol, tokenizer)
@@ -84,7 +89,7 @@ def parse_text(
     *,
     request: RequestLike | None = None,
 ) -> ParseResult:
-    """`parse` of a text that is known to be the model's own.
+    """`parse` of a text known to be the model's own.
 
     Unlike `parse` it never takes the text for a response, even if it looks like one.
     """
@@ -97,9 +102,12 @@ def stream(
     options: ParseOptions | Mapping[str, Any] | None = None,
     *,
     request: RequestLike | None = None,
+    **misplaced: Never,
 ) -> StreamParser | ForeignParser:
-    """A push parser: `.feed(chunk)` returns events, `.close()` the result. protocol, tools,
-    options, request: as for `parse`.
+    """Return a push parser: `.feed(chunk)` returns events, `.close()` the result.
+
+    Args:
+        protocol, tools, options, request: as for `parse`.
 
     Raises as `parse` does, and never on account of the text.
 
@@ -110,7 +118,25 @@ def stream(
     >>> parser.close().text
     'Hello <tool'
     """
+    if misplaced:
+        raise _misplaced_error("stream", misplaced)
     return Reader(protocol, tools, options).stream(request)
+
+
+def _misplaced_error(function: str, misplaced: Mapping[str, object]) -> Exception:
+    """Return the error about keyword arguments that the function does not have: BadOptions for the
+    members of ParseOptions, which stand in `options`, else Python's own TypeError.
+    """
+    members = {option.name for option in fields(ParseOptions)}
+    of_options = {name: value for name, value in misplaced.items() if name in members}
+    if of_options:
+        return BadOptions(
+            f"{function} takes this as a member of `options`",
+            got=", ".join(of_options),
+            hint=f"options={of_options!r}",
+        )
+    name = next(iter(misplaced))
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 class Reader:
@@ -132,10 +158,10 @@ class Reader:
         self._parser: NewParser = _parser_of(protocol, specs, options)
 
     def parse(self, raw: str, request: Any = None) -> ParseResult:
-        """The result of a text that is known to be the model's own, whatever it looks like: a model
-        may write a stream. request: what was asked, as for `parse`.
+        """Return the result of a text known to be the model's own, whatever it looks like: a model
+        may write a stream. request: the request, as for `parse`.
 
-        Raises UnreadableInput for what is no str.
+        Raises UnreadableInput for anything that is not a str.
         """
         if not isinstance(raw, str):
             raise UnreadableInput(
@@ -146,14 +172,14 @@ class Reader:
         return parser.close()
 
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:
-        """A push parser for one text; request: what was asked, as for `parse`."""
+        """Return a push parser for one text. request: the request, as for `parse`."""
         return self._parser(request=request)
 
 
 def _parser_of(
     protocol: Any, tools: tuple[ToolSpec, ...], options: ParseOptions | Mapping[str, Any] | None
 ) -> NewParser:
-    """The maker of a parser for each text: ours, or a foreign one for somebody else's object.
+    """Return the maker of a parser for each text: ours, or a foreign one for another's object.
 
     Raises UnknownProtocol and BadOptions.
     """
@@ -183,7 +209,9 @@ _MEMBERS = ('"choices"', '"output"')
 
 
 def _may_be_response(text: str) -> bool:
-    """A first look at a text, which costs little; `capture` looks closer.
+    """Return a first look at a text, which costs little.
+
+    `capture` looks closer.
 
     True for the beginning of an event stream, or a JSON object with a response's members.
     """
@@ -196,7 +224,8 @@ def _may_be_response(text: str) -> bool:
 def _read_response(
     response: Any, protocol: Any, tokenizer: Any
 ) -> tuple[str, Any, ServerReading | None]:
-    """The text to parse of a response, the protocol to parse it by, and the server's own calls.
+    """Return the text to parse of a response, the protocol to parse it by, and the server's own
+    calls.
 
     A text that holds no answer is itself one. Raises UnreadableInput for bytes, and for an object
     that holds no answer or an error.
@@ -225,7 +254,7 @@ def _read_response(
 
 
 def _captured(response: Any, tokenizer: Any) -> Captured:
-    """The answer in a response; raises UnreadableInput where there is none."""
+    """Return the answer in a response. Raises UnreadableInput if there is none."""
     from ..capture import capture  # start-up time: most texts are no response
 
     answer = capture(response, tokenizer=tokenizer)

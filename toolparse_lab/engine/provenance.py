@@ -39,7 +39,7 @@ def trace_origins(
     """Trace every value through the steps.
 
     Returns a table, JSON Pointer into the final arguments -> origin in raw, for every value,
-    containers included; and for each step the span of the value it changed, as it was when the step
+    containers included. And for each step the span of the value it changed, as it was when the step
     was made. d: the call as the codec read it, from `body`, which begins at offset `start` in raw.
     """
     root = _Place()
@@ -59,10 +59,15 @@ def trace_origins(
     return root.table(), tuple(spans)
 
 
+def trace_table(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> Table:
+    """Return the table of `trace_origins` alone. Parameters as there."""
+    return trace_origins(d, steps, start, body)[0]
+
+
 def _move(place: _Place, step: Step, source: Origin, text: _Text) -> None:
     """Rewrite a value's place, and those below it, as the step's rule moves them.
 
-    The tree below the place is made anew: paths and number of values may both change.
+    The tree below the place is made again: paths and number of values may both change.
     """
     below = place.table()
     below.pop("", None)
@@ -74,20 +79,26 @@ def _move(place: _Place, step: Step, source: Origin, text: _Text) -> None:
 def find_step_spans(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str
 ) -> tuple[Span | None, ...]:
-    """The spans of `trace_origins` alone; much cheaper where no step moves a value.
+    """Return the spans of `trace_origins` alone.
+
+    Much cheaper where no step moves a value.
 
     Parameters as of `trace_origins`.
     """
-    if any(step.rule in _MOVES for step in steps):
-        return trace_origins(d, steps, start, body)[1]
-    return tuple(_spans_at(d.places(), start, [step.path for step in steps]))
+    paths: list[str] = []
+    for step in steps:
+        if step.rule in _MOVES:
+            return trace_origins(d, steps, start, body)[1]
+        paths.append(step.path)
+    return tuple(_spans_at(d.places(), start, paths))
 
 
 def find_spans(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths: Iterable[str]
 ) -> list[Span | None]:
-    """The spans in raw of the values at some paths into the final arguments; None for a path that
-    has none.
+    """Return the spans in raw of the values at some paths into the final arguments.
+
+    None for a path that has none.
 
     Those of `trace_origins`' table, but cheaper where no step moves a value.
     """
@@ -98,9 +109,9 @@ def find_spans(
 
 
 def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
-    """The spans in raw of places in a body that begins at `start`.
+    """Return the spans in raw of places in a body that begins at `start`.
 
-    None for a path that is no place, such as that of a member the model left out.
+    None for a path that is not a place, such as that of a member the model left out.
     """
     spans: list[Span | None] = []
     for path in paths:
@@ -120,14 +131,14 @@ class _Place:
         self.below: dict[str, _Place] = {}
 
     def find(self, path: str) -> _Place | None:
-        """The place at a JSON Pointer from here; None where there is none."""
+        """Return the place at a JSON Pointer from here, or None if there is none."""
         node: _Place | None = self
         for token in path.split("/")[1:]:
             node = node.below.get(token) if node else None
         return node
 
     def put(self, path: str, origin: Origin) -> None:
-        """Set the origin at a JSON Pointer from here; places on the way are made."""
+        """Set the origin at a JSON Pointer from here. Places on the way are made."""
         node = self
         for token in path.split("/")[1:]:
             child = node.below.get(token)
@@ -137,7 +148,7 @@ class _Place:
         node.origin = origin
 
     def table(self) -> Table:
-        """Every origin by its path from here, outer values first.
+        """Return every origin by its path from here, outer values first.
 
         The tree itself is not changed.
         """
@@ -160,14 +171,19 @@ class _Text:
     """The raw characters of a text value, and which of them each of its characters came from."""
 
     def __init__(self, value: Value, source: Origin, raw: str, d: Decoded) -> None:
-        """Take a value, its origin and the raw characters there; `d` is the call it is part of."""
+        """Take a value, its origin and the raw characters there.
+
+        `d` is the call it is part of.
+        """
         self.value = value
         self.source = source
         self.raw = raw
         self._d = d
 
     def part(self, start: int, end: int) -> Origin:
-        """The origin of value[start:end]; inexact, the whole text's, where that is unknown.
+        """Return the origin of value[start:end].
+
+        Inexact, the whole text's, where that is unknown.
 
         start and end count characters of the value, after its escapes were read.
         """
@@ -181,7 +197,9 @@ class _Text:
 
     @cached_property
     def _offsets(self) -> list[int] | None:
-        """For each character of the value, and its end, the offset in `raw`; None where unknown.
+        """For each character of the value, and its end, the offset in `raw`.
+
+        None if unknown.
 
         The codec knows its escapes: `\n` in JSON, `&lt;` in XML.
         """
@@ -218,7 +236,7 @@ def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
 
 
 def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The members 0, 1, … become the items of a list."""
+    """Return the members 0, 1, … become the items of a list."""
     out: Table = {}
     for i, key in enumerate(sorted(step.before, key=int)):
         out |= _moved(below, "/" + key, f"/{i}")
@@ -226,7 +244,7 @@ def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Tabl
 
 
 def _moved(below: Table, source: str, target: str) -> Table:
-    """The origins at and below one path, at and below another."""
+    """Return the origins at and below one path, at and below another."""
     return {
         target + path[len(source) :]: origin
         for path, origin in below.items()
@@ -235,7 +253,9 @@ def _moved(below: Table, source: str, target: str) -> Table:
 
 
 def _cells(separator: str) -> Callable[[Step, Origin, Table, _Text], Table]:
-    """A move for a text that is split into a list; empty cells are left out of it.
+    """Return a move for a text split into a list.
+
+    Empty cells drop out of it.
 
     separator: the characters between two cells.
     """
@@ -259,7 +279,7 @@ def _cells(separator: str) -> Callable[[Step, Origin, Table, _Text], Table]:
 
 
 def _lead(text: str) -> int:
-    """The number of characters of white space that a text begins with."""
+    """Return the number of characters of white space that a text begins with."""
     return len(text) - len(text.lstrip(SPACE))
 
 
@@ -303,6 +323,7 @@ _MOVES: dict[str, Callable[[Step, Origin, Table, _Text], Table]] = {
     "coerce.numeric-keys": _numeric_keys,
     "coerce.single-key-array": _hoist,
     "coerce.unwrap-single": _hoist,
+    "coerce.wrapper": _hoist,
     "coerce.array-from-lines": _cells("\n"),
     "coerce.array-from-csv": _cells(","),
     "coerce.trim": _trim,

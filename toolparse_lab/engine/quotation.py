@@ -1,7 +1,7 @@
 """Quotation that can be seen: the signs before an opener that the call behind it is only shown.
 
 Marks of quotation, lines that begin with `>`, blocks that are indented or introduced as examples.
-Backticks are followed in `quoting`, since they need a look at what comes behind.
+Backticks are followed in `quoting`, since they need a look at the text behind it.
 """
 
 # How it works
@@ -51,7 +51,7 @@ _EXAMPLE = re.compile(
 
 
 def is_quoted(before: str, line_head: str) -> bool:
-    """The call that opens behind `before` is quoted, by a sign that is seen there.
+    """Return the call that opens behind `before` is quoted, by a sign that is seen there.
 
     before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
     line_head: the beginning of the opener's line, '' where an earlier call stands in it.
@@ -73,7 +73,9 @@ def is_quoted(before: str, line_head: str) -> bool:
 
 
 def is_example(before: str) -> bool:
-    """The block that begins behind `before` is introduced as an example, or as somebody's words."""
+    """Return the block that begins behind `before` is introduced as an example, or as someone's
+    words.
+    """
     return bool(_EXAMPLE.search(before.rstrip().rpartition("\n")[2]))
 
 
@@ -86,7 +88,7 @@ def introduces_block(before: str, whole: bool) -> bool | None:
     """The line before an indented block makes it one of code: by a colon or a blank line.
 
     before: the text up to an indented line. whole: its first line is no part of a longer one. None
-    where all its lines belong to the block.
+    if all its lines belong to the block.
     """
     lines = before.split("\n")[:-1]
     blank = False
@@ -99,7 +101,7 @@ def introduces_block(before: str, whole: bool) -> bool | None:
 
 
 def _in_straight_marks(line: str) -> bool:
-    """A double mark that opened on this line is still open at its end."""
+    """Return a double mark that opened on this line is still open at its end."""
     is_open = False
     for mark in _STRAIGHT.finditer(line):
         if mark[0].endswith('"'):

@@ -1,7 +1,7 @@
 """Quoted code in an answer's text: an opener inside it is an example, not a call.
 
 Follows Markdown as far as models write it: code fences at the beginning of a line, inline code
-within one. State of one text under way; the text scanner reports words, line breaks and runs of
+within one. State of one text under way. The text scanner reports words, line breaks and runs of
 backticks as it reads them.
 """
 
@@ -64,7 +64,7 @@ class Quoting:
         return self._lone == _INSIDE
 
     def word(self) -> None:
-        """Note that something that is no white space was read as text.
+        """Note that something that is not a white space was read as text.
 
         A lone fence with a word in it is an example, not the answer.
         """
@@ -93,7 +93,7 @@ class Quoting:
         self.spoken = True
 
     def no_call(self) -> None:
-        """Note that what looked like a call was text.
+        """Note that text like a call was text.
 
         So its fence, if it was in one, is an example.
         """
@@ -104,7 +104,7 @@ class Quoting:
         """Note that a run of `run` backticks was read.
 
         A run of at least three at the beginning of a line opens a fence, and one at least as long
-        closes it; within a line, runs of the same length open and close inline code.
+        closes it. Within a line, runs of the same length open and close inline code.
         """
         if self.fence:
             # Backticks on the fence's own line: it was inline code. Else a run that is long enough
@@ -125,13 +125,15 @@ class Quoting:
         self.word()
 
     def closes(self, tail: str, at: int, base: int, final: bool, *, adjacent: bool) -> bool | None:
-        """Return True where the inline code around `tail[at]` is closed; None = not known yet.
+        """Return True if the inline code around `tail[at]` is closed.
 
-        `base` is the offset in raw of `tail[0]`. adjacent: a backtick stands right before; then the
+        None = not known yet.
+
+        `base` is the offset in raw of `tail[0]`. adjacent: a backtick stands right before. Then the
         code is about the opener, and blank lines do not end the search.
 
-        Asked at an opener. Where the code is not closed, the backtick before was a lone one, and
-        the opener counts.
+        Asked at an opener. If the code stays open, the backtick before was a lone one, and the
+        opener counts.
         """
         here = base + at
         begin, end, closed = self._quote
@@ -147,9 +149,10 @@ class Quoting:
     def _quote_end(
         self, tail: str, at: int, base: int, final: bool, adjacent: bool
     ) -> tuple[int, bool] | None:
-        """The end in `tail` of the paragraph or its inline code, and True where it is the code's.
+        """Return the end in `tail` of the paragraph or its inline code, and True if it is the
+        code's.
 
-        None where the tail ends before it, or in something that may go on. What was looked at in
+        None if the tail ends before it, or in something that may go on. Everything looked at in
         vain is not looked at again when the tail has grown.
         """
         here, searched = self._searched
@@ -171,7 +174,7 @@ class Quoting:
 
 
 def run_length(text: str, at: int) -> int:
-    """The number of backticks at `at`."""
+    """Return the number of backticks at `at`."""
     end = at
     while end < len(text) and text[end] == "`":
         end += 1

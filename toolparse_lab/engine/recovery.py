@@ -1,15 +1,16 @@
 """Calls outside their format: a JSON object that stands alone in its text or code fence and is
 plainly a call.
 
-Nothing is guessed: the name must be a known tool's and the arguments must fit its schema. Text is
-held back only while it may still turn out to be such a call.
+Nothing is guessed: the name must be a known tool's, with the arguments under a key of their own or
+valid. Text waits only while it may still turn out to be such a call.
 """
 
 # How it works
 # ------------
-# A candidate is a JSON value whose first key is one that calls have (`_HEAD`), with nothing beside
-# it: an opener, a stray closer or the end behind a bare value, the closing fence behind a fenced
-# one. The tail is shown here again and again from the candidate on, while it is held back.
+# A candidate is a JSON value whose first key is one that calls have (`CALL_HEAD`), with nothing
+# beside it on its lines: a line break, an opener, a stray closer or the end behind a bare value,
+# the closing fence behind a fenced one. The tail is shown here again and again from the candidate
+# on, while it is held back.
 #
 # State: `_at` is where the candidate begins in raw, and all other fields are about it; a text
 # that begins elsewhere is a new candidate. `_scanned` is how far its brackets were counted.
@@ -25,30 +26,47 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
-from ..protocols.json.call import ARGUMENT_KEYS, NAME_KEYS, JsonCall
+from ..protocols.json.call import ARGUMENT_KEYS, CALL_HEAD, CALL_HEAD_SO_FAR, JsonCall
+from ..protocols.json.forms import JsonList
 from ..protocols.scan import Balanced, Close
 from ..rjson.damage import Refusal
 from ..types import Problem, Segment, Span, ToolCall
 from .resolve import Body, Resolver
 
-# The first key of an object says that it is meant as a call; the value behind it may be damaged.
-_KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
-# Blanks are bounded here as in what may become a head, so that both agree on every text.
-_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
-# A text that may still become a head. Its repetitions are bounded, so that no text is held back
-# for ever.
-_HEAD_SO_FAR = re.compile(
-    r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
-)
 _FENCE = re.compile(
     r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}",
     re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
+_ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*[{{"']""")
 _SPACE = re.compile(r"\s*")
+# Between two calls of one text: Llama's semicolon, a comma, or a line break.
+_BETWEEN = re.compile(r"\s{0,40}[;,]?\s{0,40}")
+_LINE_END = re.compile(r"[ \t\r]{0,40}\n")
+# Tokens that end an answer, where they were not stripped from it.
+TURN_ENDS = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+)
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
+_NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
+_NAMED_HEAD = re.compile(
+    r"""(?:\[\s{0,40})?\{\s{0,40}(["'])(?P<name>[^"'\\\s]{1,256})\1\s{0,10}:\s{0,10}\{"""
+)
+_NAMED_SO_FAR = re.compile(
+    r"""(?:\[\s{0,40})?(?:\{\s{0,40}"""
+    r"""(?:(["'])(?P<name>[^"'\\\s]{0,256})(?:\1\s{0,10}(?::\s{0,10})?)?)?)?\Z"""
+)
 CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
 
 
@@ -56,8 +74,9 @@ CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
 class Held:
     """The end of holding text back: at `end` characters, with a call's body, or (None) plain text.
 
-    body: its span in raw. decoded, text: what was read in it, and from which characters. closed:
-    its closing fence was there.
+    body: its span in raw. decoded, text: everything read in it, and from which characters. closed:
+    its closing fence was there. alone: nothing but what may stand behind a call is there, so that a
+    text is one by its contents.
     """
 
     end: int
@@ -65,10 +84,11 @@ class Held:
     decoded: tuple[Decoded, ...] = ()
     text: str = ""
     closed: bool = True
+    alone: bool = True
 
 
 class Recovery:
-    """Holds text back for one parser and decides what it was.
+    """Holds text back for one parser and decides its meaning.
 
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
     """
@@ -78,6 +98,7 @@ class Recovery:
         "_closers",
         "_end",
         "_heads",
+        "_is_named",
         "_lead",
         "_resolver",
         "_scan",
@@ -86,10 +107,14 @@ class Recovery:
     )
 
     def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
-        """Begin with nothing held; `heads` are the beginnings of the protocol's own openers."""
+        """Begin with nothing held.
+
+        `heads` are the beginnings of the protocol's own openers.
+        """
         self._resolver = resolver
         self._heads = heads
         self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        self._is_named = False  # the candidate's first key is a tool's name
         self._at = -1  # where the candidate begins in raw
         self._scan = Balanced()
         self._lead = 0  # what stands before the JSON value: the fence
@@ -98,44 +123,55 @@ class Recovery:
         self._space = 0  # behind the white space that was passed
 
     def bare(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Judge a value that stands alone between the beginning of a text and its end, an opener or
-        a stray closer.
+        """Judge a value that stands alone on its lines, up to their end, an opener or a stray
+        closer. Several values in a row are judged as one.
 
         text: the tail from the value on. at: its offset in raw. final: no more text will come.
-        first: the answer begins with it, so that its opener may have stood in the prompt; elsewhere
+        first: the answer begins with it, so that its opener may have stood in the prompt. Elsewhere
         a stray closer says that something is wrong, and there is no call.
 
         What is no call is text up to `Held.end`.
         """
         if self._at != at:
-            if not _HEAD.match(text):
-                return NEED_MORE if not final and _HEAD_SO_FAR.match(text) else None
+            head = self._head(text, 0, final)
+            if head is not True:
+                return head
             self._begin(at, 0)
 
         end = self._value_end(text, final)
+        while end is not None:
+            step = self._goes_on(text, end, final)
+            if isinstance(step, NeedMore):
+                return NEED_MORE
+            if not step:
+                break
+            end = self._value_end(text, final)
         if end is None:
             # Cut off: one character is text, and what is behind it may be something else.
             return Held(1) if final else NEED_MORE
         close = self._bare_close(text, end, final, first)
         if isinstance(close, NeedMore):
             return NEED_MORE
-        return Held(end) if close is None else self._judge(text, 0, end, close, at)
+        if close is None:
+            return Held(end, alone=False)
+        return self._judge(text, 0, end, close, at)
 
     def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
         """Judge a value that stands alone in a code fence.
 
         text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
 
-        final: no more text will come; then a fence that is not closed, or not entirely, still holds
-        a call.
+        final: no more text will come. Then a fence that stays open, or not entirely, still holds a
+        call.
         """
         fence = _FENCE.match(text)
         if not fence:
             return NEED_MORE if not final and _FENCE_SO_FAR.match(text) else None
         lead = fence.end()
         if self._at != at:
-            if not _HEAD.match(text, lead):
-                return NEED_MORE if not final and _HEAD_SO_FAR.match(text, lead) else None
+            head = self._head(text, lead, final)
+            if head is not True:
+                return head
             self._begin(at, lead)
 
         end = self._value_end(text, final)
@@ -154,7 +190,7 @@ class Recovery:
     def calls(
         self, outcome: Held, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        """The calls that were judged good, numbered from `index`."""
+        """Return the calls that were judged good, numbered from `index`."""
         if outcome.body is None:
             return ()
         body = Body(outcome.text, outcome.body.start, segment.span.start, outcome.closed, "end")
@@ -165,6 +201,23 @@ class Recovery:
 
     # the candidate
 
+    def _head(self, text: str, pos: int, final: bool) -> Literal[True] | NeedMore | None:
+        """Return True if the value at `text[pos]` begins as calls do, None if it does not."""
+        tools = self._resolver.tools
+        self._is_named = False
+        if CALL_HEAD.match(text, pos):
+            return True
+        named = _NAMED_HEAD.match(text, pos)
+        self._is_named = named is not None and named["name"] in tools
+        if self._is_named:
+            return True
+        if final:
+            return None
+        so_far = _NAMED_SO_FAR.match(text, pos)
+        key = so_far["name"] or "" if so_far else ""
+        may_be = so_far is not None and any(name.startswith(key) for name in tools)
+        return NEED_MORE if may_be or CALL_HEAD_SO_FAR.match(text, pos) else None
+
     def _begin(self, at: int, lead: int) -> None:
         """Begin a candidate whose JSON value stands behind `lead` characters."""
         self._at = at
@@ -174,9 +227,11 @@ class Recovery:
         self._scan = Balanced()
 
     def _value_end(self, text: str, final: bool) -> int | None:
-        """The offset behind the JSON value; None while its brackets are open.
+        """Return the offset behind the JSON value.
 
-        text: the held text. Only what came since the last look is scanned.
+        None while its brackets are open.
+
+        text: the held text. Only text that came since the last look is scanned.
         """
         if self._end is None:
             step = self._scan.scan(text[self._scanned :], final)
@@ -187,8 +242,22 @@ class Recovery:
                 self._scanned += step
         return self._end
 
+    def _goes_on(self, text: str, end: int, final: bool) -> bool | NeedMore:
+        """Return True if another value that looks like a call follows the one that ends here.
+
+        Then the scan goes on behind it.
+        """
+        between = _BETWEEN.match(text, end)
+        begin = between.end() if between else end
+        if CALL_HEAD.match(text, begin):
+            self._lead = self._scanned = begin
+            self._end = None
+            self._scan = Balanced()
+            return True
+        return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, begin) else False
+
     def _pass_space(self, text: str, end: int) -> int:
-        """The offset behind the white space at `end`, where the value ends.
+        """Return the offset behind the white space at `end`, where the value ends.
 
         Remembered, so that white space that comes bit by bit is passed once.
         """
@@ -197,42 +266,64 @@ class Recovery:
         return self._space
 
     def _bare_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
-        """The offset where a bare call ends: behind the value or behind a stray closer.
+        """Return the offset where a bare call ends: behind the value or behind a stray closer.
 
-        None where something else stands behind the value, so that it is not alone.
+        None if something else stands behind the value, so that it is not alone.
         """
         after = self._pass_space(text, end)
         if after >= len(text):
             return end if final else NEED_MORE
         rest = text[after:]
 
-        for closer in self._closers:
-            if rest.startswith(closer):
-                return after + len(closer) if first else None
-            if not final and closer.startswith(rest):
-                return NEED_MORE
+        if rest.startswith(TURN_ENDS):
+            return end
+        if not final and any(token.startswith(rest) for token in TURN_ENDS):
+            return NEED_MORE
+        closer = self._closer_at(rest, final)
+        if isinstance(closer, NeedMore):
+            return NEED_MORE
+        if closer:
+            return after + len(closer) if first else None
 
         if rest.startswith(self._heads):
             return end
         if not final and any(head.startswith(rest) for head in self._heads):
             return NEED_MORE
-        return None
+        return end if _LINE_END.match(text, end) else None
+
+    def _closer_at(self, rest: str, final: bool) -> str | NeedMore:
+        """Return the stray closer that a text begins with, "" for none."""
+        for closer in self._closers:
+            if rest.startswith(closer):
+                return closer
+            if not final and closer.startswith(rest):
+                return NEED_MORE
+        return ""
 
     def _judge(self, text: str, start: int, end: int, close: int, at: int) -> Held:
-        """Decide whether text[start:end] is a call; `close` is where the held text ends.
+        """Decide whether text[start:end] is a call.
 
-        It is one if a codec of plain JSON calls reads it, and every call in it is valid: known
-        name, arguments that fit the schema.
+        `close` is where the held text ends.
+
+        It is one if a codec of plain JSON calls reads it, and every call in it is of a known tool
+        and has its arguments under a key of their own. The faults that their schema reports are
+        problems of the call. Without such a key they have to be valid, and more than a name.
         """
         inner = text[start:end]
         try:
-            decoded = _CODEC.read(inner, self._resolver.reading(Opening(0), True))
+            codec = _NAMED_CODEC if self._is_named else _CODEC
+            decoded = codec.read(inner, self._resolver.reading(Opening(0), True))
         except Refusal:
             return Held(close)
 
         body = Body(inner, at + start, at, True, "end")
         segment = Segment("recovered", Span(at, at + close))
         calls = self._resolver.calls(decoded, body, segment, 0, 0)
-        if not calls or not all(c.valid for c in calls):
+        if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):
             return Held(close)
         return Held(close, Span(at + start, at + end), decoded, inner)
+
+
+def _is_plain(call: ToolCall, text: str) -> bool:
+    """Return True if a call is one of a known tool, in a text that is plainly call-shaped."""
+    return call.ok and _ARGUMENTS.search(text) is not None

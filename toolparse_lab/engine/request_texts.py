@@ -20,7 +20,7 @@ MOST_NESTED = 8  # levels of parts inside parts
 
 @dataclass(frozen=True, slots=True)
 class RequestText:
-    """The text of one message. foreign: somebody else than application and model wrote it."""
+    """The text of one message. foreign: another than application and model wrote it."""
 
     role: str
     message: int
@@ -38,10 +38,10 @@ class RequestText:
 
 
 def request_texts(request: Any) -> tuple[RequestText, ...]:
-    """The texts of what was asked, in the order of its messages, documents behind them.
+    """Return the texts of the request, in the order of its messages, documents behind them.
 
     request: OpenAI messages, a mapping with `messages` (or `input`), or an object with the
-    attribute `messages`; None for nothing. Raises UnreadableInput for anything else.
+    attribute `messages`, or None for nothing. Raises UnreadableInput for anything else.
 
     >>> [t.role for t in request_texts([{"role": "user", "content": "Hello"}])]
     ['user']
@@ -69,7 +69,7 @@ def request_texts(request: Any) -> tuple[RequestText, ...]:
 
 
 def _text_of_message(index: int, message: Any) -> RequestText:
-    """The text of a message in the shape of chat completions or of the Responses API."""
+    """Return the text of a message in the shape of chat completions or of the Responses API."""
     if not isinstance(message, Mapping):
         dump = getattr(message, "model_dump", None)
         message = dump() if callable(dump) else {"role": "user", "content": message}
@@ -83,14 +83,14 @@ def _text_of_message(index: int, message: Any) -> RequestText:
 
 
 def _joined(content: Any) -> str:
-    """The texts of a content, which is a text, parts, or a value of a tool's own."""
+    """Return the texts of a content, which is a text, parts, or a value of a tool's own."""
     texts: list[str] = []
     _collect(content, texts, 0)
     return "\n".join(texts)
 
 
 def _collect(content: Any, texts: list[str], depth: int) -> None:
-    """Add the texts of a content to `texts`; images and the like have none."""
+    """Add the texts of a content to `texts`. Images and the like have none."""
     if content is None or depth > MOST_NESTED:
         return
     if isinstance(content, str):
@@ -112,7 +112,7 @@ def _collect(content: Any, texts: list[str], depth: int) -> None:
 
 
 def _value_text(value: Any) -> str:
-    """The JSON text of a value, or its text in Python where JSON has none."""
+    """Return the JSON text of a value, or its text in Python where JSON has none."""
     try:
         return write_canonical(value)
     except (TypeError, ValueError, RecursionError):
@@ -120,7 +120,9 @@ def _value_text(value: Any) -> str:
 
 
 def _python_text(value: Any) -> str:
-    """The text of any object; '' where it has none, such as an integer of too many digits."""
+    """Return the text of any object. '' where it has none, such as an integer of too many
+    digits.
+    """
     try:
         return str(value)
     except Exception:  # objects of somebody else's may do anything

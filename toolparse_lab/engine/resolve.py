@@ -1,5 +1,7 @@
-"""From one closed body to its calls: decode, then coerce, then validate; and where each argument
-came from."""
+"""From one closed body to its calls: decode, then coerce, then validate.
+
+And where each argument came from.
+"""
 
 # How it works
 # ------------
@@ -19,11 +21,13 @@ came from."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
-from ..schema.validate import find_problems, fits, validate
+from ..schema.validate import find_problems, fits
+from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
 from ..types import (
     CallStatus,
@@ -38,8 +42,9 @@ from ..types import (
 )
 from ..types.call import make_call
 from ..types.readings import Reading as Candidate
+from ..types.spans import set_step_span
 from ..values import Value, write_canonical
-from .provenance import find_spans, find_step_spans, trace_origins
+from .provenance import find_spans, find_step_spans, trace_table
 
 # How a body was closed, where its own closer did not do it -> what to say of that.
 _CLOSER_NOTES = {
@@ -51,7 +56,6 @@ _CLOSER_NOTES = {
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
-_SHORT = 1000  # characters that are looked through faster than values are
 
 
 @dataclass(slots=True)  # made for every call, and a frozen one takes twice the time
@@ -80,7 +84,7 @@ class Resolver:
         self.options = options
 
     def reading(self, opening: Opening, closed: bool) -> Reading:
-        """The facts that a codec may use in reading the body behind `opening`."""
+        """Return the facts that a codec may use in reading the body behind `opening`."""
         options = self.options
         envelope = self.protocol.envelope
         return Reading(
@@ -88,7 +92,9 @@ class Resolver:
         )
 
     def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
-        """The codec's reading of a body; a refusal is returned, since it becomes a call as well.
+        """Return the codec's reading of a body.
+
+        A refusal comes back, since it becomes a call as well.
 
         Never raises: a fault of a codec is a refusal that says so.
         """
@@ -108,8 +114,9 @@ class Resolver:
         segment_index: int,
         index: int,
     ) -> tuple[ToolCall, ...]:
-        """The calls of one body, numbered from `index`; a body that was refused is one call without
-        arguments.
+        """Return the calls of one body, numbered from `index`.
+
+        A body that was refused is one call without arguments.
 
         decoded: the codec's calls, or its refusal. body: where they stand. segment, segment_index:
         the segment they belong to, and its place among the segments.
@@ -129,14 +136,25 @@ class Resolver:
             for i, d in enumerate(decoded)
         )
 
+    def leading(
+        self, body: Body, opening: Opening, segment: Segment, segment_index: int, index: int
+    ) -> tuple[ToolCall, ...]:
+        """Return the calls that stand whole in front of the damage of a body that was refused."""
+        try:
+            decoded = self.protocol.codec.leading(body.text, self.reading(opening, body.closed))
+        except Exception:
+            # The refusal itself is reported; a codec's second fault adds nothing to it.
+            return ()
+        return self.calls(decoded, body, segment, segment_index, index) if decoded else ()
+
     # calls without arguments
 
     def _refused(
         self, refusal: Refusal, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """The call of a body that no codec could read.
+        """Return the call of a body that no codec could read.
 
-        Where the text ends inside the body it is truncated, else undecodable. The name is the
+        If the text ends inside the body it is truncated, else undecodable. The name is the
         opener's, or one that the refusal could still make out.
         """
         problems: list[Problem] = []
@@ -169,7 +187,7 @@ class Resolver:
     def _unreadable(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """A call without arguments among those of a body that its codec could read.
+        """Return a call without arguments among those of a body that its codec could read.
 
         Its problems come from the codec, which alone knows why.
         """
@@ -195,7 +213,10 @@ class Resolver:
     def _safe_call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """One call through all stages; a fault of ours in one of them is a refusal that says so."""
+        """Return one call through all stages.
+
+        A fault of ours in one of them is a refusal that says so.
+        """
         try:
             return self._call(d, body, segment, segment_index, index)
         except Exception as e:
@@ -204,7 +225,7 @@ class Resolver:
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """One call that the codec read, through all stages."""
+        """Return one call that the codec read, through all stages."""
         if not d.readable:
             return self._unreadable(d, body, segment, segment_index, index)
         # Arguments are passed by position, and stages with nothing to do are not called: this runs
@@ -216,6 +237,8 @@ class Resolver:
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
+        if tool is None and ("_" in d.name or "." in d.name):
+            d, tool = self._respelt(d)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
@@ -223,14 +246,12 @@ class Resolver:
         arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
-        may_hold_null = d.untyped and _may_hold_null(source_json)
         # One look is enough for arguments that plainly are what the schema says, which most are.
-        if tool is not None and not fits(
-            d.arguments, tool.schema_json, self.options.coerce, may_hold_null
+        if tool is not None and (
+            may_be_wrapped(d.arguments)
+            or not fits(d.arguments, tool.schema_json, self.options.coerce, d.untyped)
         ):
-            coerced, value, arguments_json = self._coerce(
-                d, tool, body, source_json, problems, may_hold_null
-            )
+            coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
             steps += coerced
             if self.options.validate:
                 problems.extend(self._validate(d, tool, body, coerced, value))
@@ -253,11 +274,29 @@ class Resolver:
             steps,
             tuple(problems),
             segment,
-            OriginTable(lambda: trace_origins(d, coerced, start, body.text)[0]),
+            OriginTable(partial(trace_table, d, coerced, start, body.text)),
         )
 
+    def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
+        """Return a call and its tool where one tool's name has dots for some of its underscores.
+
+        Or where the name stands twice, as its own namespace. Models write such names as they write
+        functions. The call as it was, and None, where no tool's name is so spelt, or several are.
+        """
+        names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
+        if len(names) != 1:
+            return d, None
+        name, span = names[0], d.name_span
+        rule = "read.dotted-name"
+        if len(d.name) > len(name):
+            rule = "read.doubled-name"
+            span = Span(span.end - len(name), span.end) if span else None
+        step = Step("read", rule, "", None, d.name, name)
+        call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
+        return call, self.tools[name]
+
     def _unknown_tool(self, d: Decoded, start: int) -> Problem:
-        """The problem of a call whose name is no tool's.
+        """Return the problem of a call whose name is not a tool's.
 
         start: the body's offset in raw.
         """
@@ -273,11 +312,8 @@ class Resolver:
         body: Body,
         source_json: str,
         problems: list[Problem],
-        may_hold_null: bool,
     ) -> tuple[tuple[Step, ...], Value, str]:
         """Fit arguments to the schema: the steps, with spans in raw, the new value, and its text.
-
-        may_hold_null: they are raw text, and the bare word null may be among it.
 
         No step, and the arguments as they were, where the policy changes nothing. A result that
         JSON cannot carry is dropped, and a problem added that says so.
@@ -286,7 +322,7 @@ class Resolver:
         if policy == "none":
             return (), d.arguments, source_json
         result = coerce(
-            d.arguments, tool.schema_json, policy, one_item=d.untyped, raw_text=may_hold_null
+            d.arguments, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped
         )
         problems.extend(result.problems)
         if not result.steps:
@@ -302,13 +338,13 @@ class Resolver:
 
         spans = find_step_spans(d, result.steps, body.start, body.text)
         for step, span in zip(result.steps, spans, strict=True):
-            object.__setattr__(step, "span", span)  # nobody else has seen these steps yet
+            set_step_span(step, span)  # nobody else has seen these steps yet
         return result.steps, result.value, arguments_json
 
     def _validate(
         self, d: Decoded, tool: ToolSpec, body: Body, coerced: tuple[Step, ...], value: Value
     ) -> list[Problem]:
-        """The schema's complaints about a value that did not plainly fit, with their spans.
+        """Return the schema's complaints about a value that did not plainly fit, with their spans.
 
         value: the arguments after coercion. coerced: the steps that led there, through which the
         paths of complaints are traced back to raw.
@@ -316,7 +352,11 @@ class Resolver:
         # What did not fit under these policies was not changed by them, and does not fit now; so
         # the look whether it fits, with which `validate` begins, is left out.
         misfit = not coerced and self.options.coerce in ("none", "safe")
-        problems = (find_problems if misfit else validate)(value, tool.schema_json)
+        misfit = misfit and not may_be_wrapped(d.arguments)
+        # As `validate`, which would be a call more.
+        if not misfit and fits(value, tool.schema_json):
+            return []
+        problems = find_problems(value, tool.schema_json)
         if not problems:
             return []
         spans = find_spans(d, coerced, body.start, body.text, [p.path for p in problems])
@@ -326,18 +366,16 @@ class Resolver:
         ]
 
 
-def _may_hold_null(source_json: str) -> bool:
-    """Tell if arguments of raw text may hold the word null, which may mean null where it fits."""
-    return len(source_json) > _SHORT or "null" in source_json
-
-
 def _fault(error: Exception) -> Refusal:
-    """A fault of ours as the refusal of the body that it happened at."""
+    """Return a fault of ours as the refusal of the body that it happened at."""
     return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
 def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
-    """The warning about how a body was closed; none where its own closer did it."""
+    """Return the warning about how a body was closed.
+
+    None if its own closer did it.
+    """
     kind = body.kind
     # A body may be whole at the end of the text, where its closer is missing as well.
     if kind not in _CLOSER_NOTES:
@@ -354,17 +392,17 @@ def _named(reading: Candidate, name: str) -> Candidate:
 
 
 def _shift(span: Span | None, by: int) -> Span | None:
-    """A span moved by an offset, where there is one."""
+    """Return a span moved by an offset, if there is one."""
     return None if span is None else span.shift(by)
 
 
 def _shift_edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
-    """The edits with their spans moved by an offset."""
+    """Return the edits with their spans moved by an offset."""
     return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
 
 
 def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:
-    """The problems with their spans moved by an offset."""
+    """Return the problems with their spans moved by an offset."""
     return tuple(
         Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
         for p in problems
@@ -372,7 +410,7 @@ def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ..
 
 
 def _shift_steps(steps: tuple[Step, ...], by: int) -> tuple[Step, ...]:
-    """The steps with their spans moved by an offset."""
+    """Return the steps with their spans moved by an offset."""
     return tuple(
         Step(s.stage, s.rule, s.path, _shift(s.span, by), s.before, s.after) for s in steps
     )

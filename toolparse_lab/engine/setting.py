@@ -1,5 +1,6 @@
-"""What is the same for every text of one reader: protocol, tools, options, and what follows from
-them."""
+"""Everything that is the same for every text of one reader: protocol, tools, options, and
+everything that follows from them.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +8,25 @@ import re
 from functools import lru_cache
 
 from ..protocols.base import Protocol
-from ..protocols.tags import THINK_TAGS
+from ..protocols.scan import longest_of, partial_finder
+from ..protocols.tags import THINK_ENDS, THINK_TAGS
 from ..toolspec import ToolSpec
 from ..types import ParseOptions
+from .call_lines import first_signs
 from .quoting import LONG_RUN
 from .resolve import Resolver
 
 
 class Setting:
-    """A protocol, tools and options, and what follows from them.
+    """A protocol, tools and options, and everything that follows from them.
 
     Computed once for any number of texts, and never changed: parsers share it.
 
     heads: the literals that an opener may begin with. literals: heads and think tags, for which the
-    end of a tail is held back. closers: the pattern of the literals that close a body and mean
-    nothing else, None without such. tokens: the pattern of everything that means something in text.
+    end of a tail waits, as `partial_start` finds it. python_starts: the characters that calls of
+    Python's outside their format may begin with, none where they are not read. closers: the pattern
+    of the literals that close a body and mean nothing else, None without such. tokens: the pattern
+    of everything that means something in text.
     """
 
     __slots__ = (
@@ -30,7 +35,10 @@ class Setting:
         "literals",
         "longest_head",
         "options",
+        "partial_start",
         "protocol",
+        "python_starts",
+        "reads_python",
         "reads_reasoning",
         "recovers",
         "resolver",
@@ -42,7 +50,9 @@ class Setting:
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
     ) -> None:
-        """Work out once what every text under this protocol, tools and options asks for."""
+        """Work out once the tables that every text under this protocol, tools and options
+        asks for.
+        """
         self.protocol = protocol
         self.specs = tools
         self.options = options
@@ -53,25 +63,38 @@ class Setting:
         self.reads_reasoning = options.reasoning != "none"
         # A call outside its format is recognised by its tool's name: without tools there is none.
         self.recovers = options.recover and bool(tools)
-        self.literals = self.heads + (tuple(THINK_TAGS) if self.reads_reasoning else ())
-        self.tokens = _text_tokens(self.literals)
+        self.reads_python = self.recovers and protocol.envelope.calls_are_python
+        self.python_starts = first_signs(tuple(self.tools)) if self.reads_python else frozenset()
+        self.literals = self.heads + ((*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ())
+        self.partial_start = partial_finder(self.literals)
+        self.tokens = _text_tokens(self.literals, self.reads_python)
         self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
 
 
 # Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
 @lru_cache(maxsize=512)
-def _text_tokens(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """The pattern of what means anything in text: heads of openers, line breaks, backticks.
+def _text_tokens(literals: tuple[str, ...], lists: bool = False) -> re.Pattern[str]:
+    """Return the pattern of the characters that mean anything in text: heads of openers, line
+    breaks, backticks.
 
-    Its groups are `head`, `line` and `ticks`, of which exactly one matches.
+    Its groups are `head`, `line`, `ticks` and `list`, of which exactly one matches. lists: a
+    bracket may begin a list of calls.
     """
-    by_length = sorted(literals, key=len, reverse=True)  # the longest of several heads wins
-    heads = "|".join(map(re.escape, by_length)) or "(?!)"
-    return re.compile(f"(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})")
+    bracket = r"\[" if lists else "(?!)"
+    first = {literal[0] for literal in literals} | {"\n", "`"} | ({"["} if lists else set())
+    # Nearly every character begins nothing, and one look at a set says so; an alternation of all
+    # heads would be tried at each.
+    look = f"(?=[{re.escape(''.join(sorted(first)))}])"
+    heads = longest_of(literals) if literals else "(?!)"
+    return re.compile(
+        f"{look}(?:(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
+    )
 
 
 @lru_cache(maxsize=512)
 def _closer_tokens(closers: tuple[str, ...], heads: tuple[str, ...]) -> re.Pattern[str] | None:
-    """The pattern of the closers that are no openers, and no backticks or white space either."""
+    """Return the pattern of the closers that are not openers, and no backticks or white space
+    either.
+    """
     only = [c for c in closers if c[0] not in "`\r\n " and c not in heads and not c.startswith("]")]
-    return re.compile("|".join(map(re.escape, only))) if only else None
+    return re.compile(longest_of(only)) if only else None

@@ -1,8 +1,9 @@
-"""The push parser. `feed` returns events, `close` returns the result; `parse` is one feed and one
-close.
+"""The push parser.
+
+`feed` returns events, `close` returns the result. `parse` is one feed and one close.
 
 The engine knows no format: it asks the protocol's envelope what opens where, hands the body's
-unsettled tail to a scanner, and the finished body to the resolver. Text is final; only calls and
+unsettled tail to a scanner, and the finished body to the resolver. Text is final. Only calls and
 reasoning may be retracted.
 """
 
@@ -48,7 +49,9 @@ __all__ = ["Setting", "StreamParser"]
 
 
 class StreamParser:
-    """One text under one protocol. Feed it chunks of any size, then close it.
+    """One text under one protocol.
+
+    Feed it chunks of any size, then close it.
 
     silent: it makes no events.
     """
@@ -67,7 +70,7 @@ class StreamParser:
     )
 
     def __init__(self, setting: Setting, *, silent: bool = False, request: Any = None) -> None:
-        """Begin a text under `setting`, which many parsers may share; request: what was asked."""
+        """Begin a text under `setting`, which many parsers may share. request: the request."""
         self._setting = setting
         self.protocol = setting.protocol
         self.tools = setting.tools
@@ -82,9 +85,12 @@ class StreamParser:
         self._result: ParseResult | None = None
 
     def feed(self, chunk: str | None) -> tuple[Event, ...]:
-        """The events that `chunk` settles; none for None, which is the content of a stream's first
-        and last delta. Raises ParserClosed after close and UnreadableInput for what is neither
-        text nor None; never on account of the text."""
+        """Return the events that `chunk` settles.
+
+        None for None, which is the content of a stream's first and last delta. Raises ParserClosed
+        after close and UnreadableInput for anything that is neither text nor None. Never on account
+        of the text.
+        """
         if self._closed:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
         if not isinstance(chunk, str):
@@ -108,7 +114,9 @@ class StreamParser:
         return settled
 
     def close(self) -> ParseResult:
-        """The result. What was held back becomes text, an open call is truncated.
+        """Return the result.
+
+        The text held back becomes text, an open call is truncated.
 
         A second call returns the same result.
         """
@@ -133,14 +141,17 @@ class StreamParser:
         return self._result
 
     def last_events(self) -> tuple[Event, ...]:
-        """The events that closing settled; empty before `close` and when read a second time.
+        """Return the events that closing settled.
 
-        A stream is what `feed` returned, and then this.
+        Empty before `close` and when read a second time.
+
+        A stream is the result of `feed`, and then this.
         """
         return self._log.flush()
 
     def text_of(self, span: Span) -> str:
-        """The characters of a span of what was fed, whatever the number of chunks before it.
+        """Return the characters of a span of the text fed so far, whatever the number of chunks
+        before it.
 
         The spans of events and of the result's segments are such spans. Raw itself is joined only
         at the end.
@@ -169,7 +180,9 @@ class StreamParser:
 
 
 def _read_alone(setting: Setting, text: str) -> ParseResult:
-    """The result of a text of its own, for a body that wants to know what its end would say."""
+    """Return the result of a text of its own, for a body that wants to know what its end
+    would say.
+    """
     parser = StreamParser(setting, silent=True)
     parser.feed(text)
     return parser.close()

@@ -1,4 +1,4 @@
-"""Text between calls: what opens something in it, and what is held back as a possible call."""
+"""Text between calls: the openers in it, and the text held back as a possible call."""
 
 # How it works
 # ------------
@@ -22,14 +22,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
-from ..protocols.scan import partial_start
-from ..protocols.tags import THINK_TAGS, open_reasoning
+from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
+from .call_lines import CallLines
 from .feed import Feed
 from .log import Log
 from .open_heads import open_head
@@ -47,18 +48,28 @@ from .recovery import Held, Recovery
 from .setting import Setting
 from .unclosed import GivenUp, as_draft
 
+_BRACKETS = ("{", "[")
+# Some models begin their answer with the head of a chat turn.
+_CHAT_START = "<|im_start|>"
+_ROLE = "assistant"
+_CHAT_HEAD = re.compile(r"<\|im_start\|>\s{0,8}")
+_SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t]{1,8}\Z")
+# The end of a text that goes on as JSON: a member or an item follows.
+_INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _THINK_TAGS = tuple(THINK_TAGS)
+_ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
 # Signs of an example, as the sentence about it names them.
 _IN_CODE = "inside quoted code"
 _QUOTED = "inside a quotation"
 _SHOWN = "introduced as one"
+_SAID = "in a message that is text"
 _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
 
 
 class TextScanner:
     """Settles the text of one parser up to the next opener.
 
-    Steps of a scan are an Opening (the tail begins with it now), True (something was settled, and
+    Steps of a scan are an Opening (the tail begins with it now), True (something was final, and
     there is more to do), False (wait for more text), or None (nothing of this kind stands here).
     """
 
@@ -69,7 +80,10 @@ class TextScanner:
         "_fresh",
         "_line",
         "_log",
+        "_mention",
+        "_message_ends",
         "_plain_to",
+        "_python",
         "_quoting",
         "_recovery",
         "_setting",
@@ -87,29 +101,46 @@ class TextScanner:
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self._block = (-1, False)  # an indented line, and True in a block of code
         self._example_end = 0  # behind the last opener that was an example
+        self._message_ends: tuple[str, ...] = ()  # what ends a message that is all text
+        self._mention = -1  # where the last think tag stands that is prose
         self._line = (-1, "")  # where a line begins, and its first characters
         # made where something may be recovered, which is rare
         self._recovery: Recovery | None = None
+        self._python: CallLines | None = None
+
+    @property
+    def _recovers(self) -> bool:
+        """True if calls outside their format are looked for in this text."""
+        return self._setting.recovers and not self._message_ends
 
     # what bodies tell
 
     def resume(self) -> None:
-        """Text begins anew behind markup or reasoning."""
+        """Text begins again behind markup or reasoning."""
         self._fresh = True
 
+    def resume_as_text(self, ends: tuple[str, ...]) -> None:
+        """Text begins behind the header of a message that is text, calls in it included.
+
+        ends: the literals of which one ends the message.
+        """
+        self._fresh = False
+        self._message_ends = ends
+        self._quoting.word()
+
     def resume_behind_call(self) -> None:
-        """Text begins anew behind a call."""
+        """Text begins again behind a call."""
         self._fresh = True
         self._quoting.call()
 
     def resume_at_no_call(self) -> None:
-        """Text begins with what looked like a call; so does the tail again."""
+        """Text begins with text that looked like a call. So does the tail again."""
         self._quoting.no_call()
         # Held back once more it would be tried once more, for ever.
         self._plain_to = self._feed.base + 1
 
     def remember(self) -> GivenUp:
-        """Return the memory of what was given up in this text."""
+        """Return the memory of the openers given up in this text."""
         if self.given_up is None:
             self.given_up = GivenUp(self._feed.text_of)
         return self.given_up
@@ -117,8 +148,11 @@ class TextScanner:
     def end(self, at: int) -> None:
         """End the text at an offset in raw, where something else begins.
 
-        If the beginning of a call stands in it that nothing ended, what follows is inside a value.
+        If the beginning of a call stands in it that nothing ended, the text behind it is inside a
+        value.
         """
+        if self._message_ends and self._feed.tail.startswith(self._message_ends):
+            self._message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
         # One character, as the line break between two calls, begins nothing.
@@ -131,18 +165,18 @@ class TextScanner:
     # the loop over tokens
 
     def scan(self, final: bool) -> Opening | bool:
-        """Settle text, of which there is some, up to the next opener; see the class for steps.
+        """Settle text, of which there is some, up to the next opener.
 
-        final: no more text will come, so that nothing is held back.
+        See the class for steps.
+
+        final: no more text will come, so that nothing waits.
         """
         feed = self._feed
         tail = feed.tail
-        if self._fresh and feed.base >= self._plain_to:
-            step = self._hold(tail, final)
-            if step is not None:
-                return step
-
         quoting = self._quoting
+        step = self._hold_start(tail, final)
+        if step is not None:
+            return step
         search = self._setting.tokens.search
         pos = 0
 
@@ -155,39 +189,91 @@ class TextScanner:
             if kind == "line":
                 pos = token.end()
                 quoting.line(feed.base + pos)
+                step = self._hold_line(tail, pos, final)
+                if step is not None:
+                    return step
             elif kind == "ticks":
                 step = self._read_backticks(tail, at, token.end(), final)
                 if step is not None:
                     return step
                 pos = token.end()
+            elif kind == "list":
+                step = self._read_list(tail, at, final)
+                if step is not None:
+                    return step
+                pos = at + 1
             else:
-                opening = self._opening(tail, at, final)
-                if opening is not None:
-                    self._settle(at)
-                    return opening if isinstance(opening, Opening) else False
+                step = self._read_head(tail, at, final)
+                if step is not None:
+                    return step
                 pos = self._read_plain_head(tail, at)
 
-        end = len(tail) if final else max(pos, partial_start(tail, self._setting.literals))
+        end = len(tail) if final else max(pos, self._setting.partial_start(tail))
         if end > pos and not tail[pos:end].isspace():
             self._fresh = False
             quoting.word()
         self._settle(end)
         return False
 
+    def _hold_start(self, tail: str, final: bool) -> Opening | bool | None:
+        """Hold text back that may be a call, where the tail begins a text or a line."""
+        base = self._feed.base
+        if self._fresh and base >= self._plain_to:
+            # Nothing is held back on a line behind a call, where most calls stand. A chat turn's
+            # head would go on with a bar.
+            is_next = tail[:2] == "\n<" and tail[2:3] not in ("", "|") and self._quoting.spoken
+            step = None if is_next else self._hold(tail, final)
+            if step is not None:
+                return step
+        return self._hold_line(tail, 0, final) if self._quoting.line_at == base else None
+
+    def _read_list(self, tail: str, at: int, final: bool) -> Opening | bool | None:
+        """Read the list of Python calls that may begin at tail[at].
+
+        Return None when it is text.
+        """
+        if not final and len(tail) - at < self._setting.longest_head:
+            begin = self._setting.partial_start(tail)
+            if begin <= at:
+                self._settle(begin)
+                return False
+        step = self._hold_list(tail, at, final)
+        if step is None:
+            self._fresh = False
+            self._quoting.word()
+        return step
+
+    def _read_head(self, tail: str, at: int, final: bool) -> Opening | bool | None:
+        """Read the head at tail[at]. Return None when it opens nothing."""
+        if not final and len(tail) - at < self._setting.longest_head:
+            # A longer head that this one is a part of may go on behind the tail.
+            longer = self._setting.partial_start(tail)
+            if longer < at:
+                self._settle(longer)
+                return False
+        opening = self._opening(tail, at, final)
+        if opening is None:
+            return None
+        self._settle(at)
+        return opening if isinstance(opening, Opening) else False
+
     def _settle(self, n: int) -> None:
         """Settle the first `n` characters of the tail as text.
 
-        Final: what is settled here is never looked at again, so nothing that may still become a
-        call may be in it.
+        Final: the final part here is never looked at again, so nothing that may still become a call
+        may be in it.
         """
         if n:
             feed = self._feed
             if not self._log.silent:
                 self._log.delta(TextDelta, feed.base, feed.base + n)
-            feed.take(n)
+            feed.tail = feed.tail[n:]  # as `take`, which would be a call more
+            feed.base += n
 
     def _read_plain_head(self, tail: str, at: int) -> int:
-        """Pass a head that opens nothing; return the offset to read on from.
+        """Pass a head that opens nothing.
+
+        Return the offset to read on from.
 
         tail[at] is where the head begins. Only its first character is passed: another head may
         begin inside this one.
@@ -202,10 +288,12 @@ class TextScanner:
         return at + run
 
     def _read_backticks(self, tail: str, at: int, end: int, final: bool) -> Opening | bool | None:
-        """Read a run of backticks, tail[at:end]; None when it is nothing but that.
+        """Read a run of backticks, tail[at:end].
+
+        Return None when it is nothing but that.
 
         The run may go on behind the tail, or begin a head of backticks such as a fence's: then the
-        text up to it is settled, and more is waited for.
+        text up to it is final, and more is waited for.
         """
         run = end - at
         if not final:
@@ -237,26 +325,71 @@ class TextScanner:
     # openers
 
     def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
-        """The opener at `tail[at]`, where a head stands; None where it is text.
+        """Return the opener at `tail[at]`, where a head stands, or None if it is text.
 
         Returns NEED_MORE where that depends on text still to come. Think tags count at the
-        beginning of a line, outside code fences; elsewhere they are prose.
+        beginning of a line, outside code fences. Elsewhere they are prose.
         """
         setting = self._setting
         quoting = self._quoting
-        if setting.reads_reasoning and quoting.blank and not quoting.fence:
-            reasoning = _think_tag(tail, at, final)
-            if reasoning is not None:
-                return reasoning
+        if setting.reads_reasoning and not quoting.fence:
+            # Most openers are no such tag, and one look says so.
+            near_end = not final and len(tail) - at < _LONGEST_THINK_TAG
+            if near_end or tail.startswith(_ALL_THINK_TAGS, at):
+                reasoning = self._think_tag(tail, at, final)
+                if reasoning is not None:
+                    return reasoning
 
         opening = setting.protocol.envelope.open(tail, at, final, setting.tools)
         if not isinstance(opening, Opening):
             return opening
         if opening.kind != "call" and not opening.end:
             return None  # it would be found again for ever
+        if self._is_said(opening, tail, at):
+            return self._noted(at, opening, _SAID)
+        if opening.speculative and self._is_no_call(at, opening):
+            return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
         return self._unless_quoted(tail, at, opening, final)
+
+    def _is_said(self, opening: Opening, tail: str, at: int) -> bool:
+        """Return True for a call in a message that is all text."""
+        # The header of the next message is itself an end of this one.
+        ends = self._message_ends
+        return bool(ends) and opening.kind == "call" and not tail.startswith(ends, at)
+
+    def _think_tag(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
+        """Return the think tag at `tail[at]`, or the closing one of reasoning begun in the prompt.
+
+        A tag that is prose is None. Tags are a literal each; a family of formats may have others,
+        which its envelope knows.
+        """
+        tag = _tag_at(tail, at, final, _THINK_TAGS)
+        if tag is not None:
+            if self._quoting.blank:
+                return open_reasoning(tail, at) if isinstance(tag, str) else tag
+            if isinstance(tag, str):
+                self._mention = self._feed.base + at
+            return None
+
+        end = _tag_at(tail, at, final, THINK_ENDS)
+        # Behind an opening tag that is prose, so is the closing one.
+        if not isinstance(end, str) or self._mention >= self._log.text_start:
+            return None if isinstance(end, str) else end
+        if self._quoting.ticks:
+            closed = self._quoting.closes(
+                tail, at, self._feed.base, final, adjacent=self._before(at).endswith("`")
+            )
+            if closed is not False:
+                return NEED_MORE if closed is None else None
+        return None if self._is_quoted(tail, at) else Opening(len(end), "markup")
+
+    def _is_no_call(self, at: int, opening: Opening) -> bool:
+        """The speculative opener at tail[at] was tried before, or stands in other JSON."""
+        if self._feed.base + at < self._plain_to:
+            return True
+        return not opening.end and _INSIDE_JSON.search(self._before(at)) is not None
 
     def _begins_line(self, tail: str, at: int) -> bool:
         """The opener at tail[at] begins its line, and nothing before the line may quote it.
@@ -320,7 +453,7 @@ class TextScanner:
             self._log.problems.append(problem)
 
     def _is_quoted(self, tail: str, at: int) -> bool:
-        """A sign before tail[at] says that what begins there is quoted."""
+        """A sign before tail[at] says that the text beginning there is a quotation."""
         here, start = self._feed.base + at, self._log.text_start
         if here == start:
             return False
@@ -368,12 +501,16 @@ class TextScanner:
         return answer
 
     def _before(self, at: int) -> str:
-        """The text before tail[at] as far as it tells of quotation; nothing of an earlier call."""
+        """Return the text before tail[at] as far as it tells of quotation.
+
+        Nothing of an earlier call.
+        """
         here = self._feed.base + at
         return self._feed.text_of(Span(max(self._log.text_start, here - WINDOW), here))
 
     def _line_head(self, tail: str, at: int) -> str:
-        """The beginning of the line of tail[at]; '' where it begins with something that is no text.
+        """Return the beginning of the line of tail[at]. '' where it begins with something that is
+        not text.
 
         Looked up once a line: the line may be long.
         """
@@ -390,14 +527,24 @@ class TextScanner:
     # calls without an opener, and calls outside their format
 
     def _hold(self, tail: str, final: bool) -> Opening | bool | None:
-        """Hold text back that may be a call without its delimiters; None when there is none.
+        """Hold text back that may be a call without its delimiters.
 
-        tail: all that is not settled, of which only white space stands before the candidate.
-        Returns the opener of a format without delimiters, or what recovery decided.
+        None when there is none.
+
+        tail: all that is not final, of which only white space stands before the candidate. Returns
+        the opener of a format without delimiters, or the decision of recovery.
         """
         stripped = tail.lstrip()
         if not stripped:
             return None
+        head = _CHAT_HEAD.match(stripped) if stripped[0] == "<" else None
+        if head is not None:
+            stripped = stripped[head.end() :]
+            # What follows may be a role, and the head a part of a format's opener.
+            if _ROLE.startswith(stripped[: len(_ROLE)]):
+                return None if final or stripped.startswith(_ROLE) else False
+        elif not final and _CHAT_START.startswith(stripped):
+            return False
         lead = len(tail) - len(stripped)
         if not self._quoting.spoken:
             # An undelimited format competes only where the whole answer begins like it.
@@ -411,26 +558,83 @@ class TextScanner:
                 self._settle(lead)
                 return opening
 
-        if stripped[0] not in "{[" or not self._setting.recovers:
+        # No JSON and no name of a tool begins like this, and nearly every opener does.
+        if stripped[0] == "<" or not self._recovers:
             return None
         first = not self._quoting.spoken
-        outcome = self._recover().bare(stripped, final, self._feed.base + lead, first)
+        start = self._feed.base + lead
+        outcome = self._alone(stripped, final, start, first)
+        # A head may begin with the white space before the candidate.
+        if isinstance(outcome, NeedMore) and self._setting.partial_start(tail) < lead:
+            return False
         return self._settle_outcome(outcome, lead)
+
+    def _alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+        """Return the decision of recovery on a line that begins here: a value of JSON, or Python's
+        calls.
+
+        text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
+        """
+        if text[0] in _BRACKETS:
+            outcome = self._recover().bare(text, final, at, first)
+            # Where the format is bare JSON, words behind a value leave it to the format itself.
+            is_own = text[0] in self._setting.heads
+            if is_own and isinstance(outcome, Held) and not outcome.alone:
+                return None
+            if outcome is not None:
+                return outcome
+        # No name of a tool begins like most texts, and one look says so.
+        if text[0] not in self._setting.python_starts:
+            return None
+        return self._call_lines().line(text, final, at, False, first)
+
+    def _hold_line(self, tail: str, pos: int, final: bool) -> bool | None:
+        """Hold a line back that may be nothing but a known tool's calls, as JSON or as Python."""
+        setting = self._setting
+        if not self._recovers or pos >= len(tail):
+            return None
+        char = tail[pos]
+        is_word = char in setting.python_starts and (char.isalpha() or char == "_")
+        if char not in _BRACKETS and not is_word:
+            return None
+        start = self._feed.base + pos
+        if self._quoting.fence or start < self._plain_to or start == self._log.text_start:
+            return None
+        if _INSIDE_JSON.search(self._before(pos)):
+            return None
+        outcome = self._alone(tail[pos:], final, start, False)
+        return self._settle_outcome(self._unless_shown(outcome, tail, pos), pos)
+
+    def _hold_list(self, tail: str, at: int, final: bool) -> bool | None:
+        """Hold a list of Python's calls back that stands behind a sentence on its line."""
+        quoting = self._quoting
+        start = self._feed.base + at
+        if quoting.fence or quoting.ticks or start < self._plain_to or not self._recovers:
+            return None
+        if not _SENTENCE.search(self._before(at)):
+            return None
+        outcome = self._call_lines().line(tail[at:], final, start, True)
+        return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
 
     def _hold_fence(self, tail: str, at: int, run: int, final: bool) -> bool | None:
         """Hold a code fence back that may hold nothing but a known tool's call.
 
         tail[at] is the first of the `run` backticks that open the fence.
         """
-        if self._feed.base + at < self._plain_to or not self._setting.recovers:
+        if self._feed.base + at < self._plain_to or not self._recovers:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
+        if outcome is None and self._setting.reads_python:
+            outcome = self._call_lines().fenced(tail[at:], run, final, self._feed.base + at)
         return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
 
     def _unless_shown(
         self, outcome: Held | NeedMore | None, tail: str, at: int
     ) -> Held | NeedMore | None:
-        """Return the outcome for the fence at tail[at]; text where a call is only shown there."""
+        """Return the outcome for the fence at tail[at].
+
+        Text where a call is only shown there.
+        """
         if not isinstance(outcome, Held) or outcome.body is None:
             return outcome
         if not self._is_quoted(tail, at) and not is_example(self._before(at)):
@@ -439,16 +643,23 @@ class TextScanner:
         return Held(outcome.end)
 
     def _recover(self) -> Recovery:
-        """The recovery of this text."""
+        """Return the recovery of this text."""
         if self._recovery is None:
             setting = self._setting
             self._recovery = Recovery(setting.protocol, setting.resolver, setting.heads)
         return self._recovery
 
-    def _settle_outcome(self, outcome: Held | NeedMore | None, lead: int) -> bool | None:
-        """Settle what recovery decided of the text behind the first `lead` characters.
+    def _call_lines(self) -> CallLines:
+        """Return the judge of Python's calls outside their format."""
+        if self._python is None:
+            setting = self._setting
+            self._python = CallLines(setting.protocol, setting.resolver, setting.heads)
+        return self._python
 
-        Calls become a segment of the kind 'recovered'; plain text is left to the next scan, which
+    def _settle_outcome(self, outcome: Held | NeedMore | None, lead: int) -> bool | None:
+        """Settle the decision of recovery of the text behind the first `lead` characters.
+
+        Calls become a segment of the kind 'recovered'. Plain text is left to the next scan, which
         does not ask recovery again.
         """
         if outcome is None:
@@ -476,14 +687,10 @@ class TextScanner:
         return True
 
 
-def _think_tag(tail: str, at: int, final: bool) -> Opening | NeedMore | None:
-    """The think tag at `tail[at]`; NEED_MORE where one may be coming, None where none is.
-
-    Tags are a literal each; a family of formats may have others, which its envelope knows.
-    """
-    if tail.startswith(_THINK_TAGS, at):
-        return open_reasoning(tail, at)
-    if final or len(tail) - at >= _LONGEST_THINK_TAG:
-        return None
-    rest = tail[at:]
-    return NEED_MORE if any(tag.startswith(rest) for tag in _THINK_TAGS) else None
+def _tag_at(tail: str, at: int, final: bool, tags: tuple[str, ...]) -> str | NeedMore | None:
+    """Return the tag at `tail[at]`; NEED_MORE where one may be coming, None where none is."""
+    for tag in tags:
+        if tail.startswith(tag, at):
+            return tag
+    rest = tail[at:] if not final and len(tail) - at < _LONGEST_THINK_TAG else ""
+    return NEED_MORE if rest and any(tag.startswith(rest) for tag in tags) else None

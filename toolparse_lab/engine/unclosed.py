@@ -1,7 +1,7 @@
-"""Bodies that cannot be read as they stand, because a closer or a quote is missing: where else such
-a body may have ended.
+"""unreadable Bodies as they stand, because a closer or a quote is missing: where else such a body
+may have ended.
 
-Each function proposes a place; whether a call is read from it is for the codec to say.
+Each function proposes a place. Whether a call is read from it is for the codec to say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")
 
 
 def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
-    """Behind the last character of a body's text that may not belong to it; -1 for a sound body.
+    """Behind the last character of a body's text that may not belong to it.
+
+    -1 for a sound body.
 
     A body that was refused is doubtful to its end, one that was read only where repairs guessed at
     quotes.
@@ -38,9 +40,10 @@ def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
 def restarts(
     text: str, start: int, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
 ) -> Iterator[int]:
-    """The places in a body, from `start` to `before`, where the model may have begun a call anew.
+    """Yield the places in a body, from `start` to `before`, where the model may have begun a call
+    again.
 
-    heads: the literals of openers; at most one place for each, its first that `opens` something.
+    heads: the literals of openers. At most one place for each, its first that `opens` something.
     """
     for head in heads:
         at = text.find(head, start)
@@ -54,10 +57,10 @@ def restarts(
 class GivenUp:
     """Text that a call which was given up leaves behind: it may still be part of its last value.
 
-    A call found in it is what the value quotes, until a closer says that the value is over. State:
-    `_at`, up to where the text was looked through for closers (-1 = nothing was given up), and
-    `_closers`. `_suspect` is a text that only looked like a call, from one offset to another, with
-    the question if it breaks off inside a value; calls inside it are what it quotes.
+    A call found in it is part of the value's quotation, until a closer says that the value is over.
+    State: `_at`, up to where the text was looked through for closers (-1 = nothing was given up),
+    and `_closers`. `_suspect` is a text that only looked like a call, from one offset to another,
+    with the question if it breaks off inside a value. Calls inside it are its quotation.
     """
 
     __slots__ = ("_at", "_closers", "_suspect", "_text_of")
@@ -86,9 +89,9 @@ class GivenUp:
         self._suspect = start, end, in_value
 
     def quotes(self, start: int, end: int) -> bool:
-        """Return whether the call raw[start:end] stands inside a value of one that was given up.
+        """Return True if the call raw[start:end] stands inside a value of one that was given up.
 
-        To be asked of each call in turn; the closers before it are looked for on the way.
+        To be asked of each call in turn. The closers before it are looked for on the way.
         """
         if self._suspect is not None:
             begin, stop, in_value = self._suspect
@@ -108,7 +111,7 @@ _INSIDE = "the call stands inside another call, or in what only shows it, which 
 
 
 def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:
-    """A call that is quoted, by default in another one: it is shown and never executed.
+    """Return a call that is quoted, by default in another one: it is shown and never executed.
 
     code, message: of the problem that says so.
     """
@@ -120,10 +123,10 @@ def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _IN
 
 
 def partial_closer(text: str, closers: tuple[str, ...]) -> int:
-    """The offset of the beginning of a closer at the end of a text that was cut off; len(text) when
-    there is none.
+    """Return the offset of the beginning of a closer at the end of a text that ended early.
+    Len(text) when there is none.
 
-    closers: the literals that close a body of this format; white space behind the beginning is
+    closers: the literals that close a body of this format. White space behind the beginning is
     ignored.
     """
     stripped = text.rstrip()
@@ -132,7 +135,9 @@ def partial_closer(text: str, closers: tuple[str, ...]) -> int:
 
 
 def wrong_closer(text: str) -> int | None:
-    """The offset of another format's closer at the end of a JSON body; None when there is none.
+    """Return the offset of another format's closer at the end of a JSON body.
+
+    None when there is none.
 
     Models mix formats: a body in one's delimiters is closed as another's would be.
     """
@@ -145,8 +150,8 @@ def wrong_closer(text: str) -> int | None:
 def calls_at_end(
     text: str, setting: Setting, read_alone: Callable[[Setting, str], ParseResult]
 ) -> int | None:
-    """The offset of the calls at the very end of reasoning that was never closed; None when there
-    are none.
+    """Return the offset of the calls at the very end of reasoning that was never closed, or None
+    when there are none.
 
     They must be good ones, with nothing behind them: reasoning also speaks about calls.
     `read_alone` parses a text of its own.

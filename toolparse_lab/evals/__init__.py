@@ -1,6 +1,6 @@
-"""Cases, scores, frames, statistics and reports: what a recorded run says about models and about
-parsers.
+"""Cases, scores, frames, statistics and reports: the evidence of a recorded run about models and
+about parsers.
 
-`cases`, `scoring` and `readings` need nothing but the core; `frames` and `reports` need the `lab`
+`cases`, `scoring` and `readings` need nothing but the core. `frames` and `reports` need the `lab`
 extra. Each room uses those named before it: cases, scoring, frames, reports.
 """

@@ -1,10 +1,11 @@
 """`df.toolparse`: reports, comparisons and the parse view of a trials frame, wherever the frame
-came from."""
+came from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pandas as pd
 from pandas.api.extensions import register_dataframe_accessor
@@ -14,26 +15,33 @@ from ..errors import BadOptions
 
 if TYPE_CHECKING:
     from ..types import ParseResult
+    from ..types.result import DebugView, Stage
     from .reports.figures.comparison import ArmComparison
-    from .reports.figures.report import Report
+    from .reports.figures.report import Report, ReportKeywords
 
 
 # pandas makes an accessor for each frame it is asked of, so nothing is computed before a method.
 @register_dataframe_accessor("toolparse")
 class TrialsAccessor:
-    """Reports, comparisons and parse views of a trials frame; it is checked when something is asked
-    of it, not before."""
+    """Reports, comparisons and parse views of a trials frame.
+
+    It is checked when something is asked of it, not before.
+    """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
     def report(
-        self, by: str | Sequence[str] | None = None, *, policy: str | None = None, **options: Any
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        policy: str | None = None,
+        **options: Unpack[ReportKeywords],
     ) -> Report:
         """Success and its reasons by any columns, with the options and errors of
         `evals.reports.report.Report`.
 
-        policy: by default "safe", or the only one that the frame has; with "policy" among `by` each
+        policy: by default "safe", or the only one that the frame has. With "policy" among `by` each
         has its own rows.
         """
         report: Report = hooks.call(
@@ -48,11 +56,11 @@ class TrialsAccessor:
         within: str | Sequence[str] | None = None,
         policy: str | None = None,
     ) -> ArmComparison:
-        """The trials of `other` against these, paired on cases, with what flipped; see `Lab.diff`.
+        """Return the trials of `other` against these, paired on cases, with the cases that flipped.
+        See `Lab.diff`.
 
-        policy: by default the one that both have, or "safe"; two frames that have one policy each,
-        not the same, are compared as they are. Raises BadOptions where the two have nothing in
-        common.
+        policy: by default the one that both have, or "safe". Two frames that have one policy each,
+        not the same, are compared as they are. Raises BadOptions if the two have nothing in common.
         """
         if not isinstance(other, pd.DataFrame):
             raise BadOptions(
@@ -75,10 +83,24 @@ class TrialsAccessor:
         result: ParseResult = hooks.call("read_row", self._row(row))
         return result
 
-    def debug(self, row: Any, **options: Any) -> Any:
-        """The interactive parse view of one row's answer; row: as for `result`, options: as for
-        `ParseView`."""
-        return self.result(row).debug(**options)
+    def debug(self, row: Any, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
+        """Return the interactive parse view of one row's answer. row: as for `result`, stage and
+        pinned: as for `ParseResult.debug`.
+        """
+        return self.result(row).debug(stage=stage, pinned=pinned)
+
+    def browse(
+        self, rows: str | None = None, columns: str | None = None, *, policy: str | None = None
+    ) -> Any:
+        """Return the interactive view of these trials: a heatmap of two columns, the trials of a
+        cell, and one answer beside them. See `widgets.Browser`.
+
+        policy: by default "safe", or the only one that the frame has. Raises MissingExtra if the
+        `jupyter` extra is missing.
+        """
+        return hooks.call(
+            "browse", self._frame, rows=rows, columns=columns, policy=policy or self._policy()
+        )
 
     def _row(self, row: Any) -> pd.Series[Any]:
         """Return the one row that `row` stands for, see `result`. Raises BadOptions."""

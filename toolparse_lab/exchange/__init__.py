@@ -1,1 +1,4 @@
-"""Questions and answers as values: Model, Request, Completion; and secrets taken out of both."""
+"""Questions and answers as values: Model, Request, Completion.
+
+And secrets taken out of both.
+"""

@@ -31,11 +31,20 @@ ErrorKind: TypeAlias = Literal[
 ]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
+PROVIDER_HINTS: Mapping[str, str] = {
+    "auth": "set the provider's key in the environment, such as OPENAI_API_KEY, or pass "
+    'tp.Model(name, api_key=…); a server of your own takes any key: api_key="none"',
+    "connection": "check that the server runs, and the address in tp.Model(name, api_base=…)",
+    "not_found": "check the model's name; the server lists its models at /v1/models",
+}
+"""Kind of failure -> what to do; for those that a person can mend."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of a stream: `at` is seconds since the request was sent, `text` exactly as
-    received."""
+    received.
+    """
 
     at: float
     text: str
@@ -48,11 +57,11 @@ class Chunk:
 class Completion:
     """One answer, as recorded.
 
-    `raw` is the model's text exactly as received; for `native_tools` it is canonical JSON of the
+    `raw` is the model's text exactly as received. For `native_tools` it is canonical JSON of the
     message's `tool_calls` and content. `status` is "error" for every failure, with its class in
     `error_kind` and a redacted message. `cut` marks a stream that ended without a finish part: it
     is never reported as finished. `latency`, `ttft` (time to the first chunk) and `queue_wait` are
-    seconds; `cost` is US dollars, None where no price is known. `results` is what functions gave
+    seconds. `cost` is US dollars, None if no price is known. `results` is the result of functions
     back for the calls of this answer, where a conversation ran them: objects of `call_id`, `name`,
     `arguments_json` and `output_json`, so that nothing that reads a recording runs them again.
     """
@@ -97,8 +106,9 @@ class Completion:
         return float(value) if isinstance(value, (int, float)) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON; texts may hold lone surrogates, so write it with `ensure_ascii=True` (`to_json`
-        does).
+        """JSON.
+
+        Texts may hold lone surrogates, so write it with `ensure_ascii=True` (`to_json` does).
 
         Chunks are lists of time, text and kind, because there may be thousands of them.
         """
@@ -116,9 +126,11 @@ class Completion:
 
     @classmethod
     def from_dict(cls, obj: Mapping[str, Any]) -> Completion:
-        """The inverse of `to_dict`. Raises UnreadableInput for anything else.
+        """Return the inverse of `to_dict`.
 
-        Members it does not know are refused, since they would be lost; missing ones get their
+        Raises UnreadableInput for anything else.
+
+        Members it does not know are refused, since they would be lost. Missing ones get their
         defaults, except for the key.
         """
         try:
@@ -153,7 +165,9 @@ class Completion:
 
     @classmethod
     def from_json(cls, text: str) -> Completion:
-        """The inverse of `to_json`. Raises UnreadableInput, or ValueError for no JSON at all.
+        """Return the inverse of `to_json`.
+
+        Raises UnreadableInput, or ValueError for no JSON at all.
 
         Texts with lone surrogates come back as they were.
         """

@@ -1,5 +1,6 @@
-"""What is a credential: by its name, by its place (headers, `{env = "…"}`), by the environment; and
-every form in which its text may turn up again."""
+"""Definition of a credential: by its name, by its place (headers, `{env = "…"}`), by the
+environment. And every form in which its text may turn up again.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ _MEMBER = re.compile(r"(?:^|[;&,\s])[\w.-]+=\"?([^;&,\s\"]{8,})")
 class SecretText(str):
     """A text that is a credential whatever its name, as the value of `{env = "…"}` is.
 
-    It is sent like any other text; its `repr`, a pickle of it and every record have a mark instead.
+    It is sent like any other text. Its `repr`, a pickle of it and every record have a mark instead.
     """
 
     __slots__ = ()
@@ -88,19 +89,22 @@ class SecretText(str):
 
 
 def is_secret_name(name: str) -> bool:
-    """True for the name of a header, query parameter or body field that carries a credential.
+    """Return True for the name of a header, query parameter or body field that carries a
+    credential.
 
     >>> is_secret_name("x-api-key"), is_secret_name("max_tokens")
     (True, False)
 
     Upper and lower case do not matter. The names are those of headers, query strings and bodies of
-    common providers; a parameter such as `max_tokens` is none of them.
+    common providers. A parameter such as `max_tokens` is none of them.
     """
     return name.lower() not in _NOT_SECRET_NAME and _SECRET_NAME.match(name) is not None
 
 
 def is_open_header(name: str) -> bool:
-    """True for a header whose value may be shown; every other one is taken for a credential.
+    """Return True for a header whose value may be shown.
+
+    Every other one is taken for a credential.
 
     >>> is_open_header("User-Agent"), is_open_header("X-Corp-Gate")
     (True, False)
@@ -109,7 +113,9 @@ def is_open_header(name: str) -> bool:
 
 
 def holds_headers(name: str) -> bool:
-    """True for the name of a member whose value is a set of headers: `headers`, `extra_headers`."""
+    """Return True for the name of a member whose value is a set of headers: `headers`,
+    `extra_headers`.
+    """
     return _HEADERS_NAME.match(name) is not None
 
 
@@ -118,7 +124,7 @@ def holds_headers(name: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _kind_of_variable(variable: str) -> str | None:
-    """The kind of a variable by its name: "secret", "address" (which may hold one), None.
+    """Return the kind of a variable by its name: "secret", "address" (which may hold one), None.
 
     The names are few and the question comes with every record, so the answers are remembered.
     """
@@ -129,9 +135,9 @@ def _kind_of_variable(variable: str) -> str | None:
 
 def environment_secrets() -> tuple[str, ...]:
     """Values of environment variables whose names say that they are credentials, with the parts
-    that may turn up alone, and the logins of addresses; longest first.
+    that may turn up alone, and the logins of addresses. Longest first.
 
-    Short values and paths are left out: the former are modes, the latter only say where a key is.
+    Short values and paths drop out: the former are modes, the latter only say where a key is.
     """
     # Read each time, because a key may be set at any moment; only names are remembered.
     return _secrets_of_values(
@@ -145,7 +151,10 @@ def environment_secrets() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=16)
 def _secrets_of_values(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """The credentials in these values of variables, each with its kind; longest first."""
+    """Return the credentials in these values of variables, each with its kind.
+
+    Longest first.
+    """
     secrets: set[str] = set()
     for kind, value in values:
         if kind == "secret" and len(value) >= _MIN_ENV and not value.startswith(_PATH_STARTS):
@@ -159,7 +168,8 @@ def _secrets_of_values(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def secrets_in(value: Any) -> list[str]:
-    """The credentials in a JSON-like value, at any depth, with the parts that may turn up alone.
+    """Return the credentials in a JSON-like value, at any depth, with the parts that may turn up
+    alone.
 
     They are told by a member's name, by standing among headers that are not known to be open, by
     being a SecretText, and by the login of an address. Texts shorter than four characters are left
@@ -169,7 +179,10 @@ def secrets_in(value: Any) -> list[str]:
 
 
 def _found(value: Any) -> Iterator[str]:
-    """`secrets_in`, twice where it is found twice. Not by recursion: depth may be hostile."""
+    """`secrets_in`, twice where it is found twice.
+
+    Not by recursion: depth may be hostile.
+    """
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         here, place = waiting.pop()
@@ -182,14 +195,16 @@ def _found(value: Any) -> Iterator[str]:
 
 
 def _members_with_place(members: Mapping[Any, Any], place: str) -> Iterator[tuple[Any, str]]:
-    """The members of a mapping with what their place says: "secret", "header", "headers",
-    "names" (of parameters, in a schema) or ""."""
+    """Yield the members of a mapping with the kind that their place gives: "secret", "header",
+    "headers", "names" (of parameters, in a schema) or "".
+    """
     for name, member in members.items():
         yield member, place_of(str(name), place)
 
 
 def place_of(name: str, outer: str) -> str:
-    """The place that the name of a member gives its value, `outer` being the same of the mapping.
+    """Return the place that the name of a member gives its value, `outer` being the same of the
+    mapping.
 
     In a schema, names are those of parameters and say nothing of values.
     """
@@ -207,7 +222,10 @@ def place_of(name: str, outer: str) -> str:
 
 
 def _items_with_place(items: list[Any] | tuple[Any, ...], place: str) -> Iterator[tuple[Any, str]]:
-    """The items of a list with what their place says; headers may be written as pairs."""
+    """Yield the items of a list with the kind that their place gives.
+
+    Headers may be written as pairs.
+    """
     for item in items:
         pair = pair_of(item) if place == "headers" else None
         if pair is None:
@@ -217,7 +235,9 @@ def _items_with_place(items: list[Any] | tuple[Any, ...], place: str) -> Iterato
 
 
 def pair_of(item: Any) -> tuple[str, Any] | None:
-    """A header written as `[name, value]` or as `{"name": …, "value": …}`; None for anything else.
+    """Return a header written as `[name, value]` or as `{"name": …, "value": …}`.
+
+    None for anything else.
 
     >>> pair_of(["X-Key", "abc"])
     ('X-Key', 'abc')
@@ -230,7 +250,7 @@ def pair_of(item: Any) -> tuple[str, Any] | None:
 
 
 def _found_in_text(text: str, place: str) -> Iterator[str]:
-    """The credentials in one text that stands at such a place."""
+    """Yield the credentials in one text that stands at such a place."""
     is_header = place == "header" and len(text) >= _MIN_PART
     is_every_header = place == "headers" and ":" in text
     if place == "secret" or isinstance(text, SecretText) or is_header or is_every_header:
@@ -240,7 +260,8 @@ def _found_in_text(text: str, place: str) -> Iterator[str]:
 
 
 def parts_of(secret: str) -> Iterator[str]:
-    """A secret, and what of it may turn up alone: behind its scheme, its lines, its members.
+    """Yield a secret, and the part of it that may turn up alone: behind its scheme, its lines, its
+    members.
 
     >>> list(parts_of("Bearer abcdefgh"))
     ['Bearer abcdefgh', 'abcdefgh']
@@ -267,7 +288,7 @@ def parts_of(secret: str) -> Iterator[str]:
 
 
 def _login(code: str) -> Iterator[str]:
-    """User and password of a basic login; nothing for what is none."""
+    """User and password of a basic login, or nothing for anything else."""
     try:
         login = base64.b64decode(code, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
@@ -278,7 +299,7 @@ def _login(code: str) -> Iterator[str]:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    """The credentials in a secret that is JSON, as the key file of a service account is."""
+    """Yield the credentials in a secret that is JSON, as the key file of a service account is."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -288,8 +309,8 @@ def _in_json(text: str) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=1024)
 def url_secrets(url: str) -> tuple[str, ...]:
-    """The credentials in an address: the login as written, its user and password, and those of the
-    query. A user name counts only where it is long enough to be a key itself.
+    """Return the credentials in an address: the login as written, its user and password, and those
+    of the query. A user name counts only where it is long enough to be a key itself.
 
     They are found before the address is used anywhere, so that they can be removed from the
     messages of whoever uses it.
@@ -314,8 +335,9 @@ def url_secrets(url: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=256)
 def forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Every form of these secrets that may stand in a text, longest first: as it is, and escaped
-    for JSON (once and twice), Python, HTML and addresses, in base64 and in hexadecimal digits.
+    """Return every form of these secrets that may stand in a text, longest first: as it is, and
+    escaped for JSON (once and twice), Python, HTML and addresses, in base64 and in hexadecimal
+    digits.
 
     Base64 is found inside a longer text too, as that of `user:password` is.
     """
@@ -324,7 +346,7 @@ def forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """The forms of one secret, which is not empty."""
+    """Return the forms of one secret, which is not empty."""
     escaped = {secret}
     for _ in range(2):
         escaped |= {
@@ -345,7 +367,9 @@ def _forms(secret: str) -> Iterable[str]:
 
 
 def _base64_cores(content: bytes, shift: int) -> set[str]:
-    """The letters of base64 that `content` alone decides, behind `shift` other bytes (0 to 2)."""
+    """Return the letters of base64 that `content` alone decides, behind `shift` other bytes (0 to
+    2).
+    """
     start = (0, 2, 3)[shift]
     end = (len(content) + shift) * 8 // 6
     shifted = b"\0" * shift + content

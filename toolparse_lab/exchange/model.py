@@ -23,15 +23,14 @@ _SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
 class Model:
     """A litellm model string and everything its endpoint needs.
 
-    `params` are default sampling parameters, overridden by a request's own; `price` is (input,
-    output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list; `timeout` is
-    in seconds; `max_connections` is how many calls it gets at once, found out by its rate limits
-    and latency unless given; `max_retries` counts the tries after the first; `swaps` is for a
+    `params` are default sampling parameters, overridden by a request's own. `price` is (input,
+    output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list. `timeout` is
+    in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
+    and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other; `max_answer` is the most that is taken of an
-    answer, in bytes of its text. Credentials are best left to the provider's own chain
-    (environment, profile, role);
-    `api_key` is never stored. Raises BadOptions for values that cannot work.
+    other. `max_answer` is the most taken of an answer, in bytes of its text. Credentials are best
+    left to the provider's own chain (environment, profile, role). `api_key` is never stored. Raises
+    BadOptions for values that cannot work.
 
     >>> import toolparse_lab as tp
     >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))
@@ -75,7 +74,7 @@ class Model:
             object.__setattr__(self, "price", _price_pair(self.price))
 
     def __repr__(self) -> str:
-        """A model as it could be typed again, without credentials and without defaults."""
+        """Return a model as it could be typed again, without credentials and without defaults."""
         parts = [repr(self.name)]
         parts += [f"{k}={v!r}" for k, v in self.to_dict().items() if k != "name"]
         return f"Model({', '.join(parts)})"
@@ -84,18 +83,21 @@ class Model:
         return self
 
     def __deepcopy__(self, memo: object) -> Model:
-        """The model itself, which nothing changes; a copy by way of `__reduce__` would lose its
-        credentials."""
+        """Return the model itself, which nothing changes.
+
+        A copy by way of `__reduce__` would lose its credentials.
+        """
         return self
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
-        """A pickle of the model without its credentials, as every other record of it."""
+        """Return a pickle of the model without its credentials, as every other record of it."""
         return Model.from_dict, (self.to_dict(),)
 
     @property
     def endpoint(self) -> str:
-        """The endpoint's identity: `api_base` without credentials, "" for the provider's own
-        address.
+        """The endpoint's identity: `api_base` without credentials.
+
+        "" for the provider's own address.
 
         It is part of a request's key, so two spellings of one address give one identity.
         """
@@ -106,11 +108,12 @@ class Model:
         """Credentials this model carries in memory, for removing them from messages.
 
         They come from the key, the address, the headers that are not known to be open, the members
-        of body and parameters that have a credential's name, and the values of `{env = "…"}`. What
-        may turn up alone is there too: a key behind its scheme, a password, the lines of a key.
+        of body and parameters that have a credential's name, and the values of `{env = "…"}`.
+        Anything that may turn up alone is there too: a key behind its scheme, a password, the lines
+        of a key.
 
-        Secrets shorter than four characters are left out: removing them would tear ordinary words
-        apart. So is what stands in the model's own name, which is no secret.
+        Secrets shorter than four characters drop out: removing them would tear ordinary words
+        apart. So is the text in the model's own name, which is not a secret.
         """
         secrets = list(parts_of(self.api_key)) if self.api_key else []
         if self.api_base:
@@ -121,7 +124,9 @@ class Model:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON without credentials; members that have their default value are left out.
+        """Return JSON without credentials.
+
+        Members that have their default value drop out.
 
         An endpoint that is the provider's own has no `api_base` in it.
         """
@@ -143,7 +148,7 @@ class Model:
 
     @classmethod
     def from_dict(cls, obj: Mapping[str, Any]) -> Model:
-        """The model without its credentials, from what `to_dict` returned.
+        """Return the model without its credentials, from the result of `to_dict`.
 
         Raises BadOptions for members it does not know, and for values that cannot work.
         """
@@ -161,7 +166,7 @@ class Model:
 
 
 def _price_pair(price: Any) -> tuple[float, float]:
-    """A price as two numbers, US dollars per million input and output tokens.
+    """Return a price as two numbers, US dollars per million input and output tokens.
 
     Raises BadOptions for anything else than a pair of numbers of at least 0.
 
@@ -174,7 +179,7 @@ def _price_pair(price: Any) -> tuple[float, float]:
         good = False
     if not good:
         raise BadOptions(
-            "A price is two numbers, US dollars per million input and output tokens.",
+            "a price is two numbers, US dollars per million input and output tokens",
             got=price,
             expected="(0.15, 0.60), or (0, 0) for free",
         )
@@ -186,7 +191,7 @@ def _check_range(
 ) -> None:
     """Raise BadOptions unless `value` is a number from `low` on.
 
-    `open_end` leaves out `low` itself; `also` is another value to name as allowed.
+    `open_end` leaves out `low` itself. `also` is another value to name as allowed.
 
     True and False are no numbers here, although Python counts with them.
     """

@@ -17,11 +17,11 @@ class Questions(Mapping[str, Request]):
 
     @abstractmethod
     def route(self, key: str) -> tuple[str, Model]:
-        """The alias of a request's model, and the model. Raises KeyError."""
+        """Return the alias of a request's model, and the model. Raises KeyError."""
 
 
 class Held(Questions):
-    """Requests that are in memory anyway; the same question stands in it once."""
+    """Requests that are in memory anyway. The same question stands in it once."""
 
     def __init__(self, requests: Iterable[Request]) -> None:
         """`requests` are read once, and their keys computed now."""
@@ -38,7 +38,9 @@ class Held(Questions):
         return len(self._requests)
 
     def route(self, key: str) -> tuple[str, Model]:
-        """The alias of a request's model, and the model. Raises KeyError.
+        """Return the alias of a request's model, and the model.
+
+        Raises KeyError.
 
         Nothing has to be made for it, since the request is there.
         """
@@ -47,8 +49,10 @@ class Held(Questions):
 
 
 def questions_of(requests: Iterable[Request] | Questions) -> Questions:
-    """`requests` as Questions; Questions are returned as they are, unread.
+    """`requests` as Questions.
 
-    A plan's Questions stay lazy: making all its requests at once is what they avoid.
+    Questions come back as they are, unread.
+
+    A plan's Questions stay lazy: making all its requests at once is the thing they avoid.
     """
     return requests if isinstance(requests, Questions) else Held(requests)

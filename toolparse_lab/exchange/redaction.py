@@ -4,8 +4,8 @@ addresses.
 There are three ways, from sure to careful: by the secret's own text (`redact_exact`,
 `redact_strings`), by the name and the place of the member that holds it (`redact_named`), and by
 its shape (`redact`), which may also hit a text that only looks like one. Prompts and answers go
-through the first two alone: what a model wrote is evidence, and a guess must not change it.
-What is a credential is told by `credentials`.
+through the first two alone: a model's text is evidence, and a guess must not change it. Definition
+of a credential is told by `credentials`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` without `secrets` and without values of key-like environment variables; nothing is
-    guessed.
+    """`text` without `secrets` and without values of key-like environment variables.
+
+    Nothing is guessed.
 
     A secret is also removed in the forms that it has in an address, in JSON, in HTML and in base64.
 
-    `secrets` are credentials that the caller knows; empty ones are passed over.
+    `secrets` are credentials that the caller knows. Empty ones do not count.
     """
     for form in _forms_with_environment(secrets):
         if form in text:
@@ -87,7 +88,7 @@ def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _forms_with_environment(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Every form of these secrets and of those of the environment, longest first."""
+    """Return every form of these secrets and of those of the environment, longest first."""
     every_secret = dict.fromkeys(str(s) for s in (*secrets, *environment_secrets()) if s)
     return forms_of(tuple(every_secret))
 
@@ -114,8 +115,9 @@ def is_http_address(text: object) -> bool:
 # Remembered, since the same few addresses are asked for with every request and every record.
 @functools.lru_cache(maxsize=1024)
 def redact_url(url: str) -> str:
-    """An address without user name, password and credentials in its query; what remains identifies
-    the endpoint.
+    """Return an address without user name, password and credentials in its query.
+
+    The rest identifies the endpoint.
 
     A slash at its end is dropped, so that two spellings of one endpoint give the same request keys.
     An address that cannot be parsed loses its login only.
@@ -142,17 +144,18 @@ def redact_url(url: str) -> str:
 
 
 def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
-    """A JSON-like value in which every member with a credential's name is replaced, at any depth.
+    """Return a JSON-like value in which every member with a credential's name is replaced, at any
+    depth.
 
-    The result is made of new dicts with text keys and new lists; a member that is None stays None,
+    The result is made of new dicts with text keys and new lists. A member that is None stays None,
     because there is nothing to hide.
 
-    headers: every header that is not known to be open counts as a credential, and so does a
-    SecretText; without it names alone decide. place: what the value's own place says, see
-    `credentials.place_of`; "headers" for a value that is itself a set of headers.
+    headers: every header that may not be open counts as a credential, and so does a SecretText.
+    Without it names alone decide. place: the kind that the value's own place gives, see
+    `credentials.place_of`, or "headers" for a value that is itself a set of headers.
 
     Values are not looked at: use it for parameters, headers and bodies, and not for a text that
-    somebody wrote.
+    someone wrote.
     """
     if value is None:
         return None
@@ -171,7 +174,7 @@ def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
 
 
 def _is_hidden(value: Any, place: str) -> bool:
-    """True for a plain value that is a credential by its place, or by itself."""
+    """Return True for a plain value that is a credential by its place, or by itself."""
     if place == "header" or isinstance(value, SecretText):
         return True
     # Headers written as one text.
@@ -179,7 +182,7 @@ def _is_hidden(value: Any, place: str) -> bool:
 
 
 def _redact_item(item: Any, headers: bool, place: str) -> Any:
-    """An item of a list, which among headers may be a header written as a pair."""
+    """Return an item of a list, which among headers may be a header written as a pair."""
     pair = pair_of(item) if place == "headers" else None
     if pair is None:
         return redact_named(item, headers=headers, place=place)
@@ -189,16 +192,18 @@ def _redact_item(item: Any, headers: bool, place: str) -> Any:
 
 
 def redact_strings(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """A JSON-like value in which known secrets are removed from every string, keys included.
+    """Return a JSON-like value in which known secrets are removed from every string, keys included.
 
-    Nothing is guessed (see `redact_exact`). Where nothing changes, the value itself is returned.
+    Nothing is guessed (see `redact_exact`). If nothing changes, the value itself comes back.
     """
     forms = _forms_with_environment(secrets)
     return _without(value, forms, len(forms[-1])) if forms else value
 
 
 def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:
-    """`value` without `forms` of secrets in its strings; `least` is the length of the shortest.
+    """`value` without `forms` of secrets in its strings.
+
+    `least` is the length of the shortest.
 
     What holds no secret stays the object it is, and is not copied: 100,000 cases share their tools.
 
@@ -219,7 +224,9 @@ def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:
 
 
 def _members_without(value: Mapping[Any, Any], forms: tuple[str, ...], least: int) -> Any:
-    """A mapping without secrets in its keys and values; itself where there are none.
+    """Return a mapping without secrets in its keys and values.
+
+    Itself if there are none.
 
     Equal is not enough: the caller compares by identity, too.
     """
@@ -229,7 +236,9 @@ def _members_without(value: Mapping[Any, Any], forms: tuple[str, ...], least: in
 
 
 def _items_without(value: list[Any] | tuple[Any, ...], forms: tuple[str, ...], least: int) -> Any:
-    """A list or tuple without secrets in its items; itself where there are none.
+    """Return a list or tuple without secrets in its items.
+
+    Itself if there are none.
 
     A tuple that changes becomes a list, which JSON does not tell apart.
     """

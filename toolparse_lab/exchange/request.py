@@ -19,8 +19,9 @@ KEY_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing to ask once. `messages` and `tools` have OpenAI's shape; `tools` is for the native
-    arm only.
+    """One thing to ask once.
+
+    `messages` and `tools` have OpenAI's shape. `tools` is for the native arm only.
 
     Two requests with the same `key` are the same question, and are asked once.
     """
@@ -41,12 +42,14 @@ class Request:
         object.__setattr__(self, "tools", tuple(self.tools))
 
     def __repr__(self) -> str:
-        """A request as it could be typed again, without credentials."""
+        """Return a request as it could be typed again, without credentials."""
         members = {**self.to_dict(), "model": self.model}
         return f"Request({', '.join(f'{name}={value!r}' for name, value in members.items())})"
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any], str]]:
-        """A pickle of the request without credentials, under the key that it had with them."""
+        """Return a pickle of the request without credentials, under the key that it had
+        with them.
+        """
         return _request_of_pickle, (self.to_dict(), self.key)
 
     @property
@@ -68,19 +71,19 @@ class Request:
         """sha256 (hex) of canonical JSON of everything that can change the answer, credentials
         excluded.
 
-        The order inside messages, tools and schemas counts, because models and grammars see it; the
-        order of parameters does not. Computed once: what a request holds is not to be changed.
-        Raises BadOptions where a value is not JSON.
+        The order inside messages, tools and schemas counts, because models and grammars see it. The
+        order of parameters does not. Computed once: the contents of a request are not to be
+        changed. Raises BadOptions if a value is not JSON.
         """
         if not self._key:
             object.__setattr__(self, "_key", self._computed_key())
         return self._key
 
     def _computed_key(self) -> str:
-        """`key`, computed anew: 0.1 to 1 ms, depending on the length of messages and schemas.
+        """`key`, computed again: 0.1 to 1 ms, depending on the length of messages and schemas.
 
-        Raises BadOptions where a value is not JSON. Changing anything here changes every key, and
-        with it what a store knows: see KEY_VERSION.
+        Raises BadOptions if a value is not JSON. Changing anything here changes every key, and with
+        it the knowledge of a store: see KEY_VERSION.
         """
         model = self.model
         subject = {
@@ -110,9 +113,11 @@ class Request:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON without credentials; known secrets are removed from the messages too.
+        """Return JSON without credentials.
 
-        Keys of requests are computed from the request and not from this, since what is redacted
+        Known secrets are removed from the messages too.
+
+        Keys of requests are computed from the request and not from this, since a value redacted
         here may be part of the question.
         """
         record: dict[str, Any] = {
@@ -132,7 +137,7 @@ class Request:
 
     @classmethod
     def from_dict(cls, obj: Mapping[str, Any]) -> Request:
-        """The request without its credentials: put the model back by its alias before asking
+        """Return the request without its credentials: put the model back by its alias before asking
         again.
 
         Raises BadOptions for a model that cannot work, KeyError for a missing member.
@@ -149,7 +154,9 @@ class Request:
 
 
 def _request_of_pickle(record: Mapping[str, Any], key: str) -> Request:
-    """A request as a pickle brings it: without its credentials, under the key that it had."""
+    """Return a request as a pickle brings it: without its credentials, under the key that
+    it had.
+    """
     request = Request.from_dict(record)
     object.__setattr__(request, "_key", key)
     return request
@@ -159,7 +166,7 @@ def _request_of_pickle(record: Mapping[str, Any], key: str) -> Request:
 class PlanItem:
     """One line of a plan: which question (`key`) answers which case, model, arm and trial.
 
-    `model` is the alias; `arm` holds the other arm columns (prompt_protocol, factors) as JSON
+    `model` is the alias. `arm` holds the other arm columns (prompt_protocol, factors) as JSON
     values.
     """
 
@@ -173,13 +180,13 @@ class PlanItem:
 def _ordered(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters sorted by name, with 0.0 written as 0, since both are the same setting.
 
-    Their order is the caller's accident, and no model sees it; nested values are left as they are.
+    Their order is the caller's accident, and no model sees it. Nested values are left as they are.
     """
     return {name: _as_integer(value) for name, value in sorted(params.items())}
 
 
 def _as_integer(value: Any) -> Any:
-    """A float without a fraction as an integer, where floats still tell integers apart.
+    """Return a float without a fraction as an integer, where floats still tell integers apart.
 
     Above 2**53 two integers may be the same float, and must not become the same key.
     """

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
+from ..values.printable import counted
 from .types import Completion, Request
 
 EventKind = Literal["asked", "recorded", "retry", "failed", "given_up", "stopped", "finished"]
@@ -15,7 +16,8 @@ EventKind = Literal["asked", "recorded", "retry", "failed", "given_up", "stopped
 
 class GivenUp(TypedDict):
     """Why a model was given up (an error kind and its last message), and how many questions were
-    not sent to it."""
+    not sent to it.
+    """
 
     kind: str
     message: str
@@ -28,8 +30,10 @@ LIMITS = ("max_cost", "max_calls", "deadline")
 
 @dataclass(slots=True)
 class Summary:
-    """The outcome of a call of `run_requests`; `stopped` says why it ended early, None where it did
-    not."""
+    """The outcome of a call of `run_requests`.
+
+    `stopped` says why it ended early, None if it did not.
+    """
 
     run_id: str | None = None
     planned: int = 0
@@ -66,7 +70,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """True where every question has an answer.
+        """True if every question has an answer.
 
         A run that was stopped early may be complete: the limit was reached by its last answer.
         """
@@ -82,7 +86,7 @@ class Summary:
     def joined(self, later: Summary) -> Summary:
         """This summary and that of a later part of the same run, as one.
 
-        Counts, costs and seconds are added; how the run ended is what the later part says; a model
+        Counts, costs and seconds are added. How the run ended comes from the later part. A model
         that was given up in both parts keeps the later reason.
         """
         counts = {
@@ -103,22 +107,24 @@ class Summary:
 
     def __str__(self) -> str:
         # One line for a terminal: what happened, what it cost, and what went wrong.
-        """The line that a run ends with in a terminal: counts, calls, seconds, US dollars, and
-        remarks."""
+        """Return the line that a run ends with in a terminal: counts, calls, seconds, US dollars,
+        and remarks.
+        """
         counts = [f"{self.done} recorded", f"{self.cached} known before", f"{self.failed} failed"]
         open_questions = self.missing - self.failed
         if open_questions:
             counts.append(f"{open_questions} left to ask")
 
-        text = f"{', '.join(counts)}; {self.calls} calls in {self.seconds:.1f} s, ${self.cost:.4f}"
+        calls = counted(self.calls, "call")
+        text = f"{', '.join(counts)}; {calls} in {self.seconds:.1f} s, ${self.cost:.4f}"
         if self.unpriced:
-            text += f" and {self.unpriced} answers without a known price"
+            text += f" and {counted(self.unpriced, 'answer')} without a known price"
         return "; ".join((text, *self._remarks()))
 
     def _remarks(self) -> Iterator[str]:
-        """The further clauses of the text: failures by class, models given up, an early end.
+        """Yield the further clauses of the text: failures by class, models given up, an early end.
 
-        Each stands behind a semicolon; a run without any of them is a good one.
+        Each stands behind a semicolon. A run without any of them is a good one.
         """
         if self.failures:
             kinds = ", ".join(f"{kind} {n}" for kind, n in self.failures.most_common())
@@ -140,8 +146,11 @@ _NOT_ADDED = ("run_id", "stopped", "given_up")
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """The argument of `on_event`. "recorded", "retry" and "failed" come after the completion was
-    written; with "given_up" comes the last question that failed."""
+    """The argument of `on_event`.
+
+    "recorded", "retry" and "failed" come after the completion was written. With "given_up" comes
+    the last question that failed.
+    """
 
     kind: EventKind
     summary: Summary

@@ -1,5 +1,5 @@
 """The values that a run asks with and records: `Model`, `Request`, `Chunk`, `Completion`,
-`PlanItem`. This file is their one address; each is defined in the file that its name suggests.
+`PlanItem`. This file is their one address. Each is defined in the file that its name suggests.
 
 Times are seconds, prices US dollars per million tokens. Credentials live in a `Model` only while it
 is in memory: no `to_dict`, `repr`, key or record holds one.

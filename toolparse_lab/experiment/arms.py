@@ -1,7 +1,7 @@
 """Arms of an experiment: a prompt protocol and a level of every factor.
 
-Names of protocols are resolved here, once: an arm holds the protocol itself, or None where the
-tools are left to the provider.
+Names of protocols are resolved here, once: an arm holds the protocol itself, or None if the tools
+are left to the provider.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ from ..protocols.registry import is_shipped, protocol_of
 NATIVE = "native"
 """The arm that leaves tools to the provider, which is sent them and whose own calls are read."""
 
+STRICT = "strict"
+"""The level of `decoding` that only native arms have."""
+
 FACTORS: Mapping[str, str] = {
-    "decoding": "free, or grammar: the sampler may only write well-formed calls, in the first turn",
+    "decoding": "free; grammar: the sampler may only write well-formed calls, in the first turn; "
+    "or strict, of native arms alone: the provider keeps its calls to the schemas",
     "few_shot": "number of examples",
     "max_turns": "how often the model is asked at most; above 1 its calls are run and it is told "
     "the results",
@@ -50,7 +54,7 @@ _DEFAULTS: Mapping[str, Any] = {
 # The factors that mean something without a prompt of ours; all others are about its text.
 _OF_NATIVE = ("max_turns", "temperature", "tool_choice")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "decoding": ("free", "grammar"),
+    "decoding": ("free", "grammar", STRICT),
     "result_format": ("own", "seed"),
     "tool_choice": ("auto", "required", "none"),
     "tool_choice_by": ("response_format", "prompt"),
@@ -87,7 +91,7 @@ class LostProtocol:
     id: str
 
     def error(self) -> UnknownProtocol:
-        """Return the error for whoever needs the protocol; it says how to bring it back."""
+        """Return the error for whoever needs the protocol. It says how to bring it back."""
         return UnknownProtocol(
             "this run was made with a protocol that is code, which a store cannot keep",
             got=self.id,
@@ -105,9 +109,9 @@ ArmProtocol: TypeAlias = AnyProtocol | LostProtocol | None
 class Arm:
     """One way of asking: a prompt protocol and a level of each factor.
 
-    protocol: see `ArmProtocol`. levels: factor -> level; None for factors that mean nothing to the
-    arm. name: the protocol and the levels that differ between the arms of a plan. own_prompt: the
-    template or the builder in the place of a wording; the level is then its name.
+    protocol: see `ArmProtocol`. levels: factor -> level, or None for factors that mean nothing to
+    the arm. name: the protocol and the levels that differ between the arms of a plan. own_prompt:
+    the template or the builder in the place of a wording. The level is then its name.
     """
 
     protocol: ArmProtocol
@@ -122,7 +126,10 @@ class Arm:
 
     @property
     def reader(self) -> AnyProtocol:
-        """The protocol that reads this arm's answers; raises UnknownProtocol for a lost one."""
+        """The protocol that reads this arm's answers.
+
+        Raises UnknownProtocol for a lost one.
+        """
         if isinstance(self.protocol, LostProtocol):
             raise self.protocol.error()
         return OPENAI_JSON if self.protocol is None else self.protocol
@@ -156,7 +163,7 @@ def own_protocols(arms: Iterable[Arm]) -> dict[str, AnyProtocol]:
 
 
 def arm_of(protocol: Any, settings: Mapping[str, Any]) -> Arm:
-    """Return the one arm of single settings; raises as `arms_of` does."""
+    """Return the one arm of single settings. Raises as `arms_of` does."""
     return arms_of([protocol], settings)[0]
 
 
@@ -164,22 +171,31 @@ def arms_of(protocols: Any, settings: Mapping[str, Any]) -> tuple[Arm, ...]:
     """Return an arm for every protocol with every combination of the levels in `settings`.
 
     protocols: ids, Protocols, protocol objects of one's own, 'native', or one of them alone.
-    settings: factor -> a level or a list of levels; other names are ignored, missing factors have
+    settings: factor -> a level or a list of levels. Other names are ignored, missing factors have
     their default. 'native' is asked once for all levels of the factors that mean nothing to it.
     Raises BadPlan and UnknownProtocol.
     """
     levels = {factor: _levels_of(factor, settings) for factor in _DEFAULTS}
+    chosen = prompt_protocols(protocols)
+    if STRICT in levels["decoding"] and None not in chosen:
+        raise BadPlan(
+            "only a provider's own calls can be kept to their schemas by it",
+            got="decoding='strict'",
+            expected="the arm 'native' among the protocols, or decoding='grammar'",
+        )
     arms: list[Arm] = []
-    for protocol in prompt_protocols(protocols):
+    for protocol in chosen:
         arms += _arms_of_one(protocol, levels)
     return tuple(arms)
 
 
 def prompt_protocols(protocols: Any) -> list[AnyProtocol | None]:
-    """Return the protocols of arms, each once; None stands for 'native'.
+    """Return the protocols of arms, each once.
 
-    Raises UnknownProtocol, and BadPlan for none, for one that only reads and for two that share
-    an id: frames tell protocols apart by their ids.
+    None stands for 'native'.
+
+    Raises UnknownProtocol, and BadPlan for none, for one that only reads and for two that share an
+    id: frames tell protocols apart by their ids.
     """
     by_id: dict[str, AnyProtocol | None] = {}
     for name in listed_names(protocols):
@@ -206,7 +222,7 @@ def _check_writes(protocol: AnyProtocol | None) -> None:
 
 
 def _poses_as_shipped(protocol: AnyProtocol | None) -> bool:
-    """Return whether a protocol of the user's own has the id of a shipped or installed one."""
+    """Return True if a protocol of the user's own has the id of a shipped or installed one."""
     if protocol is None or not is_shipped(protocol.id):
         return False
     return protocol_of(protocol.id) != protocol
@@ -221,7 +237,10 @@ def _shared_id(name: str) -> BadPlan:
 
 
 def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
-    """Return the levels of one factor; raises BadPlan for none and for one it cannot have."""
+    """Return the levels of one factor.
+
+    Raises BadPlan for none and for one it cannot have.
+    """
     default = _DEFAULTS[factor]
     value = settings.get(factor, default)
     if value is None and factor not in _OF_NATIVE:
@@ -244,6 +263,7 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
     by_factor = dict(levels)
     if protocol is None:
         by_factor |= {factor: [None] for factor in levels if factor not in _OF_NATIVE}
+    by_factor["decoding"] = _decodings(protocol is None, levels["decoding"])
 
     # A name holds what differs: levels that all arms share would only make it long.
     varied = [factor for factor in by_factor if len(by_factor[factor]) > 1]
@@ -254,6 +274,13 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
             level["wording"] = own.name
         suffix = "".join(f" {level_name(factor, level[factor])}" for factor in varied)
         yield Arm(protocol, level, prompt_protocol(protocol) + suffix, own)
+
+
+def _decodings(native: bool, levels: list[Any]) -> list[Any]:
+    """Return the levels of `decoding` that mean something to an arm. [None] for none of them."""
+    if not native:
+        return [level for level in levels if level != STRICT] or ["free"]
+    return [level for level in levels if level != "grammar"] if STRICT in levels else [None]
 
 
 def _wordings_of(levels: Iterable[Any]) -> list[Any]:
@@ -321,12 +348,15 @@ def _check_option(factor: str, level: Any) -> None:
 
 
 def _is_count(value: Any) -> bool:
-    """Return whether a value is a whole number of at least 1; True is none."""
+    """Return True if a value is a whole number of at least 1. True is none."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_temperature(level: Any) -> bool:
-    """Return whether a level is a number of at least 0, or None for the provider's default."""
+    """Return True if a level is a number of at least 0.
+
+    None for the provider's default.
+    """
     if level is None:
         return True
     # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
@@ -334,14 +364,18 @@ def _is_temperature(level: Any) -> bool:
 
 
 def check_params(params: Mapping[str, Any]) -> None:
-    """Raise BadPlan for a sampling parameter that is counted with and is no whole number.
+    """Raise BadPlan for a sampling parameter that is counted with and is not a whole number.
 
     None leaves such a parameter to the provider.
     """
     for name in _COUNTED:
         value = params.get(name)
         if value is not None and not _is_count(value):
-            raise BadPlan(f"{name} is a whole number", got=value, expected="1 or more")
+            raise BadPlan(
+                f"{name} is a whole number",
+                got=repr(value),
+                expected="1 or more, without quotation marks",
+            )
 
 
 def check_names(names: Iterable[str], own: Iterable[str] = (), place: str = "") -> None:

@@ -17,7 +17,7 @@ from ..flow import Conversation, Flow, Middleware, NativeTools, Record, tool_loo
 from ..middleware import create_tool_middleware
 from ..prompt.messages import explain_tools
 from ..toolspec import ToolSpec
-from .arms import Arm
+from .arms import STRICT, Arm
 
 Functions: TypeAlias = Mapping[str, Callable[..., Any] | None]
 """Name of a tool -> its function; None for a function that is not at hand."""
@@ -39,7 +39,7 @@ def flow_for(
 ) -> Flow[Conversation]:
     """Return the conversation about one case under one arm, to be driven.
 
-    params: sampling parameters. runnable: tools as functions; they go before the case's own
+    params: sampling parameters. runnable: tools as functions. They go before the case's own
     results, and None stands for one that is not at hand, whose recorded results count. replay,
     record: as for `tool_loop`. prompts: remembers the prompts of the plan. Raises BadPlan for a
     tool choice that the case cannot honour, when the flow is begun.
@@ -89,8 +89,10 @@ _Prompt: TypeAlias = tuple[list[dict[str, Any]], Middleware, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PromptIssue:
-    """A prompt builder that failed: at which case, in which arm, with which words. The built-in
-    prompt took its place."""
+    """A prompt builder that failed: at which case, in which arm, with which words.
+
+    The built-in prompt took its place.
+    """
 
     case: str
     arm: str
@@ -122,7 +124,7 @@ class Prompts:
         key = (case.id, arm.name)
         prompt = self._cache.pop(key, None)
         if prompt is None:
-            prompt = _native_prompt(case) if arm.native else _prompt(case, arm, self._note)
+            prompt = _native_prompt(case, arm) if arm.native else _prompt(case, arm, self._note)
             while len(self._cache) >= self._most:
                 self._cache.popitem(last=False)
         # Taken out and put back, it is the last to be dropped.
@@ -135,9 +137,9 @@ class Prompts:
         self._issues[PromptIssue(case, arm, error)] = None
 
 
-def _native_prompt(case: Case) -> _Prompt:
+def _native_prompt(case: Case, arm: Arm) -> _Prompt:
     """Return the messages of a case as they are: the provider is sent its tools."""
-    return case.messages, NativeTools(), {}
+    return case.messages, NativeTools(strict=arm.levels["decoding"] == STRICT), {}
 
 
 def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Prompt:
@@ -184,7 +186,7 @@ def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Pro
 
 
 def _checked(flow: Flow[Conversation], case: Case) -> Flow[Conversation]:
-    """Run a flow; raises BadPlan naming the case where it cannot honour a tool choice."""
+    """Run a flow. Raises BadPlan naming the case where it cannot honour a tool choice."""
     try:
         return (yield from flow)
     except BadToolChoice as e:
@@ -210,7 +212,10 @@ def request_for(
 
 
 def check_runnable(runnable: Any) -> dict[str, Callable[..., Any]]:
-    """Return tools as functions by name; raises BadPlan where one is none, or is a coroutine."""
+    """Return tools as functions by name.
+
+    Raises BadPlan if one is none, or is a coroutine.
+    """
     if runnable is None:
         return {}
     expected = '{"name": function}'

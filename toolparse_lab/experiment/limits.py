@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
@@ -12,10 +13,10 @@ from ..exchange.summary import RunEvent
 class RunLimits(TypedDict, total=False):
     """Limits and options of one run.
 
-    max_cost: US dollars; calls in flight are reserved. max_calls: retries included. deadline:
+    max_cost: US dollars. Calls in flight are reserved. max_calls: retries included. deadline:
     seconds. fresh: ask again although an answer is recorded. max_age: ask again where the recorded
-    answer is older, in seconds. progress: None shows a bar where somebody can see it. on_event: is
-    called with each event. backoff: seconds before the first retry, doubled each time.
+    answer is older, in seconds. progress: None shows a bar where someone can see it. on_event:
+    takes each event. backoff: seconds before the first retry, doubled each time.
     give_up_after: failures in a row after which a model is asked no more, None for never.
     complete: is called in the place of litellm.
     """
@@ -35,11 +36,13 @@ class RunLimits(TypedDict, total=False):
 # Each of them may be None, for no limit.
 _NUMBERS = ("max_cost", "max_calls", "deadline", "max_age", "backoff", "give_up_after")
 
+_COUNTS = ("max_calls", "give_up_after")
+
 
 def check_limits(limits: Mapping[str, Any]) -> None:
-    """Raise BadOptions for a limit that does not exist, and for one that is no number.
+    """Raise BadOptions for a limit that does not exist, and for one that is not a number.
 
-    The type checker finds most of these; calls from notebooks and plan files pass no type checker.
+    The type checker finds most of these. Calls from notebooks and plan files pass no type checker.
     """
     names = tuple(RunLimits.__annotations__)
     for name, value in limits.items():
@@ -55,7 +58,9 @@ def check_limits(limits: Mapping[str, Any]) -> None:
 
 
 def _check_number(name: str, value: object) -> None:
-    """Raise BadOptions for a value that is no number of at least 0."""
+    """Raise BadOptions for a value that is not a number of at least 0."""
     # `not value >= 0` and not `value < 0`, so that NaN is refused, too.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise BadOptions(f"{name} is a number", got=value, expected="0 or more, or None")
+        raise BadOptions(f"{name} is a number", got=repr(value), expected="0 or more, or None")
+    if name in _COUNTS and value != math.inf and value != int(value):
+        raise BadOptions(f"{name} is a whole number", got=value, expected="0 or more, or None")

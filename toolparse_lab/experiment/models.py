@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import BadPlan, UnknownModel
 from ..exchange.types import Model
 from ..runner.local.provider import LOCAL_MODEL, is_local
 
+ModelLike: TypeAlias = Model | str
+"""A Model, a litellm model string, or an alias that the lab knows."""
+ModelsLike: TypeAlias = ModelLike | Mapping[str, ModelLike] | Iterable[ModelLike]
+"""One model, several, or a mapping of alias to model."""
 
-def model_map(models: Any) -> dict[str, Model]:
+
+def model_map(models: ModelsLike) -> dict[str, Model]:
     """Return {alias: Model} from a mapping, a list, one Model or a litellm model string.
 
-    Raises UnknownModel for what is no model, and BadPlan for none at all.
+    Raises UnknownModel for anything that is not a model, and BadPlan for none at all.
     """
     by_alias = {alias: _checked_model(alias, model) for alias, model in _model_pairs(models)}
     if not by_alias:
@@ -22,7 +27,10 @@ def model_map(models: Any) -> dict[str, Model]:
 
 
 def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
-    """Return (alias, model) of every model, unchecked; models of a list are named by themselves."""
+    """Return (alias, model) of every model, unchecked.
+
+    Models of a list are named by themselves.
+    """
     if isinstance(models, (Model, str)):
         models = [models]
     if isinstance(models, Mapping):
@@ -33,7 +41,10 @@ def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
 
 
 def _checked_model(alias: Any, model: Any) -> Model:
-    """Return a model, made from a litellm model string where it is one; raises UnknownModel."""
+    """Return a model, made from a litellm model string where it is one.
+
+    Raises UnknownModel.
+    """
     if isinstance(model, str):
         model = Model(model)
     # An alias is the name of a column's value, and of an argument on the command line.

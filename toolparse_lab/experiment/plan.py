@@ -10,34 +10,43 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from ..errors import BadPlan
 from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
-from ..evals.cases.loading import load_cases
+from ..evals.cases.loading import CasesLike, load_cases
 from ..exchange.questions import Held, Questions
 from ..exchange.types import RAW_COMPLETION, Model, PlanItem, Request
 from ..flow import Conversation, Flow, Record, Runnable
+from ..flow.factors import PlanSettings
+from ..protocols.like import ProtocolLike
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
+from ..values.printable import counted, printable
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
-from .models import model_map
+from .models import ModelsLike, model_map
 from .protocol_record import prompt_records, protocol_records
 
 if TYPE_CHECKING:
     from ..evals.reports.figures.power import Power
+    from .planned_power import Assumptions, EarlierRun
 
 MOST_ITEMS = 10_000_000
 """The most questions of one plan: about a kilobyte of memory each."""
 
+PlanProtocols: TypeAlias = "ProtocolLike | Iterable[ProtocolLike | None] | None"
+"""Prompt protocols: one or several; "native" or None sends the tools as such."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A planned experiment; show it before you run it.
+    """A planned experiment.
 
-    `items[i]` is asked by `requests[items[i].key]`, its first question; `flow(items[i])` is its
+    Show it before you run it.
+
+    `items[i]` is asked by `requests[items[i].key]`, its first question. `flow(items[i])` is its
     whole conversation.
     """
 
@@ -77,7 +86,7 @@ class Plan:
         """Return the conversation of an item from its beginning, to be driven.
 
         Its first request is the item's. replay: run no function, take the recorded results.
-        record: is called with each function that was run.
+        record: takes each function that was run.
         """
         case, model = self.cases[item.case_id], self.models[item.model]
         return self._flow(
@@ -111,28 +120,44 @@ class Plan:
 
     @property
     def cost(self) -> float | None:
-        """At most this many US dollars; None where a model has no known price."""
+        """At most this many US dollars, or None if a model has no known price."""
         return self._estimate().cost
 
     @property
     def prompt_issues(self) -> tuple[PromptIssue, ...]:
-        """The prompt builders that failed; the built-in prompt was sent in their place."""
+        """The prompt builders that failed. The built-in prompt was sent in their place."""
         return self.prompts.issues
 
-    def power(self, drop: float = 0.05, *, like: Any = None, **assumptions: Any) -> Power:
+    def power(
+        self,
+        drop: float = 0.05,
+        *,
+        like: EarlierRun | None = None,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        **assumptions: Unpack[Assumptions],
+    ) -> Power:
         """Return the smallest drop that a comparison of two arms of this plan will show, and the
         cases that `drop` needs.
 
         like: an earlier Run, whose own spread is then taken, or else assumptions: `rate`,
-        `correlation`, `flips` and `noise`; with none, the most cautious there are. `power` and
+        `correlation`, `flips` and `noise`. With none, the most cautious there are. `power` and
         `alpha` are the wanted chance and the level. See `planned_power.planned_power`.
         """
         from .planned_power import planned_power  # scipy is slow to import
 
-        return planned_power(len(self.cases), self.trials, drop, like=like, **assumptions)
+        return planned_power(
+            len(self.cases),
+            self.trials,
+            drop,
+            like=like,
+            power=power,
+            alpha=alpha,
+            **assumptions,
+        )
 
     def _estimate(self) -> Estimate:
-        """Return the estimate, made anew for a plan from a store, which records none."""
+        """Return the estimate, made again for a plan from a store, which records none."""
         return self.estimate or Estimate.of(self.requests.values())
 
     @property
@@ -146,7 +171,7 @@ class Plan:
         return {str(level) for level in levels if level is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as it is recorded with a run; `stored_plan` reads it again."""
+        """Return the plan as it is recorded with a run. `stored_plan` reads it again."""
         record: dict[str, Any] = {
             "models": {alias: model.to_dict() for alias, model in self.models.items()},
             "arms": [
@@ -176,12 +201,12 @@ class Plan:
     def _size(self) -> str:
         """Return the first line of the plan: its dimensions and the calls they make."""
         dimensions = [
-            _count(len(self.cases), "case"),
-            _count(len(self.models), "model"),
-            _count(len(self.arms), "arm"),
-            _count(self.trials, "trial"),
+            counted(len(self.cases), "case"),
+            counted(len(self.models), "model"),
+            counted(len(self.arms), "arm"),
+            counted(self.trials, "trial"),
         ]
-        return f"{' × '.join(dimensions)} = {_count(self.calls, 'call')}"
+        return f"{' × '.join(dimensions)} = {counted(self.calls, 'call')}"
 
     def _details(self) -> list[str]:
         """Return the other lines of the plan, each a label with a colon and its value."""
@@ -200,11 +225,11 @@ class Plan:
             )
         if issues := self.prompt_issues:
             first = f"{issues[0].case}, {issues[0].arm}: {issues[0].error}"
-            failures = _count(len(issues), "prompt")
+            failures = counted(len(issues), "prompt")
             lines.append(f"issues: {failures} of a builder failed, and are the built-in ({first})")
         lines.append(f"tokens: about {input_tokens:,} in, at most {output_tokens:,} out")
         lines.append(f"cost:   {price}")
-        return lines
+        return [printable(line) for line in lines]
 
     __repr__ = __str__
 
@@ -216,8 +241,8 @@ class Plan:
 class Estimate:
     """The tokens and the price of requests.
 
-    input_tokens: estimated. output_tokens: at most. cost: at most, in US dollars; None where a
-    price is not known.
+    input_tokens: estimated. output_tokens: at most. cost: at most, in US dollars, or None if a
+    price is unknown.
     """
 
     input_tokens: int = 0
@@ -233,7 +258,7 @@ class Estimate:
         return estimate
 
     def add(self, request: Request) -> None:
-        """Add one request; one without a price makes the cost of all unknown."""
+        """Add one request. One without a price makes the cost of all unknown."""
         input_tokens, output_tokens = estimate_tokens(request)
         cost = token_cost(request.model, input_tokens, output_tokens)
         self.input_tokens += input_tokens
@@ -244,7 +269,7 @@ class Estimate:
 class PlannedRequests(Questions):
     """The first question of each conversation of a plan, by key.
 
-    A question is made anew each time, so that a plan of 100,000 holds none of them.
+    A question is made again each time, so that a plan of 100,000 holds none of them.
     """
 
     def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
@@ -269,10 +294,6 @@ class PlannedRequests(Questions):
         return alias, self._plan.models[alias]
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _html(headline: str, lines: Iterable[str]) -> str:
     """Return a plan as a headline and a table with a row for each labelled line."""
     cell = '<td style="text-align:left">'
@@ -284,23 +305,23 @@ def _html(headline: str, lines: Iterable[str]) -> str:
 
 
 def make_plan(
-    cases: Any,
-    models: Mapping[str, Model] | Model | str,
-    protocols: Any,
+    cases: CasesLike,
+    models: ModelsLike,
+    protocols: PlanProtocols,
     *,
     trials: int = 1,
     seed: int = 0,
     stream: bool = False,
     runnable: Runnable | None = None,
-    **settings: Any,
+    **settings: Unpack[PlanSettings],
 ) -> Plan:
     """Return every request of an experiment, in an order that is balanced wherever it stops.
 
-    cases: Cases or what `load_cases` takes. models: {alias: Model}. settings: the factors of
+    cases: Cases or the inputs of `load_cases`. models: {alias: Model}. settings: the factors of
     `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
-    `arms.PARAMETERS`, and those that a model's `params` name) as they are sent; what only an
+    `arms.PARAMETERS`, and those that a model's `params` name) as they are sent. A fact that only an
     endpoint knows goes into `extra_body`. A seed is sent as `seed + trial`. runnable: tools as
-    functions by name, for arms whose max_turns is above 1; their results are recorded with the
+    functions by name, for arms whose max_turns is above 1. Their results are recorded with the
     answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
     """
     # In the order of the arguments, so that of several mistakes the first is reported.
@@ -317,7 +338,7 @@ def make_plan(
 
 
 def _loaded_cases(cases: Any) -> Cases:
-    """Return the cases of a plan; raises BadPlan for none."""
+    """Return the cases of a plan. Raises BadPlan for none."""
     loaded = cases if isinstance(cases, Cases) else load_cases(cases)
     if len(loaded) == 0:
         raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
@@ -325,7 +346,7 @@ def _loaded_cases(cases: Any) -> Cases:
 
 
 def _check_trials(trials: Any) -> None:
-    """Raise BadPlan for what is no number of trials."""
+    """Raise BadPlan for anything that is not a number of trials."""
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
 
@@ -344,7 +365,10 @@ def _check_size(items: int) -> None:
 def _arms_and_params(
     models: Mapping[str, Model], protocols: Any, settings: Mapping[str, Any]
 ) -> tuple[tuple[Arm, ...], dict[str, Any]]:
-    """Return the arms that settings make and the parameters among them; raises BadPlan."""
+    """Return the arms that settings make and the parameters among them.
+
+    Raises BadPlan.
+    """
     own = [model.params or {} for model in models.values()]
     check_names(settings, (name for params in own for name in params))
     arms = arms_of(protocols, settings)
@@ -394,7 +418,10 @@ def plan_one(
     stream: bool = False,
     runnable: Functions | None = None,
 ) -> Plan:
-    """Return the plan that asks one case once, as number `trial` of one arm. Raises BadPlan."""
+    """Return the plan that asks one case once, as number `trial` of one arm.
+
+    Raises BadPlan.
+    """
     check_params(params)
     bare = Plan(
         Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {}
@@ -405,7 +432,10 @@ def plan_one(
 
 
 def _askable(request: Request) -> Request:
-    """Return the request; raises BadPlan for one that a raw-completion endpoint would garble."""
+    """Return the request.
+
+    Raises BadPlan for one that a raw-completion endpoint would garble.
+    """
     raw_completion = request.model.name.startswith(RAW_COMPLETION)
     if raw_completion and (len(request.messages) > 1 or request.tools):
         raise BadPlan(

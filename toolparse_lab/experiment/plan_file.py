@@ -1,7 +1,7 @@
 """A plan as a TOML file: the arguments of `Lab.plan`, limits and gates beside them.
 
-Models may be named by the names of the settings. Everything that is wrong is reported with the
-line it is in.
+Models may be named by the names of the settings. Everything that is wrong is reported with the line
+it is in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from ..evals.cases.loading import load_cases
 from ..evals.cases.rows import Errors
 from ..exchange.summary import LIMITS
 from ..exchange.types import Model
-from ..settings import Settings, Source, check_keys, is_path, model_of, read_toml
+from ..settings import (
+    SETTINGS,
+    Settings,
+    Source,
+    check_keys,
+    checked_value,
+    is_path,
+    model_of,
+    read_toml,
+)
 
 KEYS: Mapping[str, str] = {
     "cases": "a file of cases, relative to the plan, or bfcl",
@@ -53,11 +62,32 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "gate": dict,
     "baseline": str,
 }
+_EXAMPLES: Mapping[str, str] = {
+    "cases": 'cases = "cases.jsonl"',
+    "columns": 'columns = { question = "input" }',
+    "where": 'where = { category = "single" }',
+    "sample": "sample = 20",
+    "models": 'models = ["small"]',
+    "protocols": 'protocols = ["hermes"]',
+    "trials": "trials = 3",
+    "seed": "seed = 7",
+    "stream": "stream = true",
+    "settings": "settings = { max_tokens = 128 }",
+    "limits": "limits = { max_cost = 1.0 }",
+    "gate": "gate = { success = 0.9 }",
+    "baseline": 'baseline = "hermes"',
+}
+"""Key of a plan file -> a line that has it right."""
+
+_NO_PLAN = (
+    "a plan is a TOML file that names cases, models and protocols; `toolparse init` writes "
+    "plan.toml and the files it names"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """The contents of a plan file; all of it may be left out and come from elsewhere."""
+    """The contents of a plan file. All of it may be left out and come from elsewhere."""
 
     source: Source | None = None
     cases: str | None = None
@@ -76,12 +106,14 @@ class PlanFile:
 
 
 def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
-    """Return a plan file; names of models are looked up in `settings`.
+    """Return a plan file.
+
+    Names of models are looked up in `settings`.
 
     A path to cases is relative to the file. Raises BadSettings naming the line.
     """
     path = Path(path)
-    table, text = read_toml(path, "plan")
+    table, text = read_toml(path, "plan", _NO_PLAN)
     source = Source(path, table, text)
     _check_table(source)
 
@@ -104,9 +136,17 @@ def _check_table(source: Source) -> None:
     check_keys(table, KEYS, source, "part of a plan")
     for name, value in table.items():
         if not _has_type(value, _TYPES[name]):
-            raise BadSettings(f"{source.place(name)}: `{name}` is {KEYS[name]}", got=value)
+            raise BadSettings(
+                f"{source.place(name)}: `{name}` is {KEYS[name]}",
+                got=repr(value),
+                hint=f"such as {_EXAMPLES[name]}",
+            )
 
-    check_keys(table.get("limits", {}), LIMITS, source, "limit")
+    limits = table.get("limits", {})
+    check_keys(limits, LIMITS, source, "limit")
+    for name, value in limits.items():
+        # A plan may say of each what the settings may say of it.
+        checked_value(SETTINGS[name], value, source.place("limits", name))
     for column, meaning in table.get("columns", {}).items():
         if not isinstance(meaning, str):
             place = source.place("columns", column)
@@ -114,7 +154,7 @@ def _check_table(source: Source) -> None:
 
 
 def _has_type(value: Any, types: type | tuple[type, ...]) -> bool:
-    """Return whether a value has one of these types; True is no number."""
+    """Return True if a value has one of these types. True is no number."""
     if types is int and isinstance(value, bool):
         return False
     return isinstance(value, types)
@@ -151,7 +191,10 @@ def chosen_cases(
     columns: Mapping[str, str | None] | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """Return the cases of a plan; raises as `load_cases` does, and BadPlan where none fits."""
+    """Return the cases of a plan.
+
+    Raises as `load_cases` does, and BadPlan where none fits.
+    """
     cases = load_cases(source, columns=columns or None, errors=errors)
     if where:
         cases = cases.filter(**where)

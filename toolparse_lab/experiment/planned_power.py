@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypedDict, Unpack
 
 from ..errors import BadOptions
 from ..evals.reports.figures.power import Power, assumed_spread, check_shares, power_of
@@ -12,8 +12,20 @@ from ..evals.reports.figures.power import Power, assumed_spread, check_shares, p
 _NAME = "two arms of this plan"
 
 
+class Assumptions(TypedDict, total=False):
+    """Assumptions about a comparison that no one has run yet.
+
+    See `power.assumed_spread`.
+    """
+
+    rate: float
+    correlation: float
+    flips: float | None
+    noise: float
+
+
 class EarlierRun(Protocol):
-    """A Run, as far as it is needed here; plans do not know runs."""
+    """A Run, as far as it is necessary here. Plans do not know runs."""
 
     run_id: str
 
@@ -30,11 +42,11 @@ def planned_power(
     like: EarlierRun | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
-    **assumptions: Any,
+    **assumptions: Unpack[Assumptions],
 ) -> Power:
     """Return the power of a comparison of two arms over so many cases.
 
-    like: an earlier run; of its comparisons the one with the largest spread stands for this one, at
+    like: an earlier run. Of its comparisons the one with the largest spread stands for this one, at
     the trials that the earlier run had. assumptions: rate, correlation, flips and noise, as for
     `power.assumed_spread`, whose defaults are the most cautious values. Raises BadOptions.
 

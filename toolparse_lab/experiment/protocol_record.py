@@ -1,8 +1,8 @@
 """Protocols in a run's record: those that an id alone does not bring back, and how they return.
 
-A shipped or installed protocol is its id. One that was made from data (`Protocol.from_spec`,
-`json_mix_protocol`) is recorded as that data and made again. Code, such as a protocol object of
-the user's own, cannot be recorded: the run notes it, and takes the object again when it is opened.
+A shipped or installed protocol is its id. One made from data (`Protocol.from_spec`,
+`json_mix_protocol`) is recorded as that data and made again. Code, such as a protocol object of the
+user's own, cannot be recorded: the run notes it, and takes the object again when it is opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .arms import NATIVE, Arm, ArmProtocol, LostProtocol
 def protocol_records(arms: Iterable[Arm]) -> dict[str, Any]:
     """Return id -> record of every protocol of these arms that its id alone does not bring back.
 
-    A record is {"spec": JSON text}, or {"code": a title} for code, which cannot be made again.
+    A record is {"spec": JSON text}, or {"title": …} for code, which cannot be made again.
     """
     records: dict[str, Any] = {}
     for arm in arms:
@@ -35,7 +35,7 @@ def protocol_records(arms: Iterable[Arm]) -> dict[str, Any]:
             records[protocol.id] = {"spec": protocol.spec}
         else:
             # A protocol object of the user's own need not have a title.
-            records[protocol.id] = {"code": getattr(protocol, "title", "") or protocol.id}
+            records[protocol.id] = {"title": getattr(protocol, "title", "") or protocol.id}
     return records
 
 
@@ -63,7 +63,9 @@ def recorded_protocols(
     passed: Any = None,
     known_protocols: Mapping[str, AnyProtocol] | None = None,
 ) -> dict[str, ArmProtocol]:
-    """Return the protocols of a run by id, as they were when it was planned; None for 'native'.
+    """Return the protocols of a run by id, as they were when it was planned.
+
+    None for 'native'.
 
     passed: protocols for this run, which go before all others. known_protocols: those that the lab
     has used, taken where the record holds no data. One that is nowhere is a `LostProtocol`. Raises
@@ -92,7 +94,7 @@ def recorded_protocols(
 def _recorded(
     name: str, record: Mapping[str, Any], known_protocols: Mapping[str, AnyProtocol]
 ) -> ArmProtocol:
-    """Return one protocol from its record, from those at hand, or by its id; else a lost one."""
+    """Return one protocol from its record, from those at hand, or by its id, else a lost one."""
     if name == NATIVE:
         return None
     if name == AUTO.id:
@@ -110,7 +112,7 @@ def _recorded(
 
 
 def _check_same(protocol: AnyProtocol, record: Mapping[str, Any]) -> None:
-    """Raise BadPlan where the record holds data that this protocol was not made from."""
+    """Raise BadPlan if the record holds data that this protocol was not made from."""
     spec = record.get("spec")
     if spec is not None and getattr(protocol, "spec", spec) != spec:
         raise BadPlan(

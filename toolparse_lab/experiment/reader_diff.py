@@ -23,7 +23,9 @@ OpenRun = Callable[[str], Run]
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a diff: its rows, what opens a trial of it, and its name where it is a reader."""
+    """One side of a diff: its rows, the function that opens a trial of it, and its name where it is
+    a reader.
+    """
 
     frame: Frame
     opener: Opener | None = None
@@ -40,7 +42,9 @@ def diff_sides(
     policy: Policy | None = None,
     cluster: str | None = None,
 ) -> ArmComparison:
-    """Return the comparison of b with a; see `Lab.diff` for what these may be.
+    """Return the comparison of b with a.
+
+    See `Lab.diff` for the possible forms.
 
     open_run: a run by its id. Raises BadOptions and UnknownProtocol.
     """
@@ -73,7 +77,7 @@ def _reads(x: Any, by_name: bool) -> bool:
 
 
 def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
-    """Return the run or the frame whose answers are read, None where both sides are recorded.
+    """Return the run or the frame whose answers are read, None if both sides are recorded.
 
     Raises BadOptions for answers beside two sides of which none is a reader.
     """
@@ -97,7 +101,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
 def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     """Return the answers of a run or a frame as one reader reads them.
 
-    x: what `reader` takes, or None for what each prompt asked for.
+    x: the inputs of `reader`, or None for the one that each prompt asked for.
     """
     chosen: AnyProtocol | None = None if x is None else reader(x)
     name = "as asked" if chosen is None else _named(chosen)
@@ -107,7 +111,7 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
         return Side(parse_frame(once, chosen and [chosen], policies), None, name)
 
     def open_trial(trial_id: str) -> Trial:
-        """The trial of an id, as this reader reads it. Raises KeyError."""
+        """Return the trial of an id, as this reader reads it. Raises KeyError."""
         trial: Trial = source.trials(protocol=chosen, policies=policies)[trial_id]
         return trial
 
@@ -129,7 +133,7 @@ def _named(chosen: AnyProtocol) -> str:
 
 
 def _names(a: Side, b: Side) -> tuple[str, str] | None:
-    """Return the names of two sides, None where the runs' own ids are told apart by themselves."""
+    """Return the names of two sides, None if the runs' own ids are told apart by themselves."""
     if not a.name and not b.name:
         return None
     first, second = a.name or "as recorded", b.name or "as recorded"

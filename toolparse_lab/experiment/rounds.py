@@ -36,9 +36,9 @@ async def run_rounds(
 ) -> Summary:
     """Ask a plan's first questions, and the later ones of its conversations, as one run.
 
-    limits: as for `run_requests`; max_cost, max_calls and deadline hold for all rounds together.
-    more: further parts of this run follow, so that it is not marked complete.
-    Returns the summary of all rounds. Raises as `run_requests` does.
+    limits: as for `run_requests`. max_cost, max_calls and deadline hold for all rounds together.
+    more: further parts of this run follow, so that it is not marked complete. Returns the summary
+    of all rounds. Raises as `run_requests` does.
     """
     began = time.monotonic()
     conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
@@ -120,12 +120,12 @@ class _OpenConversations:
 
     @property
     def items(self) -> list[PlanItem]:
-        """The items of the questions that are waited for."""
+        """The items of the questions waited for."""
         return [item for item, _ in self._waiting]
 
     @property
     def keys(self) -> set[str]:
-        """The keys of the questions that are waited for."""
+        """The keys of the questions waited for."""
         return {item.key for item in self.items}
 
     def take(self) -> list[_Waiting]:

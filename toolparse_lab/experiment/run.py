@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+from .. import hooks
 from ..engine.any_protocol import any_protocol
-from ..errors import BadOptions, NoTrial
+from ..errors import BadOptions, NoTrial, UnknownTrial
 from ..evals.scoring.trial import Trial
 from ..flow import OPEN
+from ..protocols.like import ProtocolLike
 from ..runner.pool import Summary
 from ..store.store import Store
 from ..types import Policy
+from ..values.printable import printable
 from .plan import Plan
 from .run_reader import RunReader, in_batches, with_code
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from ..evals.reports.figures.matrix import Matrix
     from ..evals.reports.figures.noise import Noise
     from ..evals.reports.figures.power_table import PowerTable
-    from ..evals.reports.figures.report import Report
+    from ..evals.reports.figures.report import Report, ReportOptions
     from .until import Stopping
 
 HEADLINE: Policy = "safe"
@@ -39,6 +42,33 @@ COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
 _ROWS_AS_TEXT = 20
 _ROWS_AS_HTML = 50
 _BATCH = 2000  # trials that are turned into a frame at once
+
+
+class Choice(TypedDict, total=False):
+    """The trials of a view: one value or several of each column."""
+
+    case_id: str | Iterable[str]
+    model: str | Iterable[str]
+    arm: str | Iterable[str]
+    prompt_protocol: str | Iterable[str]
+    trial: int | Iterable[int]
+    category: str | Iterable[str | None] | None
+
+
+class Reading(Choice, total=False):
+    """The keywords of `Run.trials`, for the frames."""
+
+    protocol: ProtocolLike | None
+    policies: Sequence[Policy]
+    where: Callable[[Trial], bool] | None
+
+
+class PowerOptions(TypedDict, total=False):
+    """The other keywords of `power_table`."""
+
+    again: bool | None
+    power: float
+    alpha: float
 
 
 class Trials(Sequence[Trial]):
@@ -50,7 +80,11 @@ class Trials(Sequence[Trial]):
     def __len__(self) -> int:
         return len(self._trials)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int | str) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trials: ...
+    def __getitem__(self, index: int | str | slice) -> Trial | Trials:
         if isinstance(index, slice):
             return Trials(self._trials[index])
         if isinstance(index, str):
@@ -65,9 +99,11 @@ class Trials(Sequence[Trial]):
             raise NoTrial("there is no such trial", got=index, expected=size) from None
 
     def as_pytest(self, path: str | Path) -> Path:
-        """Write every trial with a parsed answer as a test of one pytest file; return its path.
+        """Write every trial with a parsed answer as a test of one pytest file.
 
-        See `Trial.as_pytest`. Raises BadOptions where no trial has one.
+        Return its path.
+
+        See `Trial.as_pytest`. Raises BadOptions if no trial has one.
         """
         from ..evals.scoring.pinning import write_tests  # needed by few, for this one verb
 
@@ -77,7 +113,7 @@ class Trials(Sequence[Trial]):
         lines = [f"{len(self)} trials"]
         for i, trial in enumerate(self._trials[:_ROWS_AS_TEXT]):
             place = f"{trial.case_id} · {trial.model} · {trial.arm}"
-            lines.append(f"[{i}] {place}: {trial.outcome} – {trial.detail}")
+            lines.append(printable(f"[{i}] {place}: {trial.outcome} – {trial.detail}"))
         if len(self) > _ROWS_AS_TEXT:
             lines.append(f"… and {len(self) - _ROWS_AS_TEXT} more")
         return "\n".join(lines)
@@ -87,12 +123,12 @@ class Trials(Sequence[Trial]):
 
 
 def _trials_html(trials: Sequence[Trial]) -> str:
-    """Return a table with one row a trial, cut off behind the first ones."""
+    """Return a table with one row per trial, cut off behind the first ones."""
     cell = 'style="text-align:left;vertical-align:top"'
     rows = ""
     for i, trial in enumerate(trials[:_ROWS_AS_HTML]):
         values = (i, trial.case_id, trial.model, trial.arm, trial.outcome, trial.detail)
-        cells = "".join(f"<td {cell}>{escape(str(value))}</td>" for value in values)
+        cells = "".join(f"<td {cell}>{escape(printable(str(value)))}</td>" for value in values)
         rows += f"<tr>{cells}</tr>"
 
     titles = ("", "case", "model", "arm", "outcome", "detail")
@@ -107,7 +143,7 @@ def _trials_html(trials: Sequence[Trial]) -> str:
 class Run:
     """A run as `Lab.run` returns it, and every view on its trials.
 
-    It may still be running: every view shows the answers that are recorded by now.
+    It may still be running: every view shows the answers recorded by now.
     """
 
     def __init__(
@@ -133,20 +169,21 @@ class Run:
     def trials(
         self,
         *,
-        protocol: Any = None,
+        protocol: ProtocolLike | None = None,
         policies: Sequence[Policy] = (HEADLINE,),
         where: Callable[[Trial], bool] | None = None,
-        **only: Any,
+        **only: Unpack[Choice],
     ) -> Trials:
         """Return every planned trial, read by one protocol under each policy.
 
-        A trial that is not recorded yet is there too, without a result. Conversations are what they
-        were when they were asked, whatever reads their first turn here. protocol: an id or a
+        A trial that is not on record yet is there too, without a result. Conversations are what
+        they were when they were asked, whatever reads their first turn here. protocol: an id or a
         protocol object, by default the one that the prompt asked for. only: the trials of a
-        case_id, model, arm, prompt_protocol, trial or category, one value or several; the others
+        case_id, model, arm, prompt_protocol, trial or category, one value or several. The others
         are not read. where: a further condition on a trial. The last trials that were read are
-        kept; a run too large for memory is gone through by `batches`. Raises BadOptions for a value
-        that no trial has.
+        kept. A
+        run too large for memory is gone through by `batches`. Raises BadOptions for a value that no
+        trial has.
         """
         return Trials(self._trials(protocol, policies, where, only))
 
@@ -160,7 +197,7 @@ class Run:
         for trial in candidates:
             if trial.trial_id == trial_id:
                 return trial
-        raise BadOptions(
+        raise UnknownTrial(
             "this run has no such trial",
             got=trial_id,
             hint="ids stand in run.frame()['trial_id']",
@@ -198,28 +235,29 @@ class Run:
         self,
         size: int = 2000,
         *,
-        protocol: Any = None,
+        protocol: ProtocolLike | None = None,
         policies: Sequence[Policy] = (HEADLINE,),
         where: Callable[[Trial], bool] | None = None,
-        **only: Any,
+        **only: Unpack[Choice],
     ) -> Iterator[Frame]:
         """Return the trials frame in frames of `size` rows, for runs that do not fit in memory.
 
-        All other arguments are those of `trials`. Raises BadOptions for a size that is no number.
+        All other arguments are those of `trials`. Raises BadOptions for a size that is not a
+        number.
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
         return self._reader.frames(self._trials(protocol, policies, where, only), size)
 
-    def answers(self, size: int = 2000, **only: Any) -> Iterator[Frame]:
+    def answers(self, size: int = 2000, **only: Unpack[Choice]) -> Iterator[Frame]:
         """Return the recorded answers, which are not parsed, in frames of `size` rows.
 
         `Lab.reparse` reads them. only: as for `trials`.
         """
         return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
 
-    def frame(self, **reading: Any) -> Frame:
-        """Return the trials frame: one row a completion × parse protocol × policy.
+    def frame(self, **reading: Unpack[Reading]) -> Frame:
+        """Return the trials frame: one row per completion × parse protocol × policy.
 
         reading: as for `trials`.
         """
@@ -229,15 +267,15 @@ class Run:
 
     trials_df = frame
 
-    def calls_df(self, **reading: Any) -> Frame:
-        """Return one row a call that was found; reading: as for `trials`."""
+    def calls_df(self, **reading: Unpack[Reading]) -> Frame:
+        """Return one row per call that was found. reading: as for `trials`."""
         from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
 
         frames = [calls_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
         return join_frames(frames or [calls_frame([])], "calls")
 
-    def events_df(self, **reading: Any) -> Frame:
-        """Return one row a repair, step, problem or retry; reading: as for `trials`."""
+    def events_df(self, **reading: Unpack[Reading]) -> Frame:
+        """Return one row per repair, step, problem or retry. reading: as for `trials`."""
         from ..evals.frames.recorded import events_frame, join_frames  # pandas is slow to import
 
         # An answer read under several policies was retried only once.
@@ -247,7 +285,7 @@ class Run:
         return join_frames(frames or [events_frame([])], "events")
 
     def chunks_df(self, case_id: str | Sequence[str]) -> Frame:
-        """Return one row a chunk of the answers to one case or several.
+        """Return one row per chunk of the answers to one case or several.
 
         Arrival times are in seconds. Raises BadOptions for a case that the run has not.
         """
@@ -272,9 +310,11 @@ class Run:
         baseline: str | None = None,
         policy: Policy = HEADLINE,
         matchers: Matchers | None = None,
-        **options: Any,
+        **options: Unpack[ReportOptions],
     ) -> Report:
-        """Return success and its reasons by any columns; see `evals.reports.report.Report`.
+        """Return success and its reasons by any columns.
+
+        See `evals.reports.report.Report`.
 
         by: columns, by default those of `columns_by`. matchers: the comparison of values with those
         of the targets, where equality is too strict. options: other arguments of `Report`.
@@ -300,6 +340,7 @@ class Run:
             columns_by(self.plan) if by is None else by,
             policy=policy,
             baseline=baseline,
+            peers=peer_arms(self.plan, baseline),
             stops=self._stops(),
             models={alias: model.name for alias, model in self.plan.models.items()},
             source=lambda: trials(policy),
@@ -316,6 +357,28 @@ class Run:
         frame = self.frame(policies=(policy,))
         default = "arm" if _has_factors(self.plan) else "prompt_protocol"
         return matrix(frame, rows=rows or default, columns=columns, policy=policy)
+
+    def browse(
+        self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
+    ) -> Any:
+        """Return the interactive view of all trials: a heatmap of two columns, the trials of a
+        cell, and one answer beside them. See `widgets.Browser`.
+
+        rows, columns: by default those of `matrix`. Raises MissingExtra if the `jupyter` extra is
+        missing.
+        """
+        frame = self.frame(policies=(policy,))
+        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
+        places = frame.set_index("trial_id")[["case_id", "model", "arm", "trial"]]
+
+        def opener(trial_id: str) -> Trial:
+            # By its keys, so that one answer is read and not all of the run.
+            only: dict[str, Any] = {str(name): key for name, key in places.loc[trial_id].items()}
+            trial: Trial = self.trials(policies=(policy,), **only)[trial_id]
+            return trial
+
+        options = {"columns": columns, "policy": policy, "opener": opener}
+        return hooks.call("browse", frame, rows=rows or default, **options)
 
     def compare(
         self,
@@ -341,23 +404,24 @@ class Run:
         a: str | None = None,
         b: str | None = None,
         policy: Policy = HEADLINE,
-        **options: Any,
+        **options: Unpack[PowerOptions],
     ) -> PowerTable:
         """Return the smallest drop that these cases can show, and the cases that `drop` needs.
 
         Two arms, models or protocols a and b are compared case by case, or every two that differ in
-        one thing; a run of one arm is held against a later run of the same. options: `again`,
-        `power` and `alpha`; see `power_table.power_table`. `plan.power` asks before a run.
+        one thing. A run of one arm is held against a later run of the same. options: `again`,
+        `power` and `alpha`. See `power_table.power_table`. `plan.power` asks before a run.
         """
         from ..evals.reports.figures.power_table import power_table  # pandas is slow to import
 
         return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
 
     def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
-        """Return how far two runs of the same arm lie apart by chance, and what the chance is of.
+        """Return how far two runs of the same arm lie apart by chance, and the event of that
+        chance.
 
-        It needs two trials of a case, in this run or in others of the same cases that were asked
-        with `fresh=True`; see `noise.CellNoise` for the figures.
+        It needs two trials of a case, in this run or in others of the same cases asked with
+        `fresh=True`. See `noise.CellNoise` for the figures.
         """
         from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
 
@@ -367,7 +431,7 @@ class Run:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
         in one of them alone, then repair and coercion of the same answers.
 
-        Each step has its interval and paired p; see `ladder.Ladder`.
+        Each step has its interval and paired p. See `ladder.Ladder`.
         """
         from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
 
@@ -383,7 +447,7 @@ class Run:
         *,
         model: str | None = None,
         arm: str | None = None,
-        protocol: Any = None,
+        protocol: ProtocolLike | None = None,
         code: str | None = None,
         policy: Policy = HEADLINE,
     ) -> Trials:
@@ -395,7 +459,7 @@ class Run:
         protocol_id = getattr(protocol, "id", protocol)
         choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
         only = {name: value for name, value in choices.items() if value is not None}
-        failed = self.trials(policies=(policy,), where=lambda trial: trial.failed, **only)
+        failed = Trials(self._trials(None, (policy,), lambda trial: trial.failed, only))
         return failed if code is None else Trials(with_code(failed, code))
 
     def _stops(self) -> list[str]:
@@ -416,17 +480,40 @@ class Run:
 
 
 def columns_by(plan: Plan) -> tuple[str, ...] | None:
-    """Return the columns of a plan's report by default; None leaves them to the report."""
+    """Return the columns of a plan's report by default.
+
+    None leaves them to the report.
+    """
     return ("model", "arm") if _has_factors(plan) else None  # an arm's name holds its protocol
 
 
+def peer_arms(plan: Plan, baseline: str | None) -> dict[str, str]:
+    """Return arm -> the arm of the protocol `baseline` with the same levels, where just one is.
+
+    Empty for a baseline that is not a protocol, and for one that is an arm's own name as well.
+    """
+    if baseline is None or baseline in {arm.name for arm in plan.arms}:
+        return {}
+    bases = [arm for arm in plan.arms if arm.prompt_protocol == baseline]
+    peers = {
+        arm.name: [base.name for base in bases if _same_levels(arm.levels, base.levels)]
+        for arm in plan.arms
+    }
+    return {name: alike[0] for name, alike in peers.items() if len(alike) == 1}
+
+
+def _same_levels(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Return True if two arms agree in every factor that means something to both."""
+    return all(a[f] == b[f] for f in a.keys() & b.keys() if None not in (a[f], b[f]))
+
+
 def _has_factors(plan: Plan) -> bool:
-    """Return whether arms differ by more than their protocols."""
+    """Return True if arms differ by more than their protocols."""
     return len(plan.arms) > len({arm.prompt_protocol for arm in plan.arms})
 
 
 def _is_unanswered(trial: Trial) -> bool:
-    """Return whether a trial has no answer, or a conversation that is not over."""
+    """Return True if a trial has no answer, or a conversation that is not over."""
     if trial.completion is None or not trial.completion.ok:
         return True
     return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..engine.any_protocol import AnyProtocol
-from ..errors import BadOptions, near
+from ..errors import BadOptions, UnknownArm, UnknownColumn, near
 from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
+from ..evals.scoring.remarks import Remarks
 from ..evals.scoring.trial import Trial, TrialProtocols
 from ..exchange.types import Completion, PlanItem, Request
 from ..flow import OPEN, Conversation, asked_of, drive, read_answer
@@ -40,6 +42,7 @@ FILTERS: Mapping[str, Callable[[PlanItem, Case], Any]] = {
     "category": lambda item, case: case.category,
 }
 """The columns by which trials can be chosen before they are read."""
+_ARMS = ("model", "arm", "prompt_protocol")
 
 _T = TypeVar("_T")
 _Key: TypeAlias = tuple[str, AnyProtocol | None, Policy]
@@ -77,10 +80,16 @@ class RunReader:
         )
 
     def _chosen_keys(self, name: str, choice: Any) -> set[int]:
-        """Return the ids in memory of the items that one filter admits; items cannot be hashed."""
+        """Return the ids in memory of the items that one filter admits.
+
+        Items cannot be hashed.
+        """
         if name not in FILTERS:
-            raise BadOptions(
-                "trials cannot be chosen by this", got=name, expected=", ".join(FILTERS)
+            raise UnknownColumn(
+                "trials cannot be chosen by this",
+                got=name,
+                expected=", ".join(FILTERS),
+                hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
             )
         value_of, cases = FILTERS[name], self.plan.cases
         values = {id(item): value_of(item, cases[item.case_id]) for item in self.plan.items}
@@ -96,17 +105,28 @@ class RunReader:
 
         An item without a recorded answer has a trial as well, one without a result.
         """
+        # One question for all of them: remarks are few, and the newest hold whatever is in memory.
+        remarks = self.store.remarks(self.run_id)
         for item, completion, recorded in self._recorded(items):
             key = (self._identity(item, completion), protocol, policy)
             trial = self._trials.get(key)
             if trial is None:
                 trial = self._read(item, completion, recorded, protocol, policy)
-                conversation = trial.conversation
-                if conversation is None or conversation.stop not in OPEN:
-                    _keep(self._trials, key, trial)
-            else:
-                self._trials.move_to_end(key)
+            trial = self._remarked(trial, remarks)
+            conversation = trial.conversation
+            if conversation is None or conversation.stop not in OPEN:
+                _keep(self._trials, key, trial)
             yield trial
+
+    def _remarked(self, trial: Trial, remarks: Mapping[str, Mapping[str, str]]) -> Trial:
+        """Return the trial with a person's remarks on it: itself, if it has them."""
+        own = Remarks(**remarks.get(trial.trial_id, {}), keep=self._keep)
+        has_them = trial.remarks.keep is not None and trial.remarks == own
+        return trial if has_them else replace(trial, remarks=own)
+
+    def _keep(self, trial_id: str, parts: Mapping[str, str]) -> None:
+        """Write parts of a person's remarks on a trial into the store."""
+        self.store.record_remark(self.run_id, trial_id, parts)
 
     def answers(self, items: Iterable[PlanItem]) -> Iterator[Trial]:
         """Yield each item's trial with its recorded answer, which is not parsed."""
@@ -114,8 +134,10 @@ class RunReader:
             yield self._trial(item, completion, recorded, None, self._reader(item, None), "safe")
 
     def last_read(self) -> Iterator[Trial]:
-        """Return the trials that are kept, the latest first."""
-        return reversed(self._trials.values())
+        """Return the trials that stay, the latest first."""
+        remarks = self.store.remarks(self.run_id)
+        for trial in reversed(self._trials.values()):
+            yield self._remarked(trial, remarks)
 
     def frames(self, trials: Iterable[Trial], size: int) -> Iterator[Frame]:
         """Yield trials frames of `size` trials, all with the same columns."""
@@ -140,7 +162,7 @@ class RunReader:
                 yield item, recorded.get(item.key), recorded
 
     def _identity(self, item: PlanItem, completion: Completion | None) -> str:
-        """Return a key for one answer to one item; asking again makes a new one."""
+        """Return a key for one answer to one item. Asking again makes a new one."""
         created = completion.created if completion else ""
         return f"{item.key}:{item.case_id}:{item.arm['arm']}:{created}"
 
@@ -156,7 +178,7 @@ class RunReader:
         protocol: AnyProtocol | None,
         policy: Policy,
     ) -> Trial:
-        """Return an item's trial with its answer parsed, where there is one."""
+        """Return an item's trial with its answer parsed, if there is one."""
         reader, result = self._reader(item, protocol), None
         if completion is not None and completion.ok:
             case = self.plan.cases[item.case_id]
@@ -227,7 +249,8 @@ def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
     """Raise BadOptions for a choice that no item has as its value."""
     for choice in choices:
         if choice not in values:
-            raise BadOptions(
+            error = UnknownArm if name in _ARMS else BadOptions
+            raise error(
                 f"no trial of this run has this {name}",
                 got=choice,
                 expected=", ".join(sorted(map(str, values))[:20]),
@@ -270,7 +293,8 @@ def in_batches(values: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
 
 
 def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Add a value to a cache, and drop the one that was not used for the longest time."""
+    """Put a value last into a cache, and drop the one that was not used for the longest time."""
     cache[key] = value
+    cache.move_to_end(key)
     if len(cache) > KEPT:
         cache.popitem(last=False)

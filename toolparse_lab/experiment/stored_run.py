@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..engine.any_protocol import AnyProtocol
-from ..errors import BadOptions, BadPlan
+from ..errors import BadOptions, BadPlan, UnknownRun, near
 from ..evals.cases.collection import Cases, Skipped, unpack_cases
 from ..exchange.questions import Held, Questions
 from ..exchange.summary import Summary
@@ -40,6 +40,13 @@ def find_run(store: Store, run_id: str) -> RunRecord:
     "latest" is the latest run, "latest~1" the one before it. Raises BadOptions for none and for
     several.
     """
+    if not isinstance(run_id, str):
+        raise UnknownRun(
+            "a run is named by its id",
+            got=run_id,
+            expected="the id, its beginning, 'latest' or 'latest~1'",
+            hint="see lab.runs()",
+        )
     ids = store.run_ids()
     matches = _matching_ids(ids, run_id)
     if len(matches) == 1:
@@ -47,16 +54,25 @@ def find_run(store: Store, run_id: str) -> RunRecord:
 
     recent = ", ".join((matches or ids)[:-6:-1])
     if matches:
-        raise BadOptions("several runs have ids that begin like this", got=run_id, expected=recent)
-    raise BadOptions(
+        raise UnknownRun(
+            "several runs have ids that begin like this",
+            got=run_id,
+            expected=recent,
+            hint="write more of the id",
+        )
+    raise UnknownRun(
         "there is no run of this id in this store",
         got=run_id,
         expected=recent or "there are no runs in it",
+        hint=near(run_id, ids) or "see lab.runs(), or open another store: tp.Lab(path)",
     )
 
 
 def _matching_ids(ids: Sequence[str], run_id: str) -> Sequence[str]:
-    """Return the ids that a run may be asked for by `run_id`; `ids` has the latest at its end."""
+    """Return the ids that a run may be asked for by `run_id`.
+
+    `ids` has the latest at its end.
+    """
     if latest := _LATEST.fullmatch(run_id):
         steps_back = int(latest[1] or 0)
         return ids[::-1][steps_back:][:1]
@@ -80,8 +96,8 @@ def stored_plan(
 ) -> Plan:
     """Return the plan that a run was made of, with its questions as the store has them.
 
-    models: the run's models with what a store does not hold, by alias; `known_models` are taken
-    where they fit. runnable: tools as functions, which no store holds either. passed,
+    models: the run's models with answers that a store does not hold, by alias. `known_models` are
+    taken where they fit. runnable: tools as functions, which no store holds either. passed,
     known_protocols: see `recorded_protocols`. Raises BadPlan for `models` and protocols that are
     not the run's, BadOptions for a run without a plan. known_prompts: prompts of the caller's own
     that the lab has used, by name.
@@ -141,7 +157,7 @@ def _stored_models(
 
 
 def _is_same(candidate: Any, stored: Model) -> bool:
-    """Return whether two models are asked the same: limits, prices and credentials apart."""
+    """Return True if two models are asked the same: limits, prices and credentials apart."""
     return _asked_fields(candidate) == _asked_fields(stored)
 
 
@@ -157,7 +173,7 @@ def _stored_arms(
     known_protocols: Mapping[str, AnyProtocol] | None,
     known_prompts: Mapping[str, OwnPrompt],
 ) -> tuple[Arm, ...]:
-    """Return a run's arms with their protocols; see `recorded_protocols`."""
+    """Return a run's arms with their protocols. See `recorded_protocols`."""
     ids = [row["prompt_protocol"] for row in plan["arms"]]
     protocols = recorded_protocols(ids, plan.get("protocols") or {}, passed, known_protocols)
     prompts = recorded_prompts(plan.get("wordings") or {}, known_prompts)
@@ -171,7 +187,10 @@ def _stored_arms(
 
 
 def _stored_cases(plan: Mapping[str, Any]) -> Cases:
-    """Return a run's cases; for answers from elsewhere, with the rows that were skipped."""
+    """Return a run's cases.
+
+    For answers from elsewhere, with the rows that were skipped.
+    """
     cases = unpack_cases(plan["cases"])
     ingested = plan.get("ingested")
     if not ingested:
@@ -183,8 +202,8 @@ def _stored_cases(plan: Mapping[str, Any]) -> Cases:
 def stored_summary(record: RunRecord) -> Summary:
     """Return the summary of a run as it was written when it ended.
 
-    One that was cut off has a summary of what is recorded now. What later runs have answered of it
-    counts as known.
+    One that ended early has a summary of the answers recorded by now. Questions that later runs
+    have answered of it counts as known.
     """
     # Fields of another version are left out.
     names = {field.name for field in dataclasses.fields(Summary)}
@@ -227,12 +246,12 @@ def run_row(record: RunRecord) -> dict[str, Any]:
 
 
 def _size(plan: Mapping[str, Any], part: str) -> int | None:
-    """Return the length of a part of a recorded plan, None where it was not recorded."""
+    """Return the length of a part of a recorded plan, None if it was not recorded."""
     return len(plan[part]) if part in plan else None
 
 
 class StoredRequests(Questions):
-    """The first questions of a run by key, read from the store when they are needed.
+    """The first questions of a run by key, read from the store when they are necessary.
 
     Viewing a run needs none of them.
     """

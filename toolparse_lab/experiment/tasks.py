@@ -1,5 +1,7 @@
-"""Questions that are no cases: a plan, a correction. They are asked and recorded like any other, as
-messages that are sent as they stand."""
+"""Questions that are not cases: a plan, a correction.
+
+They are asked and recorded like any other, as messages sent as they stand.
+"""
 
 from __future__ import annotations
 

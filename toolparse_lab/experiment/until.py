@@ -1,7 +1,7 @@
 """Runs that stop when a question is answered, by intervals that hold at every look.
 
 How it works. The cases are asked in an order drawn from the plan's seed, a batch at a time, each
-case in all its cells; so a run that stops early is a random sample of the cases. After each batch
+case in all its cells. So a run that stops early is a random sample of the cases. After each batch
 the rule looks at the mean of every case. Its intervals are anytime-valid (`sequential`), shared out
 over the cells, so that all of them together are wrong at most with chance alpha, however often one
 looks and whether or not the run is taken up again later.
@@ -19,10 +19,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadOptions
+from ..evals.reports.figures.interval import Interval
 from ..exchange.questions import Questions
 from ..exchange.summary import Summary
 from ..exchange.types import Model, PlanItem, Request
-from ..store.store import Store
+from ..store.store import RunRecord, Store
 from ..types import Policy
 from .plan import Plan
 from .rounds import remaining_limits, run_rounds
@@ -30,18 +31,23 @@ from .run import Run
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
-    from ..evals.reports.figures.stats import Interval
 
 
 @dataclass(frozen=True)
 class Until:
-    """A question after whose answer a run may stop; exactly one of `compare`, `rate` and `width`.
+    """A question after whose answer a run may stop.
 
-    compare: two arms or protocols, (a, b): until b is shown to be better or worse than a, in each
-    model; with `margin`, a share, also until it is shown to be worse by less than that. rate: until
-    every cell's success is shown to lie above or below it. width: until every cell's interval is no
-    wider on either side than this share. alpha: the chance to be wrong anywhere. first, step: cases
-    before the first look, and between looks. policy: that success is judged under.
+    Exactly one of `compare`, `rate` and `width`.
+
+    Attributes:
+        compare: two arms or protocols, (a, b): until b is shown to be better or worse than a, in
+            each model. With `margin`, a share, also until it is shown to be worse by less than
+            that.
+        rate: until every cell's success is shown to lie above or below it.
+        width: until every cell's interval is no wider on either side than this share.
+        alpha: the chance to be wrong anywhere.
+        first, step: cases before the first look, and between looks.
+        policy: that success is judged under.
 
     >>> Until(compare=("hermes", "gemma"), margin=0.05)
     Until(hermes and gemma differ, or gemma is worse by less than 5.0 points; alpha 0.05)
@@ -57,7 +63,7 @@ class Until:
     policy: Policy = "safe"
 
     def __post_init__(self) -> None:
-        """Raise BadOptions for what is no rule."""
+        """Raise BadOptions for anything that is not a rule."""
         rules = [x for x in (self.compare, self.rate, self.width) if x is not None]
         if len(rules) != 1:
             raise BadOptions(
@@ -90,7 +96,7 @@ class Until:
         return f"Until({self})"
 
     def verdict(self, interval: Interval) -> str:
-        """Return what an interval shows of the question, '' where it leaves it open."""
+        """Return the verdict of an interval of the question, '' where it leaves it open."""
         low, high = interval.low, interval.high
         if self.compare is not None:
             if low > 0 or high < 0:
@@ -104,7 +110,7 @@ class Until:
 
 @dataclass(frozen=True)
 class Answer:
-    """One cell's interval, which holds at every look, and what it shows; '' for nothing yet.
+    """One cell's interval, which holds at every look, and its result. '' for nothing yet.
 
     cases: judged, in both arms where two are compared.
     """
@@ -137,7 +143,7 @@ class Stopping:
 
     @property
     def decided(self) -> bool:
-        """True where every cell's question is answered."""
+        """True if every cell's question is answered."""
         return bool(self.answers) and all(answer.verdict for answer in self.answers)
 
     @property
@@ -145,8 +151,24 @@ class Stopping:
         """The share of the planned first questions that were not asked."""
         return 1 - self.questions / self.planned_questions if self.planned_questions else 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the end of the run as JSON values, from which `from_dict` makes it again."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Stopping:
+        """Return the end of a run from the fields that a store keeps."""
+        rule = dict(fields["rule"])
+        pair = rule["compare"]
+        rule["compare"] = None if pair is None else tuple(pair)
+        answers = tuple(
+            Answer(**{**answer, "interval": Interval(**answer["interval"])})
+            for answer in fields["answers"]
+        )
+        return cls(**{**fields, "rule": Until(**rule), "answers": answers})
+
     def to_frame(self) -> Frame:
-        """Return one row a cell: name, cases, mean, low, high, verdict."""
+        """Return one row per cell: name, cases, mean, low, high, verdict."""
         from ..evals.reports.figures.sequential import answers_frame  # pandas is slow to import
 
         return answers_frame([(x.name, x.cases, x.interval, x.verdict) for x in self.answers])
@@ -175,7 +197,9 @@ class Stopping:
 
 
 def check_rule(rule: Any, plan: Plan) -> None:
-    """Raise BadOptions for what is no rule, and for one about arms that the plan has not."""
+    """Raise BadOptions for anything that is not a rule, and for one about arms that the plan has
+    not.
+    """
     if not isinstance(rule, Until):
         raise BadOptions(
             "until is a rule", got=rule, expected='tp.Until(compare=("a", "b")), for example'
@@ -187,7 +211,7 @@ class CaseMeans:
     """The mean success of each case in each cell, added a batch at a time."""
 
     def __init__(self, rule: Until, plan: Plan) -> None:
-        """Raises BadOptions where the plan has not the arms that are compared."""
+        """Raises BadOptions if the plan has not the arms that are compared."""
         self.rule = rule
         self._cells: dict[tuple[str, str], dict[str, float]] = {}
         self._models = list(plan.models)
@@ -204,7 +228,7 @@ class CaseMeans:
             self._cells.setdefault((model, arm), {})[case] = float(mean)
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return every cell's interval and what it shows; alpha is shared out over them."""
+        """Return every cell's interval and its result. Alpha is shared out over them."""
         from ..evals.reports.figures.sequential import (  # scipy is slow to import
             anytime_difference,
             anytime_interval,
@@ -276,8 +300,8 @@ async def run_until(
     """Ask a plan's questions batch by batch until the rule's question is answered.
 
     limits: as for `run_rounds`, for all batches together. Returns the summary of the whole plan,
-    whose `stopped` is "until" where questions are left over, and what the rule saw. Raises as
-    `run_rounds` does, and BadOptions for arms that the plan has not.
+    whose `stopped` is "until" if questions are left over, and the figures behind the rule. Raises
+    as `run_rounds` does, and BadOptions for arms that the plan has not.
     """
     began = time.monotonic()
     loop = asyncio.get_running_loop()
@@ -303,10 +327,17 @@ async def run_until(
     summary.planned += rest_size
     if rest_size and summary.stopped is None:
         summary.stopped = "until"
-    status = "complete" if summary.complete else "incomplete"
-    await loop.run_in_executor(store.writer, store.finish_run, run_id, status, summary.to_dict())
     stopping = Stopping(rule, answers, cases, len(plan.cases), len(keys), len(plan.requests))
+    status = "complete" if summary.complete else "incomplete"
+    record = {**summary.to_dict(), "stopping": stopping.to_dict()}
+    await loop.run_in_executor(store.writer, store.finish_run, run_id, status, record)
     return summary, stopping
+
+
+def stored_stopping(record: RunRecord) -> Stopping | None:
+    """Return the end of a recorded run; None where it ran without a rule or was cut off."""
+    fields = (record.summary or {}).get("stopping")
+    return None if fields is None else Stopping.from_dict(fields)
 
 
 def _frame_of(store: Store, run_id: str, part: Plan, policy: Policy) -> Any:
@@ -337,7 +368,7 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _check_share(name: str, value: Any) -> None:
-    """Raise BadOptions for what is no share between 0 and 1; None is none."""
+    """Raise BadOptions for anything that is not a share between 0 and 1. None is none."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:

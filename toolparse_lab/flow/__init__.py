@@ -1,5 +1,6 @@
 """Flows: generators that yield Requests and are sent Completions, so that one body of code runs
-live, sync or async, and from a recording."""
+live, sync or async, and from a recording.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ OPEN: tuple[Stop, ...] = ("not_asked", "not_run")
 @dataclass(frozen=True, slots=True)
 class ToolRun:
     """One call and its outcome.
-    status: 'ran'; 'failed', the tool raised or gave an error; 'rejected', the arguments do not fit
+    status: 'ran'. 'failed', the tool raised or gave an error. 'rejected', the arguments do not fit
     the tool's schema, so that it was not run and the model is told why. call_id: the same whenever
     the conversation is replayed.
     """
@@ -57,10 +57,9 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One question as it was sent, its recorded answer, what that says, and the calls that were
-    run.
+    """One question as it was sent, its recorded answer, its reading, and the calls that were run.
 
-    answer is None where the provider failed.
+    answer is None if the provider failed.
     """
 
     request: Request
@@ -70,9 +69,9 @@ class ConversationTurn:
 
     @property
     def result(self) -> ParseResult | None:
-        """The parse of the answer; None where there is none, or no call was allowed.
+        """The parse of the answer, or None if there is none, or no call was allowed.
 
-        The parse holds every call that was seen, those that could not be read included; `runs`
+        The parse holds every call that was seen, those that could not be read included. `runs`
         holds only those that were run.
         """
         return self.answer.result if self.answer else None
@@ -94,7 +93,7 @@ class Conversation:
 
     @property
     def answer(self) -> str | None:
-        """The text of the final answer; None where the conversation did not end with one."""
+        """The text of the final answer, or None if the conversation did not end with one."""
         # The last text beside calls that were not run is no answer.
         if self.stop != "answered" or not self.turns or self.turns[-1].answer is None:
             return None
@@ -119,7 +118,7 @@ class Conversation:
         return {"ran": 0, "failed": 0, "rejected": 0, **Counter(run.status for run in self.runs)}
 
     def __str__(self) -> str:
-        """The conversation as text, turn by turn, and why it ended."""
+        """Return the conversation as text, turn by turn, and why it ended."""
         lines: list[str] = []
         for number, turn in enumerate(self.turns, 1):
             lines += _lines_of(number, turn)
@@ -128,10 +127,10 @@ class Conversation:
 
 
 def _lines_of(number: int, turn: ConversationTurn) -> Iterator[str]:
-    """One turn as text: the answer or the provider's error, then its tool runs.
+    """Yield one turn as text: the answer or the provider's error, then its tool runs.
 
     number: the place of the turn in the conversation, from 1.
-    turn: one question with its answer; without an answer its error message stands in the text.
+    turn: one question with its answer. Without an answer its error message stands in the text.
 
     Each run is a line of its own behind it, indented by three spaces.
     """

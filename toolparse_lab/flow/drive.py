@@ -16,9 +16,9 @@ it."""
 def advance(
     flow: Flow[_T], completion: Completion | None = None
 ) -> tuple[Request, None] | tuple[None, _T]:
-    """The next question and None, or None and the flow's outcome.
+    """Return the next question and None, or None and the flow's outcome.
 
-    completion: the answer to the question before; None for a flow not begun, and for a question
+    completion: the answer to the question before, or None for a flow not begun, and for a question
     that has no answer.
 
     Raises whatever the flow itself raises. An exhausted flow cannot be advanced again.
@@ -33,8 +33,8 @@ def drive(flow: Flow[_T], ask: Callable[[Request], Completion | None]) -> _T:
     """Run a flow to its end.
 
     ask: gives the answer to a question: a model's, or a recorded one
-    (`store.recording.replay(path).answer`). What it raises is raised from here, and the flow is
-    closed.
+    (`store.recording.replay(path).answer`). The error that it raises is raised from here, and the
+    flow is closed.
     """
     request, outcome = advance(flow)
     try:
@@ -49,7 +49,8 @@ def drive(flow: Flow[_T], ask: Callable[[Request], Completion | None]) -> _T:
 
 async def adrive(flow: Flow[_T], ask: Callable[[Request], Awaitable[Completion | None]]) -> _T:
     """`drive` for an `ask` that is awaited, such as `runner.complete.complete` or
-    `store.recording.replay(path)`."""
+    `store.recording.replay(path)`.
+    """
     request, outcome = advance(flow)
     try:
         while request is not None:

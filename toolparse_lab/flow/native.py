@@ -1,5 +1,6 @@
 """Tools that the provider calls itself, where a tool loop has a middleware otherwise: nothing
-becomes text."""
+becomes text.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from ..middleware.answer import answer_of
 from ..middleware.call_ids import CallIds
 from ..middleware.choice import read_choice, read_tools
 from ..protocols.results import ToolResult
+from ..toolspec import ToolSpec
 from ..types import ParseOptions
 from ..values import write_canonical
 
@@ -22,14 +24,20 @@ _RESULT = "tool-result"
 
 @dataclass(frozen=True, slots=True)
 class NativeTools:
-    """Sends tools, calls and results in OpenAI's shape, and reads the provider's own calls."""
+    """Sends tools, calls and results in OpenAI's shape, and reads the provider's own calls.
+
+    strict: ask the provider to keep its calls to the schemas. It refuses schemas that it cannot
+    decode by. OpenAI wants every property required and no others allowed.
+    """
+
+    strict: bool = False
 
     def transform_params(self, params: Mapping[str, Any]) -> Turn:
         """Return the request to send: the tools as such, and the tool choice.
 
-        params: the keyword arguments of an OpenAI-compatible completion; `messages` must be there.
+        params: the keyword arguments of an OpenAI-compatible completion. `messages` must be there.
 
-        The tool choice is left out where it is 'auto', and where there are no tools. The turn is
+        The tool choice drops out where it is 'auto', and if there are no tools. The turn is
         active where there are tools, so that the answer's calls are read with their schemas.
 
         Raises BadToolSpec and BadToolChoice.
@@ -39,7 +47,7 @@ class NativeTools:
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         # A provider takes no tool choice without tools.
         if offered.tools:
-            request["tools"] = [t.to_openai() for t in offered.tools]
+            request["tools"] = [self._tool(t) for t in offered.tools]
             if choice.kind == "tool":
                 request["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
             elif choice.kind != "auto":
@@ -64,6 +72,13 @@ class NativeTools:
             messages=conversation,
         )
 
+    def _tool(self, tool: ToolSpec) -> dict[str, Any]:
+        """Return a tool as it is sent."""
+        definition = tool.to_openai()
+        if self.strict:
+            definition["function"]["strict"] = True
+        return definition
+
     def wrap_generate(
         self,
         turn: Turn,
@@ -74,9 +89,10 @@ class NativeTools:
     ) -> Answer:
         """Read a recorded answer.
 
-        turn: what `transform_params` returned for the question.
-        reasoning: what the provider gave as reasoning, apart from the text.
-        finish_reason: what the provider said of the answer's end, None where it said nothing.
+        turn: the result of `transform_params` for the question.
+        reasoning: the words that the provider gave as reasoning, apart from the text.
+        finish_reason: the words that the provider said of the answer's end, None if it said
+            nothing.
         content: its text, or with tools the canonical JSON of text and calls.
         """
         # The runner records such an answer as the JSON of text and calls, which this format reads.
@@ -90,8 +106,8 @@ def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     message: a message in OpenAI's shape, or with the content parts of an AI SDK.
 
-    A message without tool results comes back alone, as a new dict. Other parts beside results are
-    left out: OpenAI's tool messages have no place for them.
+    A message without tool results comes back alone, as a new dict. Other parts beside results drop
+    out: OpenAI's tool messages have no place for them.
     """
     content = message.get("content")
     if message.get("role") != "tool" or not isinstance(content, (list, tuple)):
@@ -105,7 +121,7 @@ def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_result(part: Any) -> bool:
-    """True for a tool's result in the shape of an AI SDK.
+    """Return True for a tool's result in the shape of an AI SDK.
 
     part: a member of a message's content, of any type.
     """
@@ -113,7 +129,7 @@ def _is_result(part: Any) -> bool:
 
 
 def _result_message(result: ToolResult) -> dict[str, Any]:
-    """A tool's result as a message, its output as text.
+    """Return a tool's result as a message, its output as text.
 
     result: the output of one call. A text is sent as it is, everything else as canonical JSON.
     """

@@ -1,5 +1,6 @@
 """Reading a recorded answer as the middleware would: a forced tool choice is read as one call of
-JSON."""
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ def read_answer(
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
 
-    finish_reason: what the provider said of the answer's end; a forced call that was cut off has to
-    close by itself.
+    finish_reason: the words that the provider said of the answer's end. A forced call that ended
+    early has to close by itself.
 
-    Raises what `parse` raises, and BadToolChoice.
+    Raises the errors of `parse`, and BadToolChoice.
 
     >>> f = {"name": "f", "parameters": {}}
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
@@ -54,11 +55,11 @@ def answer_reader(
     tool_choice: Any = "auto",
     finish_reason: str | None = None,
 ) -> Callable[..., ParseResult]:
-    """`read_answer` for many texts: a function of the text and, where it is known, of
-    its request; the rest is looked at once.
-    Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice; what it gives back raises
-    UnreadableInput for what is no text, and nothing else: a fault of the parser's own becomes a
-    problem of the result, so that one answer never stops the reading of others.
+    """`read_answer` for many texts: a function of the text and, where it is known, of its request.
+    The rest is looked at once. Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice.
+    Its result raises UnreadableInput for anything that is not text, and nothing else: a fault of
+    the parser's own becomes a problem of the result, so that one answer never stops the reading of
+    others.
     """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))
@@ -72,7 +73,7 @@ def answer_reader(
     cut = was_cut(finish_reason)
 
     def read_forced(raw: str, request: Any = None) -> ParseResult:
-        """The result of one text as the forced call."""
+        """Return the result of one text as the forced call."""
         forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
         return judged(forced, request)
 
@@ -96,12 +97,12 @@ def _isolated(
 ) -> Callable[..., ParseResult]:
     """Return a reading that never raises on account of the text, whatever `parse` does.
 
-    Where it fails, all of the raw text is text, and the result's one problem says what happened.
+    If it fails, all of the raw text is text, and the result's one problem says the outcome.
     """
     name = str(getattr(protocol, "id", protocol))
 
     def read(raw: str, request: Any = None) -> ParseResult:
-        """The result of one text. Raises errors of this package."""
+        """Return the result of one text. Raises errors of this package."""
         try:
             return parse(raw, request)
         except ToolparseError:
@@ -117,7 +118,7 @@ def _isolated(
 def internal_problem(error: Exception, activity: str) -> Problem:
     """Return the problem of an answer at which our own code failed.
 
-    activity: what was under way, such as "reading".
+    activity: the work under way, such as "reading".
     """
     message = f"{activity} failed: {type(error).__name__}: {error}"
     return Problem("read", INTERNAL_ERROR, "error", message[:_LONGEST_MESSAGE])

@@ -1,8 +1,9 @@
-"""The tool loop: ask, read, run the tools, tell the model, until it answers. No I/O but that of the
-tools.
+"""The tool loop: ask, read, run the tools, tell the model, until it answers.
+
+No I/O but that of the tools.
 
 How it works: the loop is a generator. It yields a question and is sent the answer, so one body of
-code runs live, sync or async, and from a recording. Its state is the conversation so far; each turn
+code runs live, sync or async, and from a recording. Its state is the conversation so far. Each turn
 is a pure function of that and the next answer, but for the functions that are run. What a function
 gave back is recorded with the answer that called it (`Completion.results`), and a loop that is sent
 such an answer takes the result from there: looking at a conversation, going on with it and
@@ -47,21 +48,21 @@ def tool_loop(
     replay: bool = False,
     record: Record | None = None,
 ) -> Flow[Conversation]:
-    """A flow that asks `question` and goes on until the model answers without a call.
+    """Return a flow that asks `question` and goes on until the model answers without a call.
 
     question: as for a model with tool calls: messages with calls and results of the past, `tools`,
     and `tool_choice` among its params, which holds for the first turn alone (a model that must
-    always call never answers). The middleware makes of it what is sent. runnable: the tools; one
-    that raises gives an error result. Calls whose arguments do not fit their schema are not run,
-    and the model is told so. first: parameters of the first turn only, such as a grammar; None
+    always call never answers). The middleware makes of it the request sent. runnable: the tools.
+    One that raises gives an error result. Calls whose arguments do not fit their schema are not
+    run, and the model is told so. first: parameters of the first turn only, such as a grammar. None
     takes one away. stop_on_failure: a failing tool ends the loop. A call whose result is recorded
     with its answer is not run but takes that result. data: tools of `runnable` that are rows and no
-    code, so that they are asked every time. replay: run no function; a result that is not recorded
+    code, so that they are asked every time. replay: run no function. A result that is not on record
     ends the loop. record: is told of each function that was run.
 
     Ids of calls come from their place or from the text, so that a replay asks the same questions.
-    Raises BadOptions, and what `transform_params` raises for the question itself; after that,
-    nothing.
+    Raises BadOptions, and the error that `transform_params` raises for the question itself. After
+    that, nothing.
     """
     if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
         raise BadOptions(
@@ -75,7 +76,10 @@ def tool_loop(
 
 @dataclass(slots=True)
 class _Loop:
-    """One conversation under way; the fields are the arguments of `tool_loop`, and its state."""
+    """One conversation under way.
+
+    The fields are the arguments of `tool_loop`, and its state.
+    """
 
     question: Request
     middleware: Middleware
@@ -87,10 +91,10 @@ class _Loop:
     turns: list[ConversationTurn] = field(default_factory=list)
 
     def flow(self) -> Flow[Conversation]:
-        """The generator: yields questions, is sent answers, returns the conversation.
+        """Yield the generator: yields questions, is sent answers, returns the conversation.
 
         Each round is one turn: the question is made of all messages so far, sent, and its answer
-        taken in. The middleware may raise for the question itself; after the first turn it raises
+        taken in. The middleware may raise for the question itself. After the first turn it raises
         nothing.
         """
         self.messages += self.question.messages
@@ -113,10 +117,10 @@ class _Loop:
                 return self._ended(stop)
 
     def _params(self) -> dict[str, Any]:
-        """The next question, as for a model with tool calls.
+        """Return the next question, as for a model with tool calls.
 
         Returned are the caller's parameters with all messages so far and the tools, which the
-        middleware then turns into what is sent.
+        middleware then turns into the request sent.
         """
         params = dict(self.question.params)
         choice = params.pop("tool_choice", None)
@@ -127,10 +131,12 @@ class _Loop:
         return {**params, "messages": self.messages, "tools": list(self.question.tools)}
 
     def _request(self, turn: Turn) -> Request:
-        """The question as it is sent; a None among the first turn's parameters removes one.
+        """Return the question as it is sent.
 
-        turn: what the middleware made of `_params`. Its messages and tools move from the parameters
-        to the fields of the request.
+        A None among the first turn's parameters removes one.
+
+        turn: the middleware's form of `_params`. Its messages and tools move from the parameters to
+        the fields of the request.
         """
         first = {} if self.turns else self.first
         params = {**turn.params, **first}
@@ -139,7 +145,9 @@ class _Loop:
         return replace(self.question, messages=messages, params=params, tools=tools)
 
     def _take(self, turn: Turn, request: Request, completion: Completion) -> Stop | None:
-        """Read an answer and run its tools; return why the conversation ends, None to go on.
+        """Read an answer and run its tools.
+
+        Return why the conversation ends, None to go on.
 
         turn: the question as the middleware prepared it, which says how to read the answer.
         request: the question as it was sent, kept for the record.
@@ -170,7 +178,7 @@ class _Loop:
         return "tool_failed" if any(run.status == "failed" for run in runs) else None
 
     def _ended(self, stop: Stop, pending: Request | None = None) -> Conversation:
-        """The conversation as it is now.
+        """Return the conversation as it is now.
 
         stop: why it ends here. pending: the question that still has no answer.
         """
@@ -180,7 +188,7 @@ class _Loop:
 def _read(
     middleware: Middleware, turn: Turn, completion: Completion, number: int
 ) -> tuple[Answer, list[tuple[str, ToolCall]]]:
-    """The answer, and its calls that are ok, by id. number: of the turn, from 1.
+    """Return the answer, and its calls that are ok, by id. number: of the turn, from 1.
 
     middleware: reads the text of the answer, by the turn it prepared.
     completion: the answer as it was recorded.
@@ -213,9 +221,9 @@ def _read(
 
 
 def _new_id(wire: str | None, number: int, used: Mapping[str, ToolCall]) -> str:
-    """The id of a call: that of the text, else one of its place in the conversation.
+    """Return the id of a call: that of the text, else one of its place in the conversation.
 
-    wire: the id that stands in the text, None where there is none.
+    wire: the id that stands in the text, None if there is none.
     number: the turn, from 1.
     used: the calls of this answer that already have an id.
     """
@@ -237,7 +245,7 @@ def _end_of(
     *,
     last: bool,
 ) -> Stop | None:
-    """The reason why the conversation ends with this answer, None where its calls can be run.
+    """The reason why the conversation ends with this answer, None if its calls can be run.
 
     turn: the question, which may have forced a call.
     calls: the calls that are ok, with their ids.
@@ -268,8 +276,8 @@ class _Tools:
     record: Record | None
 
     def missing_in(self, completion: Completion) -> Callable[[ToolCall, str], Stop | None]:
-        """A function that returns why a valid call of this answer has no result, None where it has
-        one or will.
+        """Return a function that returns why a valid call of this answer has no result, None if it
+        has one or will.
 
         completion: the answer, whose recorded results are looked through for each call.
         """
@@ -285,14 +293,15 @@ class _Tools:
         return missing
 
     def run(self, call: ToolCall, call_id: str, completion: Completion) -> ToolRun:
-        """The run of a call: its recorded result, or that of its function; rejected where the
-        arguments do not fit.
+        """Return the run of a call: its recorded result, or that of its function.
+
+        Rejected where the arguments do not fit.
 
         call: a call that is ok, though its arguments may not fit the schema.
         call_id: the id that a recorded result is found by.
         completion: the answer that made the call, whose recorded results are used.
 
-        A function that raises is a run that failed; the conversation goes on with its message.
+        A function that raises is a run that failed. The conversation goes on with its message.
         """
         if not call.valid:
             rejection = _result(call, call_id, _error(_rejection(call)))
@@ -318,7 +327,8 @@ class _Tools:
 
 
 def _restored(call: ToolCall, call_id: str, output: str) -> ToolResult:
-    """A result from its recorded JSON text, with Python's own numbers where they say the same.
+    """Return a result from its recorded JSON text, with Python's own numbers where they say the
+    same.
 
     output: the recorded JSON text.
 
@@ -332,10 +342,10 @@ def _restored(call: ToolCall, call_id: str, output: str) -> ToolResult:
 
 
 def result_row(run: ToolRun) -> dict[str, str]:
-    """The row of `Completion.results` for a function that was run.
+    """Return the row of `Completion.results` for a function that was run.
 
-    Its output is JSON text, which carries what a number of a database or of Python's own reader
-    could not.
+    Its output is JSON text, which carries the value that a number of a database or of Python's own
+    reader could not.
     """
     return {
         "call_id": run.call_id,
@@ -346,7 +356,9 @@ def result_row(run: ToolRun) -> dict[str, str]:
 
 
 def _recorded(completion: Completion, call: ToolCall, call_id: str) -> str | None:
-    """The recorded output of a call as JSON text; of another call of the same id it is none.
+    """Return the recorded output of a call as JSON text.
+
+    Of another call of the same id it is none.
 
     A call is the same only with the same id, name and arguments: a model may use one id twice.
     """
@@ -359,10 +371,10 @@ def _recorded(completion: Completion, call: ToolCall, call_id: str) -> str | Non
 
 
 def _done(call: ToolCall, call_id: str, result: ToolResult) -> ToolRun:
-    """The run of a function, failed where its output is an error.
+    """Return the run of a function, failed where its output is an error.
 
-    call_id: the id the model knows the call by. result: what the function gave back, in the shapes
-    of `ToolResult`.
+    call_id: the id the model knows the call by. result: the result of the function back, in the
+    shapes of `ToolResult`.
     """
     output = result.output
     failed = isinstance(output, dict) and output.get("type") in _ERRORS
@@ -370,20 +382,20 @@ def _done(call: ToolCall, call_id: str, result: ToolResult) -> ToolRun:
 
 
 def _result(call: ToolCall, call_id: str, output: Any) -> ToolResult:
-    """An output as the result of a call.
+    """Return an output as the result of a call.
 
-    output: any value, or a mapping in the shape of an AI SDK, which says what kind of output it is.
+    output: any value, or a mapping in the shape of an AI SDK, which says the kind of its output.
     """
     return ToolResult.of({"toolName": call.name, "toolCallId": call_id, "output": output})
 
 
 def _error(text: str) -> dict[str, Any]:
-    """An output that is a failure, in the shape of an AI SDK."""
+    """Return an output that is a failure, in the shape of an AI SDK."""
     return {"type": "error-text", "value": text}
 
 
 def _text_of(e: BaseException) -> str:
-    """An exception as text.
+    """Return an exception as text.
 
     >>> _text_of(KeyError("word"))
     "KeyError: 'word'"
@@ -395,7 +407,7 @@ def _text_of(e: BaseException) -> str:
 
 
 def _rejection(call: ToolCall) -> str:
-    """The sentence for the model whose arguments do not fit.
+    """Return the sentence for the model whose arguments do not fit.
 
     call: a call whose arguments were validated. At most `_MOST_PROBLEMS` errors are named, each by
     the path of its value.
@@ -412,7 +424,8 @@ def _rejection(call: ToolCall) -> str:
 
 
 def _message_of(run: ToolRun) -> dict[str, Any]:
-    """The message of a tool run, in the shape of an AI SDK, which keeps the type of an output.
+    """Return the message of a tool run, in the shape of an AI SDK, which keeps the type of an
+    output.
 
     run: a finished run, of whichever status: a failure is an output like others.
     """

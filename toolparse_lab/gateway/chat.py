@@ -1,5 +1,6 @@
 """Chat completions through the litellm bridge: a request's body in, the answer in OpenAI's shape
-out."""
+out.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,10 @@ class Chat:
         self._recorder = recorder
 
     async def answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
-        """Ask, and write the response, whole or streamed; a failure as an error in OpenAI's
-        shape."""
+        """Ask, and write the response, whole or streamed.
+
+        A failure as an error in OpenAI's shape.
+        """
         guard_logs(question.secrets)
         exchange = Exchange(question, self.upstream.url)
         try:
@@ -71,7 +74,7 @@ class Chat:
                 self._recorder.add(exchange)
 
     async def _ask(self, question: Question, exchange: Exchange) -> Any:
-        """The bridge's answer, litellm's object or its stream."""
+        """Return the bridge's answer, litellm's object or its stream."""
         ignore_warnings()  # again and again: whoever resets Python's filters does not know of it
         return await acompletion_with(
             self._middleware,
@@ -88,10 +91,12 @@ class Chat:
 async def _write_stream(
     stream: Any, writer: asyncio.StreamWriter, question: Question, exchange: Exchange
 ) -> None:
-    """Write a stream as events; its head with the first chunk, so that a failure before it has its
-    own status. A failure behind it is an event, and no end follows.
+    """Write a stream as events.
 
-    What ends the answer waits until all has come: litellm ends a stream that broke off as if it
+    Its head with the first chunk, so that a failure before it has its own status. A failure behind
+    it is an event, and no end follows.
+
+    The end of the answer waits until all has come: litellm ends a stream that broke off as if it
     were finished, and only then can that be told.
     """
     began = False
@@ -127,15 +132,18 @@ class BrokenStream(Exception):
 
 
 class StreamBroke(Exception):
-    """A stream broke off in the middle, and the caller has been told; its cause says why."""
+    """A stream broke off in the middle, and the caller has been told.
+
+    Its cause says why.
+    """
 
 
 class CallerGone(ConnectionError):
-    """Whoever asked is gone, so that nobody is left to be answered."""
+    """Whoever asked is gone, so that no one is left to be answered."""
 
 
 def _chunk_members(chunk: Any) -> dict[str, Any]:
-    """A chunk in the shape that OpenAI sends: the counted tokens come without a choice."""
+    """Return a chunk in the shape that OpenAI sends: the counted tokens come without a choice."""
     members: dict[str, Any] = _slim(chunk.model_dump(mode="json"))
     if "usage" in members and not any(map(_says_something, members["choices"])):
         members["choices"] = []
@@ -143,13 +151,13 @@ def _chunk_members(chunk: Any) -> dict[str, Any]:
 
 
 def _says_something(choice: dict[str, Any]) -> bool:
-    """True for a choice of a chunk that holds a piece of an answer, or its end."""
+    """Return True for a choice of a chunk that holds a piece of an answer, or its end."""
     pieces = [choice["finish_reason"], *choice["delta"].values()]
     return any(piece is not None for piece in pieces)
 
 
 def _slim(value: Any) -> Any:
-    """An answer without litellm's empty members, in the shape that OpenAI sends."""
+    """Return an answer without litellm's empty members, in the shape that OpenAI sends."""
     if isinstance(value, list):
         return [_slim(v) for v in value]
     if not isinstance(value, dict):
@@ -161,7 +169,7 @@ def _slim(value: Any) -> Any:
 
 
 def _error(message: str, kind: str, status: int) -> dict[str, Any]:
-    """An error in OpenAI's shape."""
+    """Return an error in OpenAI's shape."""
     return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
 
@@ -171,7 +179,10 @@ def _usage_error(e: UsageError, question: Question) -> tuple[dict[str, Any], int
 
 
 def _provider_error(e: Exception, question: Question) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Body, status and headers for a failure of the upstream endpoint; no credential is in them."""
+    """Body, status and headers for a failure of the upstream endpoint.
+
+    No credential is in them.
+    """
     kind = error_kind(e)
     status = _STATUS.get(kind) or status_code(e) or 500
     if not 400 <= status <= 599:

@@ -24,7 +24,7 @@ _NO_PARAMETERS = frozenset(
 class Exchange:
     """A tap of the bridge: takes the request as it is sent, and the answer before it is read.
 
-    `failure` is the exception that ended it, None where it came to its end.
+    `failure` is the exception that ended it, None if it came to its end.
     """
 
     def __init__(self, question: Question, url: str) -> None:
@@ -54,7 +54,7 @@ class Exchange:
         return response
 
     def end(self) -> None:
-        """Note that nothing more will come; a second call does nothing."""
+        """Note that nothing more will come. A second call does nothing."""
         if self._ended:
             return
         self._ended = True
@@ -64,13 +64,13 @@ class Exchange:
 
     @property
     def cut(self) -> bool:
-        """True for a stream that ended without a finish reason; known after `end`."""
+        """True for a stream that ended without a finish reason. Known after `end`."""
         return self._answer.cut
 
     def completion(self) -> Completion | None:
-        """The record of it, as that of a run; None where nothing was sent.
+        """Return the record of it, as that of a run, or None if nothing was sent.
 
-        Its request and response are without credentials; raw and chunks are as they came.
+        Its request and response are without credentials. Raw and chunks are as they came.
         """
         if self._turn is None:
             return None

@@ -27,7 +27,7 @@ LAST_EVENT = b"data: [DONE]\n\n"
 async def read_body(
     headers: Headers, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> bytes:
-    """The body of a request, b"" where it has none.
+    """Return the body of a request, b"" if it has none.
 
     Raises Refusal for one that is too long, that ends early, or whose length two servers might read
     differently.
@@ -44,7 +44,10 @@ async def read_body(
 
 
 def _size_in(headers: Headers) -> int | None:
-    """The bytes of a body by its head, None for one that comes in chunks. Raises Refusal."""
+    """Return the bytes of a body by its head, None for one that comes in chunks.
+
+    Raises Refusal.
+    """
     lengths = {value for name, value in headers if name == "content-length"}
     codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
     if len(lengths) + len(codings) > 1 or codings not in ([], ["chunked"]):
@@ -58,7 +61,10 @@ def _size_in(headers: Headers) -> int | None:
 
 
 async def _read_exactly(reader: asyncio.StreamReader, size: int) -> bytes:
-    """So many bytes. Raises Refusal where they are too many, TimeoutError where none comes."""
+    """So many bytes.
+
+    Raises Refusal if they are too many, TimeoutError where none comes.
+    """
     if size > MOST_BODY:
         raise Refusal(413, f"The body of a request to this endpoint has at most {MOST_BODY} bytes.")
     pieces, missing = [], size
@@ -73,7 +79,7 @@ async def _read_exactly(reader: asyncio.StreamReader, size: int) -> bytes:
 
 
 async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
-    """A body that came in chunks, without their sizes."""
+    """Return a body that came in chunks, without their sizes."""
     body = bytearray()
     while True:
         async with asyncio.timeout(_BODY_SECONDS):
@@ -98,7 +104,7 @@ async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body. Raises Refusal for anything else."""
+    """Return the JSON object of a body. Raises Refusal for anything else."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -109,7 +115,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def json_response(value: Any, status: int = 200, more: Mapping[str, str] | None = None) -> bytes:
-    """A whole response; more: further headers."""
+    """Return a whole response. more: further headers."""
     body = json_bytes(value)
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
@@ -122,10 +128,10 @@ def json_response(value: Any, status: int = 200, more: Mapping[str, str] | None 
 
 
 def event(value: Any) -> bytes:
-    """One event of a stream."""
+    """Return one event of a stream."""
     return b"data: " + json_bytes(value) + b"\n\n"
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON in ASCII, which can carry half a surrogate pair as well."""
+    """Return JSON in ASCII, which can carry half a surrogate pair as well."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()

@@ -18,7 +18,10 @@ _MOST = 16 * 2**20  # bytes
 
 
 async def models_of(upstream: Upstream, headers: Headers) -> bytes:
-    """The response to a request for the models. Raises Refusal where the endpoint gives none."""
+    """Return the response to a request for the models.
+
+    Raises Refusal if the endpoint gives none.
+    """
     key = upstream.key_for(headers)
     try:
         status, body = await asyncio.to_thread(_get, f"{upstream.url}/models", key)
@@ -36,7 +39,9 @@ async def models_of(upstream: Upstream, headers: Headers) -> bytes:
 
 
 def _get(url: str, key: str) -> tuple[int, bytes]:
-    """Status and body of what is at an address; no redirection is followed.
+    """Status and body of the response at an address.
+
+    No redirection is followed.
 
     Raises OSError, HTTPException and ValueError.
     """

@@ -22,14 +22,15 @@ _NO_KEY = "none-needed"  # OpenAI's client insists on one
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The endpoint that is asked: its address, up to /v1, and its key, "" where callers bring their
-    own."""
+    """The endpoint that is asked: its address, up to /v1, and its key, "" if callers bring their
+    own.
+    """
 
     url: str
     key: str = field(default="", repr=False)
 
     def key_for(self, headers: Headers) -> str:
-        """The key to ask with: this endpoint's, or the one that the caller sent."""
+        """Return the key to ask with: this endpoint's, or the one that the caller sent."""
         if self.key:
             return self.key
         values = [value for name, value in headers if name == "authorization"]
@@ -69,7 +70,7 @@ class Question:
         return cls(body, model, body.get("stream") is True, key, secrets)
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the bridge for it, without the address."""
+        """Return the arguments of the bridge for it, without the address."""
         out = {name: self.body[name] for name in _READ if self.body.get(name) is not None}
         rest = {k: v for k, v in self.body.items() if k not in (*_READ, "model", "stream")}
         if rest:

@@ -1,11 +1,11 @@
-"""What passes through the gateway as a run in a lab's store: parsed, judged and debugged like any
+"""Traffic through the gateway as a run in a lab's store: parsed, judged and debugged like any
 other.
 
-How it works: answers go out first and are written afterwards, by a thread of the recorder's own,
-so that a slow disk delays nobody. All that waits is written together: the completions, the plan
-with their cases, and its items, in this order, so that an item has its case and its answer whenever
-the run is read. A run takes `_MOST` exchanges, because its plan is written anew each time; then
-another begins. What cannot be written is told, and the gateway goes on.
+How it works: answers go out first and are written afterwards, by a thread of the recorder's own, so
+that a slow disk delays no one. All that waits is written together: the completions, the plan with
+their cases, and its items, in this order, so that an item has its case and its answer whenever the
+run is read. A run takes `_MOST` exchanges, because its plan is written again each time. Then
+another begins. Anything that cannot be written is told, and the gateway goes on.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ SOURCE = "gateway"
 
 
 class Recorder:
-    """Writes exchanges into a store until it is closed. `tell` is called, with a sentence, where
-    something cannot be written."""
+    """Writes exchanges into a store until it is closed.
+
+    `tell` is called, with a sentence, where something cannot be written.
+    """
 
     def __init__(self, store: Store, protocol: AnyProtocol, tell: Callable[[str], None]) -> None:
         self.run_ids: list[str] = []
@@ -54,11 +56,11 @@ class Recorder:
         self._thread.start()
 
     def add(self, exchange: Exchange) -> None:
-        """Take an exchange that has ended; it is written soon."""
+        """Take an exchange that has ended. It is written soon."""
         self._waiting.put(exchange)
 
     def close(self) -> None:
-        """Write what waits and end the run; a second call does nothing."""
+        """Write the waiting rows and end the run. A second call does nothing."""
         if self._thread.is_alive():
             self._waiting.put(None)
             self._thread.join()
@@ -104,7 +106,7 @@ class Recorder:
         self._store.extend_run(run.run_id, run.items[-len(completions) :])
 
     def _finish(self) -> None:
-        """End the run and begin another; one without exchanges is left out."""
+        """End the run and begin another. One without exchanges drops out."""
         run, self._run = self._run, _RunSoFar(self._protocol)
         if run.run_id:
             run.summary.run_id = run.run_id
@@ -125,7 +127,7 @@ class _RunSoFar:
         self._arms: dict[str, Arm] = {}
 
     def add(self, exchange: Exchange) -> Completion | None:
-        """Take an exchange in; its completion comes back, None where nothing was sent."""
+        """Take an exchange in. Its completion comes back, None if nothing was sent."""
         completion = exchange.completion()
         if completion is None:
             return None
@@ -148,7 +150,7 @@ class _RunSoFar:
         return completion
 
     def _arm(self, choice: Any) -> Arm:
-        """The arm of the exchanges with this tool choice."""
+        """Return the arm of the exchanges with this tool choice."""
         word = choice if isinstance(choice, str) else write_canonical(choice)
         name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
         levels = {"max_turns": 1, "tool_choice": choice}
@@ -165,7 +167,9 @@ class _RunSoFar:
             self.summary.failures.update(Counter([str(completion.error_kind)]))
 
     def record(self) -> Mapping[str, Any]:
-        """The plan as it is recorded: one of answers from elsewhere, which nobody asks again."""
+        """Return the plan as it is recorded: one of answers from elsewhere, which no one asks
+        again.
+        """
         plan = Plan(
             Cases(self._cases, SOURCE),
             self._models,
@@ -179,7 +183,7 @@ class _RunSoFar:
 
 
 def _case_of(id: str, exchange: Exchange) -> Case:
-    """The case of an exchange: its messages and tools, without credentials."""
+    """Return the case of an exchange: its messages and tools, without credentials."""
     body, secrets = exchange.question.body, exchange.question.secrets
     messages, tools = redact_strings([body["messages"], body.get("tools") or []], secrets)
     try:
@@ -192,12 +196,12 @@ def _case_of(id: str, exchange: Exchange) -> Case:
 
 
 def _word(text: str, secrets: tuple[str, ...]) -> str:
-    """A text without credentials."""
+    """Return a text without credentials."""
     return str(redact_strings(text, secrets))
 
 
 def _clean(completion: Completion, secrets: tuple[str, ...]) -> Completion:
-    """A completion without these credentials, in what the model wrote too."""
+    """Return a completion without these credentials, in the model's own text too."""
     chunks = completion.chunks
     for kind in ("content", "reasoning"):
         of_kind = [chunk for chunk in chunks if chunk.kind == kind]

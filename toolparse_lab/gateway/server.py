@@ -1,4 +1,4 @@
-"""The gateway's own endpoint: who may ask, what there is to ask for, and where it listens."""
+"""The gateway's own endpoint: who may ask, the models to ask for, and where it listens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _THERE_IS = "POST /v1/chat/completions, GET /v1/models, GET /health"
 
 class ChatGate(Gate):
     """A door with no engine behind it: chat completions are asked of another endpoint, and there is
-    little else."""
+    little else.
+    """
 
     def __init__(self, host: str, port: int, rules: Rules, chat: Chat) -> None:
         super().__init__(host, port, rules)
@@ -71,7 +72,8 @@ class ChatGate(Gate):
 
 class ToolGate(Gate):
     """The door of the embedded model's endpoint, where a request with tools goes through the
-    bridge: the engine itself would pass over them in silence."""
+    bridge: the engine itself would pass over them in silence.
+    """
 
     def __init__(self, host: str, port: int, rules: Rules, middleware: ToolCallMiddleware) -> None:
         super().__init__(host, port, rules)
@@ -117,7 +119,7 @@ _OF_BODY = frozenset({"content-length", "transfer-encoding", "expect"})
 
 
 def _offers_tools(body: bytes) -> bool:
-    """True for a JSON body with tools, or functions, which are their older form."""
+    """Return True for a JSON body with tools, or functions, which are their older form."""
     if b'"tools"' not in body and b'"functions"' not in body:
         return False
     try:
@@ -130,7 +132,7 @@ def _offers_tools(body: bytes) -> bool:
 async def ask(
     chat: Chat, question: Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Answer a question; where the caller goes, the upstream endpoint is asked no longer."""
+    """Answer a question. If the caller goes, the upstream endpoint is asked no longer."""
 
     async def gone() -> None:
         while await reader.read(65_536):
@@ -143,8 +145,11 @@ async def ask(
 
 
 class Gateway:
-    """A running gateway; a context manager. `url` ends in /v1; `close` frees the port and ends the
-    recording, whose runs `run_ids` names."""
+    """A running gateway.
+
+    A context manager. `url` ends in /v1. `close` frees the port and ends the recording, whose runs
+    `run_ids` names.
+    """
 
     def __init__(self, gate: Gate, url: str, recorder: Recorder | None = None) -> None:
         self._gate = gate
@@ -157,7 +162,7 @@ class Gateway:
         return [] if self._recorder is None else list(self._recorder.run_ids)
 
     def close(self) -> None:
-        """End all connections, and write what was not yet recorded."""
+        """End all connections, and write the rows not yet recorded."""
         self._gate.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -189,10 +194,10 @@ def serve(
     asks another one and gives its models tool calls.
 
     upstream: the other endpoint's address, up to /v1. protocol: how its models are told to write a
-    call. upstream_key: its key; without one callers send theirs, and it is passed on. api_key: what
-    callers must send; without one the gateway must stay on loopback, where it answers requests to
-    localhost alone, and none of pages of other sites. recorder: takes what passes. middleware:
-    takes the place of the protocol's own.
+    call. upstream_key: its key. Without one callers send theirs, and it is passed on. api_key: the
+    key that callers must send. Without one the gateway must stay on loopback, where it answers
+    requests to localhost alone, and none of pages of other sites. recorder: takes the traffic.
+    middleware: takes the place of the protocol's own.
 
     Raises BadOptions for an address or a port that cannot be one and for an open gateway on a
     public address, UnknownProtocol, SetupError where the port is taken.
@@ -225,7 +230,7 @@ def _set_up_litellm() -> None:
 
 
 def _check_address(upstream: str) -> None:
-    """Raise BadOptions for what is no address of an endpoint."""
+    """Raise BadOptions for anything that is not an address of an endpoint."""
     if not is_http_address(upstream):
         raise BadOptions(
             "the upstream endpoint is an address",
@@ -245,7 +250,7 @@ def serve_local_with_tools(
 ) -> LocalServer:
     """`serve_local`, where a request with tools is answered by a protocol.
 
-    Raises what `serve_local` raises, and UnknownProtocol.
+    Raises the errors of `serve_local`, and UnknownProtocol.
     """
     middleware = middleware_for(protocol, {"tool_choice_by": tool_choice_by})
     _set_up_litellm()

@@ -1,5 +1,6 @@
 """Recorded outputs from elsewhere become a run: they are parsed, scored and debugged like any
-other."""
+other.
+"""
 
 from .build import Ingested, ingest
 

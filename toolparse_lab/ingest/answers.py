@@ -1,9 +1,9 @@
 """The answer that a row holds: a text, a response object or its JSON, a message, or an error.
 
 How it works: a row may hold an answer in three kinds of columns at once. The response object says
-most (calls, usage, why it ended), a text beside it is the raw text that was taken from it, and
-calls beside it are the provider's own. `captured_of` takes them in this order, each completing what
-is there, and then the cells that say something about the answer.
+most (calls, usage, why it ended), a text beside it is the raw text taken from it, and calls beside
+it are the provider's own. `captured_of` takes them in this order, each completing the one there,
+and then the cells that say something about the answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RESPONSE_WORDS = ('"choices"', '"output"', '"content"', '"tool_calls"', '"error
 def take_last_message(cells: dict[str, Any]) -> None:
     """Move the last message of a conversation into `output`, as training data keep the answer.
 
-    cells: a row by the names of its columns; it is changed. Nothing happens where another column
+    cells: a row by the names of its columns. It is changed. Nothing happens where another column
     holds the answer, or where the last message is none.
     """
     if "messages" not in cells or cells.keys() & _ANSWER_COLUMNS:
@@ -49,7 +49,7 @@ def take_last_message(cells: dict[str, Any]) -> None:
 def _plain_messages(messages: Any) -> Any:
     """Return the messages of a cell as a list, where they are their JSON or an array.
 
-    messages: a list, its JSON text, or an array; anything else comes back as it is.
+    messages: a list, its JSON text, or an array. Anything else comes back as it is.
     """
     if isinstance(messages, str):
         messages = json_or_text(messages)
@@ -64,11 +64,11 @@ def _plain_messages(messages: Any) -> Any:
 def captured_of(
     place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None, choice: int = 0
 ) -> Captured:
-    """The answer of a row.
+    """Return the answer of a row.
 
     place: the row, for errors.
     cells: the row by the names of its columns. error: the failure that the row tells of. choice:
-    which of the response's choices. Raises BadCase where the row holds no answer and no error.
+    which of the response's choices. Raises BadCase if the row holds no answer and no error.
     """
     answer: Captured | None = None
     if "response" in cells:
@@ -89,11 +89,13 @@ def captured_of(
 def _empty_answer(
     place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None
 ) -> Captured:
-    """Return the answer of a call that failed; raise BadCase for a row that tells of no failure.
+    """Return the answer of a call that failed.
+
+    Raise BadCase for a row that tells of no failure.
 
     place: the row, for the error.
     cells: the row by the names of its columns, which the error lists.
-    error: the failure that the row tells of, None where it tells of none.
+    error: the failure that the row tells of, None if it tells of none.
     """
     if error is None:
         raise place.bad(
@@ -107,10 +109,11 @@ def _empty_answer(
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
-    """The answer of the columns `raw` and `output`, as one of the trials frame where it is such.
+    """Return the answer of the columns `raw` and `output`, as one of the trials frame where it is
+    such.
 
     place: the row, for errors.
-    cells: the row, with a column `raw` or `output`; `raw` goes first.
+    cells: the row, with a column `raw` or `output`. `raw` goes first.
     choice: which of the choices, where the text is the JSON of a response.
     """
     name = "raw" if "raw" in cells else "output"
@@ -126,9 +129,10 @@ def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
 
 
 def _with_text(answer: Captured | None, text: Captured) -> Captured:
-    """The answer with the text beside it, unless the answer has calls or the text is a stream.
+    """Return the answer with the text beside it, unless the answer has calls or the text is a
+    stream.
 
-    answer: of the response object, None where the row has none.
+    answer: of the response object, None if the row has none.
     text: of the columns `raw` and `output`.
 
     The calls of a response would be lost with its content, and a stream has its own pieces.
@@ -141,11 +145,11 @@ def _with_text(answer: Captured | None, text: Captured) -> Captured:
 
 
 def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
-    """The answer with the provider's own calls.
+    """Return the answer with the provider's own calls.
 
-    answer: what the row holds beside the calls, None where that is nothing.
+    answer: the other cells of the row beside the calls, None if that is nothing.
     place: the row, for errors.
-    calls: a list, one call alone, or the JSON of either; raises BadCase for anything else.
+    calls: a list, one call alone, or the JSON of either. Raises BadCase for anything else.
     """
     calls = place.json(json_or_text(calls) if isinstance(calls, str) else calls, "tool_calls")
     body = {"role": "assistant", "tool_calls": listed(calls)}
@@ -154,10 +158,10 @@ def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
 
 
 def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
-    """The answer with what other columns say about it.
+    """Return the answer with the facts that other columns give about it.
 
-    answer: what was read so far.
-    cells: the row; its columns go before the response, but for reasoning.
+    answer: everything read so far.
+    cells: the row. Its columns go before the response, but for reasoning.
     """
     changes: dict[str, Any] = {}
     if isinstance(cells.get("reasoning"), str) and not answer.reasoning:
@@ -176,7 +180,9 @@ def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
 
 
 def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
-    """One cell as an answer; raises BadCase for one that `capture` cannot read.
+    """Return one cell as an answer.
+
+    Raises BadCase for one that `capture` cannot read.
 
     place: the row, for errors.
     x: the cell: a text, an object of a client, a mapping, or a list of pieces.
@@ -208,7 +214,9 @@ def _unwrapped(x: Any) -> Any:
 
 
 def _read_text(place: Place, text: str, column: str) -> Any:
-    """A text, or the response that it is the JSON of; `raw` is always the text itself.
+    """Return a text, or the response that it is the JSON of.
+
+    `raw` is always the text itself.
 
     place: the row, for the error.
     text: the cell.
@@ -230,7 +238,7 @@ def _read_text(place: Place, text: str, column: str) -> Any:
 
 
 def _is_wrapper(x: Any, member: str) -> bool:
-    """True for a mapping around a response, which is none itself.
+    """Return True for a mapping around a response, which is none itself.
 
     x: a cell, of any type. member: the name that the response inside would have.
     """
@@ -259,7 +267,7 @@ def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
     """Return (class, message) of an error that is there.
 
     error: the cell of the column `error`, which is not empty.
-    message: that of a column of its own, None where there is none.
+    message: that of a column of its own, None if there is none.
 
     >>> _class_and_message("timeout", None), _class_and_message("too slow", None)
     (('timeout', ''), ('other', 'too slow'))
@@ -274,12 +282,14 @@ def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
 
 
 def _error_cells(place: Place, cells: Mapping[str, Any]) -> tuple[Any, Any]:
-    """(error, message) of a row; an object in the column `error` says both.
+    """(error, message) of a row.
+
+    An object in the column `error` says both.
 
     place: the row, for errors.
     cells: the row by the names of its columns.
 
-    Both are None where the row has no such column.
+    Both are None if the row has no such column.
     """
     error, message = cells.get("error"), cells.get("error_message")
     if isinstance(error, str) and error[:1] == "{":
@@ -306,7 +316,7 @@ def _error_of_object(place: Place, error: Mapping[str, Any], message: Any) -> tu
 
 
 def _restored(text: str, offsets: str) -> str:
-    """A text of a trials frame with the lone surrogates that no frame can hold.
+    """Return a text of a trials frame with the lone surrogates that no frame can hold.
 
     text: with a replacement at each place of a surrogate.
     offsets: JSON text that says which one was where.
@@ -317,8 +327,9 @@ def _restored(text: str, offsets: str) -> str:
 
 
 def _json_response(text: str) -> Any:
-    """A text as the response that it is the JSON of, or as the pieces of one; as itself where it is
-    none.
+    """Return a text as the response that it is the JSON of, or as the pieces of one.
+
+    As itself if it is none.
 
     text: a cell that begins like an object or a list.
 
@@ -332,7 +343,7 @@ def _json_response(text: str) -> Any:
 
 
 def _is_answer(value: Any) -> bool:
-    """True for JSON that is a response, a provider's error, or the pieces of a stream.
+    """Return True for JSON that is a response, a provider's error, or the pieces of a stream.
 
     value: any JSON value. An empty list is no stream.
     """

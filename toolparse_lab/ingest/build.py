@@ -1,5 +1,6 @@
-"""Answers from elsewhere as a recorded run: completions in the store, and a plan made from what the
-rows say."""
+"""Answers from elsewhere as a recorded run: completions in the store, and a plan made from the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def ingest(
     split: str | None = None,
     progress: bool | None = None,
 ) -> Ingested:
-    """Record the answers of a source, without asking anybody; see `Lab.ingest`.
+    """Record the answers of a source, without asking anybody.
+
+    See `Lab.ingest`.
 
     Raises BadCase and BadOptions for rows and columns that cannot be read.
     """
@@ -83,13 +86,15 @@ def ingest(
 def _read_rows(
     rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: bool | None
 ) -> BadRows:
-    """Read every row into `building` and return those that cannot be read; raises for none at all.
+    """Read every row into `building` and return those that cannot be read.
+
+    Raises for none at all.
 
     rows: the source, which is read once from its first row to its last.
     reader: makes answers of each row.
     building: takes the answers over.
-    bad: collects the rows that cannot be read, or raises for the first, as the caller chose.
-    progress: show it, None where a terminal is there.
+    bad: collects the unreadable rows, or raises for the first, as the caller chose.
+    progress: show it, None if a terminal is there.
     """
     count = 0
     with ExitStack() as stack:
@@ -120,10 +125,15 @@ def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: Ba
     All rows have been read by now: only then can it be said that no row has a column.
 
     rows: the source, which the errors name.
-    bad: the rows that could not be read; the first of them says most of why there is no answer.
+    bad: the rows that could not be read. The first of them says most of why there is no answer.
     """
     if reader.names.unseen:
-        raise rows.bad("no row has this column, which is mapped", column=reader.names.unseen[0])
+        raise rows.bad(
+            "no row has this column, which is mapped",
+            column=reader.names.unseen[0],
+            got=reader.names.unseen[0],
+            hint="columns= maps a name of your source to one of ours: {'completion': 'raw'}",
+        )
 
     if not building.items:
         reason = bad.first_message
@@ -133,7 +143,7 @@ def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: Ba
 
 
 def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
-    """The rows and columns that were not read.
+    """Yield the rows and columns that were not read.
 
     reader: has counted the columns with the name of a credential.
     bad: the rows that could not be read.
@@ -161,7 +171,7 @@ class _KnownCases:
 
     @classmethod
     def of(cls, cases: Cases) -> _KnownCases:
-        """An index of some cases.
+        """Return an index of some cases.
 
         cases: those of the caller. An input that two of them have names neither.
         """
@@ -169,9 +179,9 @@ class _KnownCases:
         return cls(by_id, _unique_inputs(cases))
 
     def find(self, case: Case) -> Case | None:
-        """The case that a row means, None where there is none or more than one.
+        """Return the case that a row means, None if there is none or more than one.
 
-        case: made from the row; its id goes before its input.
+        case: made from the row. Its id goes before its input.
         """
         id = case.id if case.id in self.by_id else self.by_input.get(case.input_text)
         return None if id is None else self.by_id[id]
@@ -193,13 +203,16 @@ def _unique_inputs(cases: Cases) -> dict[str, str]:
 
 
 class _Building:
-    """A run while its rows come in. cases: those the rows answer; None makes cases of the rows."""
+    """A run while its rows come in. cases: those the rows answer.
+
+    None makes cases of the rows.
+    """
 
     def __init__(self, store: Store, cases: Cases | None) -> None:
         """Begin a run without rows.
 
         store: where the answers are recorded, batch by batch.
-        cases: those the rows answer; None makes cases of the rows.
+        cases: those the rows answer. None makes cases of the rows.
         """
         self.items: list[PlanItem] = []
         self.summary = Summary()
@@ -219,12 +232,14 @@ class _Building:
         self._waiting: dict[str, tuple[Observed, int]] = {}
 
     def add(self, observed: Observed, source: RowSource) -> None:
-        """Take a row over; raises BadCase for one that contradicts what came before.
+        """Take a row over.
+
+        Raises BadCase for one that contradicts the earlier ones.
 
         observed: one answer of a row.
         source: of the row, for errors.
 
-        A second row of the same answer is counted as a copy and adds nothing.
+        A second row of the same answer counts as a copy and adds nothing.
         """
         case = self._case(observed, source)
         arm, levels = self._arm(observed)
@@ -248,7 +263,7 @@ class _Building:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits and is not in the store yet.
+        """Write the waiting rows and is not in the store yet.
 
         Done at every batch, and once more after the last row.
         """
@@ -282,11 +297,13 @@ class _Building:
         self.summary.done += len(new) - failed.total()
 
     def _case(self, observed: Observed, source: RowSource) -> Case:
-        """The case of a row, with what earlier rows said of it; raises BadCase.
+        """Return the case of a row, with the facts of earlier rows.
+
+        Raises BadCase.
 
         observed: one answer of a row. source: of the row, for errors.
 
-        The caller's cases are taken as they are; others grow by what each row adds.
+        The caller's cases are taken as they are. Others grow by the members that each row adds.
         """
         case = observed.case
         if self._known is not None:
@@ -301,7 +318,9 @@ class _Building:
         return case
 
     def _merged(self, before: Case, observed: Observed, source: RowSource) -> Case:
-        """A case with what another of its rows adds; raises BadCase where they contradict.
+        """Return a case with the members that another of its rows adds.
+
+        Raises BadCase if they contradict.
 
         before: the case as earlier rows say it is.
         observed: an answer of the same case. source: of the row, for errors.
@@ -318,7 +337,9 @@ class _Building:
         return replace(before, **changes) if changes else before
 
     def _arm(self, observed: Observed) -> tuple[Arm, dict[str, Any]]:
-        """The arm of a row and its levels; rows of one name, protocol and choice share one.
+        """Return the arm of a row and its levels.
+
+        Rows of one name, protocol and choice share one.
 
         observed: one answer of a row, with the name of its arm.
 
@@ -345,7 +366,7 @@ class _Building:
         return self._arms[identity]
 
     def skipped(self) -> Iterator[Skipped]:
-        """The parts of the rows that are in no case and no answer.
+        """Yield the parts of the rows that are in no case and no answer.
 
         It is complete only after the last row.
         """
@@ -356,9 +377,9 @@ class _Building:
             yield Skipped(f"metadata {name}", n, "it differs between the rows of one case")
 
     def plan(self, source: RowSource, skipped: list[Skipped]) -> Plan:
-        """The plan that asking for all of this would have been.
+        """Return the plan that asking for all of this would have been.
 
-        source: names the plan's cases. skipped: what was left out of them.
+        source: names the plan's cases. skipped: the rows left out of them.
 
         Nothing in it can be asked: its questions are empty, because the answers are there.
         """
@@ -376,7 +397,7 @@ class _Building:
 def _without_credentials(completions: list[Completion]) -> list[Completion]:
     """Return the completions with credentials removed from their requests and responses.
 
-    completions: of one batch; none of them is changed.
+    completions: of one batch. None of them is changed.
     """
     # The environment is looked through for credentials once for all of them.
     bodies = redact_strings([[c.request, c.response] for c in completions])
@@ -397,7 +418,9 @@ def _failures_in(completions: list[Completion]) -> Counter[str]:
 
 
 def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Case:
-    """Return the caller's case that a row answers; raise BadCase where there is none.
+    """Return the caller's case that a row answers.
+
+    Raise BadCase if there is none.
 
     cases: those of the caller.
     observed: one answer of a row. source: of the row, for the error.
@@ -416,12 +439,12 @@ def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Cas
 
 
 def _changed_members(before: Case, observed: Observed, source: RowSource) -> dict[str, Any]:
-    """Return name -> value of what a row adds to its case.
+    """Return name -> value of the members that a row adds to its case.
 
     before: the case as earlier rows say it is.
     observed: an answer of the same case. source: of the row, for errors.
 
-    Raises BadCase where the row says something else than a row before it.
+    Raises BadCase if the row says something else than a row before it.
     """
     changes: dict[str, Any] = {}
     for name in ("input", "tools", "target"):
@@ -458,9 +481,10 @@ def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, n
 def _varying_names(before: Case, case: Case) -> set[str]:
     """Return the names of metadata that two rows of one case say differently.
 
-    A name that only one of them has does not vary: rows need not repeat what is the same.
+    A name that only one of them has does not vary: rows need not repeat everything that is the
+    same.
 
-    before: the case as earlier rows say it is. case: what this row says of it.
+    before: the case as earlier rows say it is. case: the row's facts about it.
     """
     names: set[str] = set()
     for name, value in case.metadata.items():
@@ -503,7 +527,7 @@ def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
 
 
 def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) -> BadCase:
-    """The error of a row whose trial has another answer already.
+    """Return the error of a row whose trial has another answer already.
 
     observed: the second answer. source: of its row.
     case: the one both answer. trial: the number both have.
@@ -519,9 +543,9 @@ def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) 
 
 
 def _completion(observed: Observed, key: str, trial: int, now: str) -> Completion:
-    """The record of an answer. now: the time of one that has none.
+    """Return the record of an answer. now: the time of one that has none.
 
-    observed: the answer and what its row says of it.
+    observed: the answer and its row's facts about it.
     key: the name of the answer in the store.
     trial: the number of the repetition, which becomes part of the request.
     """
@@ -549,9 +573,10 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
 
 
 def _response_of(captured: Captured) -> dict[str, Any]:
-    """Return what the response says of itself: its id, model, usage and own calls, where it does.
+    """Return the facts that the response gives of itself: its id, model, usage and own calls, where
+    it does.
 
-    captured: the answer; what it does not say is left out, not None.
+    captured: the answer. A fact that it does not give drops out, not None.
     """
     # Worth keeping only beside what the model wrote: elsewhere `raw` holds these calls, or none.
     server = captured.server()
@@ -565,7 +590,9 @@ def _response_of(captured: Captured) -> dict[str, Any]:
 
 
 def _request(observed: Observed, trial: int) -> dict[str, Any]:
-    """The request as a run of ours records it, without credentials; empty where none is known.
+    """Return the request as a run of ours records it, without credentials.
+
+    Empty if none is known.
 
     observed: the answer, with the request of its row where that holds one.
     trial: the number of the repetition.
@@ -595,7 +622,8 @@ def _request(observed: Observed, trial: int) -> dict[str, Any]:
 
 
 def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
-    """A key that the same answer to the same case has whenever and wherever it is read in again.
+    """Return a key that the same answer to the same case has whenever and wherever it is read in
+    again.
 
     observed: the answer. case_id: of the case it answers.
     arm: its protocol and tool choice count, as they say how it was asked.
@@ -628,7 +656,7 @@ def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
 
     store: has the answers already.
     plan: the run, with an item for each answer.
-    summary: of this reading; the id of the run is written into it.
+    summary: of this reading. The id of the run is written into it.
     """
     run_id = f"ingested-{_digest_of(plan)[:16]}"
     summary.run_id = run_id
@@ -651,7 +679,7 @@ def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
 def _digest_of(plan: Plan) -> str:
     """Return a digest of the rows and cases of a plan, in hexadecimal.
 
-    plan: its items and cases count in their order; the name of the source does not.
+    plan: its items and cases count in their order. The name of the source does not.
     """
     digest = hashlib.sha256()
     for item in plan.items:

@@ -1,4 +1,4 @@
-"""Cells of somebody else's rows: their kinds read leniently, for logs are written in many ways."""
+"""Cells of another's rows: their kinds read leniently, for logs are written in many ways."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ _LONGEST_TIME = 40  # characters; ISO time has at most 32
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The row that is read. line: its number in the source, None where rows have none."""
+    """The row that is read. line: its number in the source, None if rows have none."""
 
     source: RowSource
     line: int | None
 
     def bad(self, message: str, column: str | None = None, **more: Any) -> BadCase:
-        """An error about this row; more: got, expected and hint.
+        """Return an error about this row. more: got, expected and hint.
 
-        column: the name of the cell's column, None where the whole row is wrong.
+        column: the name of the cell's column, None if the whole row is wrong.
         """
         return self.source.bad(message, self.line, column, **more)
 
     def json(self, x: Any, column: str) -> Any:
-        """A cell as plain JSON, of whatever library it comes from; raises BadCase.
+        """Return a cell as plain JSON, of whatever library it comes from.
+
+        Raises BadCase.
 
         x: a cell, perhaps of NumPy or pandas. column: the name of its column, for the error.
         """
@@ -42,7 +44,7 @@ class Place:
 
 
 def is_true(x: Any) -> bool:
-    """True where a cell says yes: true, its word, or NumPy's.
+    """Return True if a cell says yes: true, its word, or NumPy's.
 
     >>> is_true("True"), is_true(1), is_true("yes")
     (True, False, False)
@@ -55,7 +57,9 @@ def is_true(x: Any) -> bool:
 
 
 def json_or_text(text: str) -> Any:
-    """The value that a text is the JSON of; the text itself where it is none.
+    """Return the value that a text is the JSON of.
+
+    The text itself if it is none.
 
     >>> json_or_text('{"a": 1}'), json_or_text("{a: 1}")
     ({'a': 1}, '{a: 1}')
@@ -67,7 +71,9 @@ def json_or_text(text: str) -> Any:
 
 
 def number_of(place: Place, x: Any, kind: type, column: str) -> Any:
-    """A cell as an int or a float; raises BadCase for what is no such number.
+    """Return a cell as an int or a float.
+
+    Raises BadCase for anything that is no such number.
 
     place: the row, for the error.
     x: the cell, a number or its text.
@@ -87,7 +93,7 @@ def number_of(place: Place, x: Any, kind: type, column: str) -> Any:
 
 
 def _float_of(x: Any) -> float:
-    """Return a cell as a float, NaN where it is no number.
+    """Return a cell as a float, NaN if it is not a number.
 
     x: a cell, of any type.
 
@@ -101,7 +107,8 @@ def _float_of(x: Any) -> float:
 
 
 def time_of(place: Place, x: Any) -> str:
-    """A cell as ISO time: seconds or milliseconds since 1970, or a text as it is; '' for none.
+    """Return a cell as ISO time: seconds or milliseconds since 1970, or a text as it is. '' for
+    none.
 
     place: the row, for errors.
     x: the cell. A text is cut to `_LONGEST_TIME` characters and not looked into.
@@ -117,7 +124,9 @@ def time_of(place: Place, x: Any) -> str:
 
 
 def _is_number(x: Any) -> bool:
-    """True for a number of Python's own; a truth value is one of its integers, but no number.
+    """Return True for a number of Python's own.
+
+    A truth value is one of its integers, but no number.
 
     >>> _is_number(1.5), _is_number(True), _is_number("1")
     (True, False, False)
@@ -126,9 +135,11 @@ def _is_number(x: Any) -> bool:
 
 
 def mapping_of(place: Place, x: Any, column: str) -> Mapping[str, Any] | None:
-    """A cell as an object, the `body` of one that has it; raises BadCase for another value.
+    """Return a cell as an object, the `body` of one that has it.
 
-    None where there is none, or where it is somebody's own words instead of JSON.
+    Raises BadCase for another value.
+
+    None if there is none, or where it is someone's own words instead of JSON.
 
     place: the row, for errors.
     x: a mapping, its JSON text, or an object of a library.
@@ -150,7 +161,9 @@ def mapping_of(place: Place, x: Any, column: str) -> Mapping[str, Any] | None:
 
 
 def tool_choice_of(choice: Any) -> Any:
-    """A cell as a tool choice: `required`, `none`, {"name": …}; anything else is `auto`.
+    """Return a cell as a tool choice: `required`, `none`, {"name": …}.
+
+    Anything else is `auto`.
 
     >>> tool_choice_of('{"type": "function", "function": {"name": "f"}}')
     {'name': 'f'}
@@ -168,7 +181,7 @@ def tool_choice_of(choice: Any) -> Any:
 def _name_in(choice: Mapping[str, Any]) -> Any:
     """Return the name that a tool choice holds, in itself or in its member `function`.
 
-    choice: a mapping in the shape of OpenAI or of another provider; None is returned for no name.
+    choice: a mapping in the shape of OpenAI or of another provider. None comes back for no name.
 
     >>> _name_in({"function": {"name": "f"}}), _name_in({"name": "g"})
     ('f', 'g')

@@ -1,7 +1,7 @@
-"""The meaning of the columns of somebody else's log.
+"""The meaning of the columns of another's log.
 
-A column is named by the caller, by its own name where that is one of `NAMES`, or by `GUESSES` where
-it has a name that is common elsewhere.
+A column is named by the caller, by its own name where that is one of `NAMES`, or by `GUESSES` if it
+has a name that is common elsewhere.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class ColumnNames:
         """Read the mapping, and check it where the source has fixed columns.
 
         source: the rows, which have columns of their own where they are a table.
-        columns: column -> name, or None to leave it out; the caller's word goes before all others.
-        others: what becomes of columns that nobody knows: 'metadata', 'drop' or 'error'.
+        columns: column -> name, or None to leave it out. The caller's word goes before all others.
+        others: the handling of columns that no one knows: 'metadata', 'drop' or 'error'.
         """
         self.secrets: dict[str, int] = {}
         """columns that are left out because their names are those of credentials, with the rows
@@ -139,11 +139,11 @@ class ColumnNames:
         return sorted(self._unseen)
 
     def taken(self, row: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-        """(name, value) of a row's columns that are taken over.
+        """(name, value) of a row's columns taken over.
 
         row: column -> cell, of one row.
 
-        Columns with the name of a credential are counted here, and their cells never looked at.
+        Columns with the name of a credential are counted here, and their cells are never looked at.
         """
         if self._unseen:
             self._unseen.difference_update(row)
@@ -155,9 +155,9 @@ class ColumnNames:
                 yield name, row[column]
 
     def of(self, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        """(column, name) of those that are taken over.
+        """(column, name) of those taken over.
 
-        columns: of one row, in order; the same ones were mostly looked up before.
+        columns: of one row, in order. The same ones were mostly looked up before.
         """
         names = self._names_of.get(columns)
         if names is None:
@@ -191,10 +191,12 @@ class ColumnNames:
                 yield column, name
 
     def _name_by_word(self, words: Mapping[str, str], names: dict[str, str | None]) -> None:
-        """Name the columns that have a name of ours; raises BadCase for two of one name.
+        """Name the columns that have a name of ours.
+
+        Raises BadCase for two of one name.
 
         words: column -> its name as a plain word.
-        names: column -> name, of those that have one; the new ones are added to it.
+        names: column -> name, of those that have one. The new ones are added to it.
         """
         used = _used_names(names)
         for column, word in words.items():
@@ -211,12 +213,12 @@ class ColumnNames:
             used.add(word)
 
     def _other(self, label: str) -> str | None:
-        """The name of a column that nobody knows, None for one that is left out.
+        """Return the name of a column that no one knows, None for one that drops out.
 
-        label: the column's own name; a table may have names that are no text.
+        label: the column's own name. A table may have names that are not text.
 
-        Where the caller keeps others, the name is that of metadata. One of a credential is counted,
-        so that it is left out of every row.
+        If the caller keeps others, the name is that of metadata. One of a credential counts, so
+        that it drops out of every row.
         """
         column = str(label)
         if column.startswith("metadata_"):
@@ -252,7 +254,7 @@ def _derived_columns(words: Collection[str]) -> set[str]:
 
     words: the names of all columns. Of any other table nothing is derived.
 
-    Such columns are what parsing and scoring made of the answer.
+    Such columns are the results of parsing and scoring the answer.
     """
     if not _OURS.issubset(words):
         return set()
@@ -261,7 +263,9 @@ def _derived_columns(words: Collection[str]) -> set[str]:
 
 
 def _used_names(names: Mapping[str, str | None]) -> set[str]:
-    """Return the names that columns have already; a column without one is left out of the rows.
+    """Return the names that columns have already.
+
+    A column without one drops out of the rows.
 
     names: column -> name, or None for a column that the caller left out.
     """
@@ -279,7 +283,7 @@ def _free_words(words: Mapping[str, str], names: Mapping[str, Any]) -> dict[str,
 
 
 def _word(column: Any) -> str:
-    """A column's name as a plain word: `Finish-Reason` is `finish_reason`.
+    """Return a column's name as a plain word: `Finish-Reason` is `finish_reason`.
 
     >>> _word(" Finish-Reason ")
     'finish_reason'
@@ -291,7 +295,7 @@ def _name_by_guess(words: Mapping[str, str], names: dict[str, str | None]) -> No
     """Name the columns whose words other logs use, where no column has the name itself.
 
     words: column -> its name as a plain word.
-    names: column -> name, of those that have one; the new ones are added to it.
+    names: column -> name, of those that have one. The new ones are added to it.
     """
     used = _used_names(names)
     for name, guesses in GUESSES.items():

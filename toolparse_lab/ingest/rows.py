@@ -1,4 +1,4 @@
-"""Rows of somebody else's log: the answer a row holds, and what it says about who gave it to what.
+"""Rows of another's log: the answer a row holds, and its content about who gave it to what.
 
 A row is a mapping (a line of JSONL, a record of a table), a text, or a response object of any
 client.
@@ -49,10 +49,10 @@ _NO_ID = "?"  # of a case until its own is made from its input
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One row: the answer, and what the row says about who gave it to what.
+    """One row: the answer, and the row's facts about who gave it to what.
 
-    case holds only what the row itself says (`id` always); `columns` are the names of its members
-    that it says.
+    case holds only the row's own facts (`id` always). `columns` are the names of its members that
+    it says.
     """
 
     line: int | None
@@ -72,7 +72,9 @@ class Observed:
 
 
 class RowReader:
-    """Reads the rows of one source. Every error is a BadCase that names the place.
+    """Reads the rows of one source.
+
+    Every error is a BadCase that names the place.
 
     tools, model, protocol: those of rows that name none. columns, others: as for `Lab.ingest`.
     """
@@ -87,7 +89,9 @@ class RowReader:
         model: str | None = None,
         protocol: Any = "auto",
     ) -> None:
-        """Read what holds for all rows; raise for tools, columns or a protocol that cannot be read.
+        """Read the facts that hold for all rows.
+
+        Raise for tools, columns or a protocol that cannot be read.
 
         source: the rows, for the names of its columns and for errors.
         tools, model, protocol: those of rows that name none.
@@ -103,9 +107,9 @@ class RowReader:
         self._protocols: dict[str, AnyProtocol | None] = {}
 
     def read(self, line: int | None, row: Any) -> Iterator[Observed]:
-        """The answers of a row: one, or as many as its response has choices.
+        """Yield the answers of a row: one, or as many as its response has choices.
 
-        line: the number of the row in its source, None where rows have none.
+        line: the number of the row in its source, None if rows have none.
         row: a mapping, a text, a response object, or the error of a row that could not be read.
         """
         if isinstance(row, BadCase):
@@ -125,7 +129,7 @@ class RowReader:
         yield from self._answers(place, {"raw" if isinstance(row, str) else "response": row})
 
     def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The cells of a row by the names of their columns, those that are missing left out.
+        """Return the cells of a row by the names of their columns, those that are missing left out.
 
         row: column -> cell. A cell is missing where it is None, or a mark of its library for that.
         """
@@ -139,7 +143,7 @@ class RowReader:
         return cells
 
     def _is_csv(self) -> bool:
-        """True for the only tables that are counted by lines.
+        """Return True for the only tables counted by lines.
 
         Files of CSV are tables, and have an empty cell where other tables have an empty text.
         """
@@ -148,10 +152,10 @@ class RowReader:
     # answers
 
     def _answers(self, place: Place, cells: dict[str, Any]) -> Iterator[Observed]:
-        """An answer for each choice of the row's response.
+        """Yield an answer for each choice of the row's response.
 
         place: the row, for errors.
-        cells: the row by the names of its columns; it is changed.
+        cells: the row by the names of its columns. It is changed.
 
         The choices of one response share its request and its error.
         """
@@ -177,13 +181,13 @@ class RowReader:
         error: tuple[str, str] | None,
         captured: Captured,
     ) -> Observed:
-        """One answer with all that the row says about it.
+        """Return one answer with all that the row says about it.
 
         place: the row, for errors.
-        cells: the row by the names of its columns; messages and tools of the request are added to
+        cells: the row by the names of its columns. Messages and tools of the request are added to
         it.
-        request: as it was sent, None where the row does not hold it.
-        error: the failure that the row tells of, None where it tells of none.
+        request: as it was sent, None if the row does not hold it.
+        error: the failure that the row tells of, None if it tells of none.
         captured: the answer itself.
         """
         body = request or {}
@@ -214,12 +218,13 @@ class RowReader:
     def _model(
         self, place: Place, cells: Mapping[str, Any], captured: Captured, body: Mapping[str, Any]
     ) -> str:
-        """The model of an answer: of the row, the response, the request, or the whole source.
+        """Return the model of an answer: of the row, the response, the request, or the whole
+        source.
 
         place: the row, for the error.
-        body: the request as it was sent, empty where the row does not hold it.
+        body: the request as it was sent, empty if the row does not hold it.
 
-        Without any of them it is 'unknown'. Raises BadCase for what is no name.
+        Without any of them it is 'unknown'. Raises BadCase for anything that is not a name.
         """
         candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
         model = next((name for name in candidates if name), "unknown")
@@ -233,7 +238,7 @@ class RowReader:
     def _case(
         self, place: Place, cells: dict[str, Any], captured: Captured
     ) -> tuple[Case, frozenset[str]]:
-        """The case of a row, and the names of its members that the row itself says.
+        """Return the case of a row, and the names of its members that the row itself says.
 
         place: the row, for errors.
         cells: the row by the names of its columns.
@@ -259,11 +264,10 @@ class RowReader:
         return case, columns
 
     def _plain_members(self, place: Place, members: dict[str, Any]) -> dict[str, Any]:
-        """The members of a case as plain JSON, the tools read.
+        """Return the members of a case as plain JSON, the tools read.
 
         place: the row, for errors.
-        members: of the case; tools that were given for the whole source are added where the row has
-        none.
+        members: of the case. Tools given for the whole source are added where the row has none.
         """
         if "tools" in members:
             members["tools"] = self._tools(place, members["tools"])
@@ -276,7 +280,9 @@ class RowReader:
         return {k: v if _is_final(v) else place.json(v, k) for k, v in members.items()}
 
     def _tools(self, place: Place, x: Any) -> Any:
-        """Tools as ToolSpecs; equal cells are read once.
+        """Tools as ToolSpecs.
+
+        Equal cells are read once.
 
         place: the row, for errors. x: the cell: definitions, or their JSON text.
         """
@@ -290,10 +296,11 @@ class RowReader:
         return tools
 
     def _protocol(self, place: Place, name: Any, captured: Captured) -> AnyProtocol | None:
-        """The prompt protocol of an answer, None for native, as the provider's own calls are.
+        """Return the prompt protocol of an answer, None for native, as the provider's own calls
+        are.
 
         place: the row, for the error.
-        name: the cell of the column `prompt_protocol`, None where the row has none.
+        name: the cell of the column `prompt_protocol`, None if the row has none.
         captured: the answer, which may hold calls of the provider's own.
 
         Raises BadCase for the name of no protocol.
@@ -317,7 +324,7 @@ class RowReader:
 def _refuse_recording(row: Mapping[Any, Any], source: RowSource) -> None:
     """Raise UnreadableInput for the first line of a recording, which has a reader of its own.
 
-    row: any mapping; only the first line of a recording has this format.
+    row: any mapping. Only the first line of a recording has this format.
     source: of the row, for the error.
     """
     if row.get("format") == "toolparse-recording":
@@ -329,10 +336,10 @@ def _refuse_recording(row: Mapping[Any, Any], source: RowSource) -> None:
 
 
 def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]) -> bool:
-    """True for a chat request that offered tools, to which the provider may answer by calls.
+    """Return True for a chat request that offered tools, to which the provider may answer by calls.
 
     case: with the tools of the row. captured: the answer, which knows its endpoint.
-    body: the request as it was sent, empty where the row does not hold it.
+    body: the request as it was sent, empty if the row does not hold it.
     """
     # What the model wrote says more than what the provider made of it.
     if captured.token_text or not case.tools or "tools" not in body:
@@ -341,7 +348,7 @@ def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]
 
 
 def _is_model_name(model: Any) -> bool:
-    """True for a text that can be stored and is more than white space.
+    """Return True for a text that can be stored and is more than white space.
 
     model: whatever the row, the response or the caller calls the model.
     """
@@ -385,7 +392,7 @@ def _complete_case(cells: dict[str, Any], body: Mapping[str, Any]) -> None:
     """Take messages and tools from the request where the row has no column of its own for them.
 
     cells: the row by the names of its columns, which is added to.
-    body: the request as it was sent, empty where the row does not hold it.
+    body: the request as it was sent, empty if the row does not hold it.
     """
     for name, other in (("messages", "input"), ("tools", "tools")):
         value = body.get(name)
@@ -394,10 +401,10 @@ def _complete_case(cells: dict[str, Any], body: Mapping[str, Any]) -> None:
 
 
 def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str, str] | None:
-    """The failure that the answer itself shows, where the row tells of none.
+    """Return the failure that the answer itself shows, where the row tells of none.
 
     cells: the row, whose column `cut` may say that the stream was cut.
-    captured: the answer. A stream with text was cut; one without never began.
+    captured: the answer. A stream with text was cut. One without never began.
     """
     if captured.error is not None:
         has_text = captured.stream and captured.content
@@ -421,10 +428,12 @@ def _settle_input(members: dict[str, Any]) -> None:
 
 
 def _case_id(place: Place, id: Any) -> Any:
-    """The id of a row's case as text or integer; a frame makes floats of integers beside gaps.
+    """Return the id of a row's case as text or integer.
+
+    A frame makes floats of integers beside gaps.
 
     place: the row, for errors.
-    id: the cell, None where there is none.
+    id: the cell, None if there is none.
     """
     if id is None or isinstance(id, (str, int)):
         return id
@@ -434,7 +443,9 @@ def _case_id(place: Place, id: Any) -> Any:
 
 
 def _read_tools(place: Place, x: Any, text: str) -> tuple[ToolSpec, ...]:
-    """The tools of a cell; raises BadCase. text: the cell for an error.
+    """Return the tools of a cell.
+
+    Raises BadCase. text: the cell for an error.
 
     place: the row, for errors.
     x: the cell: definitions, one alone, or their JSON text.
@@ -457,7 +468,9 @@ def _read_tools(place: Place, x: Any, text: str) -> tuple[ToolSpec, ...]:
 
 
 def _trial(place: Place, x: Any) -> int | None:
-    """The number of a repetition, None where it is to be counted; raises BadCase.
+    """Return the number of a repetition, None if it is to be counted.
+
+    Raises BadCase.
 
     place: the row, for the error. x: the cell, a number or its text.
     """
@@ -472,12 +485,14 @@ def _trial(place: Place, x: Any) -> int | None:
 
 
 def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict[str, Any]:
-    """Tokens, cost and times; columns go before the response's own count.
+    """Tokens, cost and times.
+
+    Columns go before the response's own count.
 
     place: the row, for errors.
     cells: the row by the names of its columns. captured: the answer, with its usage.
 
-    Raises BadCase for a cell that is no number of its kind.
+    Raises BadCase for a cell that is not a number of its kind.
     """
     numbers = _token_counts(captured.usage or {})
     for name, kind in _NUMBERS.items():
@@ -490,9 +505,9 @@ def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict
 def _token_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tokens that a response counted itself, in the words of either OpenAI interface.
 
-    What is no integer, or larger than a store can hold, is left out.
+    What is no integer, or larger than a store can hold, drops out.
 
-    usage: of a response, empty where it has none.
+    usage: of a response, empty if it has none.
 
     >>> _token_counts({"input_tokens": 3, "output_tokens": "many"})
     {'prompt_tokens': 3}
@@ -505,16 +520,18 @@ def _token_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(x: Any) -> AnyProtocol | None:
-    """The prompt protocol of an arm, None for native; raises UnknownProtocol.
+    """Return the prompt protocol of an arm, None for native.
 
-    x: an id, a Protocol, or an object of somebody else's; the provider's own calls are 'native'.
+    Raises UnknownProtocol.
+
+    x: an id, a Protocol, or an object of another's. The provider's own calls are 'native'.
     """
     protocol = any_protocol(x)
     return None if protocol is OPENAI_JSON else protocol
 
 
 def _is_final(x: Any) -> bool:
-    """True for a text and for tools that are read already, which need no conversion to JSON.
+    """Return True for a text and for tools that are read already, which need no conversion to JSON.
 
     x: a member of a case, of any type.
     """
@@ -522,7 +539,7 @@ def _is_final(x: Any) -> bool:
 
 
 def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: int | None) -> str:
-    """An id for a case without one: of its question, so that its repetitions are one case.
+    """Return an id for a case without one: of its question, so that its repetitions are one case.
 
     case: with its tools and its input.
     columns: the members that the row itself says.
@@ -536,7 +553,7 @@ def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: i
 
 @lru_cache(maxsize=1024)
 def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
-    """A digest that tells one set of tools from another.
+    """Return a digest that tells one set of tools from another.
 
     tools: in order, which counts. Equal tools give equal digests in every process.
     """
@@ -545,7 +562,9 @@ def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
 
 
 def _messages_or_text(text: str) -> Any:
-    """The messages that a text is the JSON of; the text itself where it is none.
+    """Return the messages that a text is the JSON of.
+
+    The text itself if it is none.
 
     text: an input that begins like a list.
     """
@@ -556,5 +575,5 @@ def _messages_or_text(text: str) -> Any:
 
 
 def _is_message(x: Any) -> bool:
-    """True for a mapping with a role, which every message of a conversation has."""
+    """Return True for a mapping with a role, which every message of a conversation has."""
     return isinstance(x, Mapping) and "role" in x

@@ -1,5 +1,6 @@
 """Sources of answers from elsewhere: files, frames, response objects, pieces of a stream, dumps of
-event streams."""
+event streams.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from ..evals.cases.rows import rows_of
 
 
 def answers_of(source: Any, *, split: str | None = None) -> RowSource:
-    """The rows of anything `Lab.ingest` takes; raises as `rows_of` does.
+    """The rows of anything `Lab.ingest` takes.
+
+    Raises as `rows_of` does.
 
     source: a path, a text, a response, the pieces of a stream, a frame, or rows in any other form.
     split: the part of a data set to read, None for all of it.
@@ -49,7 +52,10 @@ def _rows_of_text(source: str | Path, split: str | None) -> RowSource:
 
 
 def _is_list_of_chunks(x: Any) -> bool:
-    """True for a list of the pieces of one stream; an empty list is a source without rows."""
+    """Return True for a list of the pieces of one stream.
+
+    An empty list is a source without rows.
+    """
     if not isinstance(x, (list, tuple)) or not x:
         return False
     return all(map(is_chunk, x))
@@ -60,7 +66,7 @@ def _streams(path: Path) -> RowSource:
 
     path: a file of any name, or a folder, whose files end with `.sse`.
 
-    Raises UnreadableInput where there is no such file.
+    Raises UnreadableInput if there is no such file.
     """
     files = _stream_files(path)
     if not files or not all(f.is_file() for f in files):
@@ -76,7 +82,7 @@ def _streams(path: Path) -> RowSource:
 def _stream_files(path: Path) -> list[Path]:
     """Return the `.sse` files of a folder by name, or the file itself.
 
-    path: it need not exist; its caller looks.
+    path: it need not exist. Its caller looks.
     """
     if not path.is_dir():
         return [path]
@@ -85,9 +91,11 @@ def _stream_files(path: Path) -> list[Path]:
 
 
 def _stream_rows(files: list[Path]) -> Iterator[tuple[int | None, Any]]:
-    """(number, row) of the streams of some files; a row's case is named after its file.
+    """(number, row) of the streams of some files.
 
-    files: in the order of their rows. A stream that cannot be read is an error in place of a row.
+    A row's case is named after its file.
+
+    files: in the order of their rows. An unreadable stream is an error in place of a row.
     """
     number = 0
     for file in files:
@@ -102,9 +110,11 @@ def _stream_rows(files: list[Path]) -> Iterator[tuple[int | None, Any]]:
 
 
 def _dumps(file: Path) -> Iterator[str | BadCase]:
-    """The streams of one file, each up to its mark [DONE]; an error ends them.
+    """Yield the streams of one file, each up to its mark [DONE].
 
-    file: lines of an event stream; the last stream needs no end mark.
+    An error ends them.
+
+    file: lines of an event stream. The last stream needs no end mark.
     """
     lines: list[str] = []
     for _, line in text_lines(file):
@@ -122,7 +132,7 @@ def _dumps(file: Path) -> Iterator[str | BadCase]:
 
 
 def _is_end_mark(line: str) -> bool:
-    """True for the line that ends a stream of OpenAI's chat interface.
+    """Return True for the line that ends a stream of OpenAI's chat interface.
 
     >>> _is_end_mark("data: [DONE]"), _is_end_mark("data: {}")
     (True, False)
@@ -131,15 +141,15 @@ def _is_end_mark(line: str) -> bool:
 
 
 def _get(x: Any, name: str) -> Any:
-    """A member of a mapping or an attribute of an object.
+    """Return a member of a mapping or an attribute of an object.
 
-    x: of any type; None is returned where it has no such member. name: of the member.
+    x: of any type. None comes back where it has no such member. name: of the member.
     """
     return x.get(name) if isinstance(x, Mapping) else getattr(x, name, None)
 
 
 def is_chunk(x: Any) -> bool:
-    """True for a piece of a stream.
+    """Return True for a piece of a stream.
 
     >>> is_chunk({"choices": [{"delta": {"content": "a"}}]}), is_chunk("a")
     (True, False)
@@ -160,7 +170,8 @@ def is_chunk(x: Any) -> bool:
 
 
 def _is_chat_chunk(x: Any, choices: Sequence[Any]) -> bool:
-    """True for a piece of a chat stream, by its own word or by a delta in one of its choices.
+    """Return True for a piece of a chat stream, by its own word or by a delta in one of its
+    choices.
 
     x: the piece. choices: its member of that name.
     """
@@ -170,7 +181,7 @@ def _is_chat_chunk(x: Any, choices: Sequence[Any]) -> bool:
 
 
 def is_response(x: Any) -> bool:
-    """True for one whole answer of an interface, as an object or a mapping.
+    """Return True for one whole answer of an interface, as an object or a mapping.
 
     x: of any type. A text is none, even if it is the JSON of one.
     """
@@ -183,7 +194,7 @@ def is_response(x: Any) -> bool:
 
 
 def _is_response_mapping(x: Mapping[Any, Any]) -> bool:
-    """True for a response, a choice or a message of OpenAI's, or a response of two others.
+    """Return True for a response, a choice or a message of OpenAI's, or a response of two others.
 
     >>> _is_response_mapping({"role": "assistant"}), _is_response_mapping({"choices": "a, b"})
     (True, False)

@@ -3,7 +3,7 @@
 How it works: each law is a function that raises LawBroken on a text. `_Court` tries every law on
 every text, the shortest texts first, and drops a law at its first failure. The text is then made
 smaller (`shrink`), so that the counterexample shows little but the fault. The cost is that of the
-texts times the splits of each; shrinking takes at most `_TRIES` more parses for each broken law.
+texts times the splits of each. Shrinking takes at most `_TRIES` more parses for each broken law.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Finding:
     """The outcome of one law.
 
     checked: the number of texts or calls it was tried on. counterexample: the smallest one. why:
-    what is wrong on it.
+    the fault on it.
     """
 
     law: str
@@ -68,7 +68,7 @@ class Finding:
     why: str = ""
 
     def __str__(self) -> str:
-        """The finding as one line, a violation with its counterexample and its reason."""
+        """Return the finding as one line, a violation with its counterexample and its reason."""
         line = f"{self.law:<17} {self.verdict}"
         if self.verdict == "held":
             return f"{line} ({self.checked} tried)"
@@ -102,12 +102,14 @@ class LawReport:
     def violated(self) -> tuple[Finding, ...]:
         """The findings of the laws that do not hold.
 
-        They stand in the order of `LAWS`; empty where every law holds or does not apply.
+        They stand in the order of `LAWS`, or empty if every law holds or does not apply.
         """
         return tuple(f for f in self.findings if f.verdict == "violated")
 
     def __getitem__(self, law: str) -> Finding:
-        """The finding of a law; KeyError for a name that is none.
+        """Return the finding of a law.
+
+        KeyError for a name that is none.
 
         law: one of the names in `LAWS`, such as 'split invariance'.
         """
@@ -118,7 +120,7 @@ class LawReport:
         raise KeyError(f"no law {law!r}; there are: {', '.join(LAWS)}")
 
     def __str__(self) -> str:
-        """The report as text: a summary, then every finding."""
+        """Return the report as text: a summary, then every finding."""
         n_held = sum(1 for f in self.findings if f.verdict == "held")
         n_violated = len(self.violated)
         lines = [f"{self.protocol}: {n_held} laws held, {n_violated} violated (seed {self.seed})"]
@@ -137,15 +139,19 @@ def check_protocol(
     examples: int = 60,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> LawReport:
-    """Run the laws on a protocol: an id, one of ours, or an object of your own with the methods of
-    an AI SDK's.
+    """Run the laws on a protocol.
+
+    Pass an id, one of ours, or an object of your own with the methods of an AI SDK's.
 
     The texts are made from the calls the protocol itself writes and from its delimiters: some sixty
-    whole and damaged ones, and `examples` random ones. tools: those the calls are of (two of ours
-    unless said otherwise). The same seed gives the same texts; only the law 'linear' looks at a
-    clock, and so with a wide margin.
+    whole and damaged ones, and `examples` random ones.
 
-    Raises UnknownProtocol for what is no protocol, and BadToolSpec and BadOptions as `parse` does.
+    Args:
+        tools: those the calls are of (two of ours unless said otherwise). The same seed gives the
+            same texts. Only the law 'linear' looks at a clock, and so with a wide margin.
+
+    Raises UnknownProtocol for anything that is not a protocol, and BadToolSpec and BadOptions as
+    `parse` does.
 
     >>> check_protocol("hermes", examples=5).ok
     True
@@ -162,9 +168,11 @@ def check_protocol(
 
 
 def _subject(x: Any) -> Any:
-    """The protocol that is tried; raises UnknownProtocol, with the methods that are there.
+    """Return the protocol that is tried.
 
-    x: an id such as "hermes" or "auto", a Protocol, or somebody else's object with its methods.
+    Raises UnknownProtocol, with the methods that are there.
+
+    x: an id such as "hermes" or "auto", a Protocol, or another's object with its methods.
     """
     if isinstance(x, str):
         return any_protocol(x)
@@ -183,7 +191,7 @@ def _subject(x: Any) -> Any:
 
 
 def _has_method(x: Any, name: str) -> bool:
-    """True where an object has a method, by Python's spelling or by TypeScript's.
+    """Return True if an object has a method, by Python's spelling or by TypeScript's.
 
     >>> _has_method("text", "upper"), _has_method("text", "lower_case")
     (True, False)
@@ -207,7 +215,9 @@ class _Court:
         self.broken: dict[str, tuple[str | None, str]] = {}
 
     def finding(self, law: str) -> Finding:
-        """The outcome of a law; one that was tried on nothing is not applicable.
+        """Return the outcome of a law.
+
+        One tried on nothing is not applicable.
 
         law: one of the names in `LAWS`. The reason is that of the smallest counterexample.
         """
@@ -219,7 +229,7 @@ class _Court:
     def try_all(self, texts: list[str]) -> None:
         """Try every law.
 
-        texts: any; each is tried on every law that no shorter text has broken.
+        texts: any. Each is tried on every law that no shorter text has broken.
         """
         if self.is_foreign:
             self._try_surface()
@@ -242,7 +252,7 @@ class _Court:
 
         law: its name in `LAWS`.
         raw: the text.
-        check: raises LawBroken where the law does not hold on a text.
+        check: raises LawBroken if the law does not hold on a text.
 
         The first failure is made smaller and kept, and the law is not tried again.
         """
@@ -259,9 +269,9 @@ class _Court:
     # a protocol of ours
 
     def _trial(self, raw: str) -> Trial:
-        """The text parsed by the protocol.
+        """Return the text parsed by the protocol.
 
-        Raises LawBroken where parsing itself breaks a law.
+        Raises LawBroken if parsing itself breaks a law.
         """
         return try_text(raw, self.subject, self.tools, self.options)
 
@@ -269,11 +279,11 @@ class _Court:
         """Law -> a function of a text that raises LawBroken.
 
         'idempotent' and 'trace replay' are one function, which raises the name of the law it saw
-        broken; `_why` tells them apart.
+        broken. `_why` tells them apart.
         """
 
         def of(check: Callable[[Trial], None]) -> Callable[[str], None]:
-            """A function of a text that parses it and checks the law."""
+            """Return a function of a text that parses it and checks the law."""
             return lambda raw: check(self._trial(raw))
 
         checks = {law: of(check) for law, check in TEXT_LAWS.items() if law != "split invariance"}
@@ -296,7 +306,10 @@ class _Court:
             self.broken["surface"] = (None, f"missing: {', '.join(missing)}")
 
     def _foreign_checks(self) -> Mapping[str, Callable[[str], None]]:
-        """Law -> a function of a text that raises LawBroken; the laws of streams only for one."""
+        """Law -> a function of a text that raises LawBroken.
+
+        The laws of streams only for one.
+        """
         checks = {
             "total": self._raises_nothing,
             "partition": self._accounts,
@@ -311,14 +324,16 @@ class _Court:
         return checks
 
     def _read(self, raw: str) -> ParseResult:
-        """The result of a whole text.
+        """Return the result of a whole text.
 
         Raises nothing for a foreign parser that fails: its exception is a problem of the result.
         """
         return parse(raw, self.subject, self.tools, self.options)
 
     def _raises_nothing(self, raw: str) -> None:
-        """The law 'total'; the engine turns an exception into a problem.
+        """The law 'total'.
+
+        The engine turns an exception into a problem.
 
         raw: the text. Raises LawBroken with the parser's own message.
         """
@@ -344,11 +359,11 @@ class _Court:
             raise LawBroken("repeatable", "a second parse said something else")
 
     def _streamed(self, chunks: Iterable[str]) -> list[tuple[Any, ...]]:
-        """The joined parts of the object's own stream parser.
+        """Return the joined parts of the object's own stream parser.
 
         chunks: the pieces of one text, in order.
 
-        Each call makes a new parser, so that no state is left from the chunks before.
+        Each call makes a new parser, so that no state remains from the chunks before.
         """
         parser = self.subject.create_stream_parser(self.tools)
         parts: list[Any] = []
@@ -389,7 +404,7 @@ class _Court:
     def _try_round_trips(self) -> None:
         """Write calls of every tool, simple arguments first, and read them back.
 
-        Calls that the protocol refuses to write are not counted: refusing is allowed.
+        Calls that the protocol refuses to write do not count: refusing is allowed.
         """
         # Calls, not texts: so there is nothing to shrink, and the shortest failure is kept.
         rng = random.Random(self.seed)  # noqa: S311
@@ -455,7 +470,7 @@ class _Court:
 
 
 def _has_words(part: tuple[Any, ...]) -> bool:
-    """False for a part that is white space alone.
+    """Return False for a part that is white space alone.
 
     >>> _has_words(("text", " ")), _has_words(("call", "f", "{}"))
     (False, True)
@@ -464,10 +479,11 @@ def _has_words(part: tuple[Any, ...]) -> bool:
 
 
 def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
-    """The reason why a law does not hold on a text; None where it does, or where it is another law
-    that does not.
+    """The reason why a law does not hold on a text.
 
-    check: raises LawBroken where a law does not hold.
+    None if it does, or where it is another law that does not.
+
+    check: raises LawBroken if a law does not hold.
     raw: the text it is tried on.
     law: the name of the law that is asked about.
 
@@ -484,11 +500,11 @@ def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
 
 
 def shrink(raw: str, bad: Callable[[str], bool]) -> str:
-    """A shorter text that is bad as well: pieces are left out, ever smaller ones, as long as it
-    stays bad.
+    """Return a shorter text that is bad as well: pieces drop out, ever smaller ones, as long as
+    it stays bad.
 
     raw: a text that is bad.
-    bad: tells of a text whether it still shows the fault; it is called at most `_TRIES` times.
+    bad: tells of a text whether it still shows the fault. It is called at most `_TRIES` times.
 
     >>> shrink("some words with an x among them", lambda text: "x" in text)
     'x'
@@ -513,8 +529,8 @@ def shrink(raw: str, bad: Callable[[str], bool]) -> str:
 
 
 def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> float:
-    """The factor by which four times the text takes longer, at a size where the clock can tell;
-    1.0 where it never can.
+    """Return the factor by which four times the text takes longer, at a size where the clock can
+    tell. 1.0 if it never can.
 
     beginning: stands once before what is repeated.
     unit: the piece that is repeated up to the size, never empty.
@@ -538,7 +554,7 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
 
 
 def _pieces(chunks: list[str]) -> str:
-    """The chunking in words.
+    """Return the chunking in words.
 
     >>> _pieces(["ab", "c"]), _pieces(["a", "b", "c"])
     ("the pieces 'ab' and 'c'", 'single characters')

@@ -28,7 +28,17 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """The outcome of `check_stream`. tried: the number of chunkings."""
+    """The outcome of `check_stream`.
+
+    Attributes:
+        tried: the number of chunkings.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> report = tp.check_stream(text, "hermes")
+    >>> report.ok
+    True
+    """
 
     raw: str
     tried: int
@@ -43,7 +53,7 @@ class StreamReport:
         return not self.differences
 
     def __str__(self) -> str:
-        """The report as text; of a fault, one chunking that shows it."""
+        """Return the report as text. Of a fault, one chunking that shows it."""
         if self.ok:
             return f"the same result for all {self.tried} chunkings of {len(self.raw)} characters"
 
@@ -61,13 +71,16 @@ class StreamReport:
 
 
 def check_stream(raw: str, parser: Any, tools: Any = None, options: Any = None) -> StreamReport:
-    """Feed a text to a stream parser in many splits and report where its result depends on the
-    chunking.
+    """Feed a text to a stream parser in many splits, and compare the results.
 
-    parser: a protocol (an id, a Protocol, an object of your own), a parser of `tp.stream`, or a
-    function that makes a new parser each time: an object with feed and close (or write, finish,
-    end, flush), a transformer, a function of all chunks. What the parser returns is compared as
-    parts where it is parts, else as it is. A parser that raises has that as its result.
+    The report names each place where the result depends on the chunking.
+
+    Args:
+        parser: a protocol (an id, a Protocol, an object of your own), a parser of `tp.stream`, or a
+            function that makes a new parser each time: an object with feed and close (or write,
+            finish, end, flush), a transformer, a function of all chunks. The parser's result is
+            compared as parts where it is parts, else as it is. A parser that raises has that as its
+            result.
 
     >>> check_stream("a <tool_call>{}</tool_call>", "hermes").ok
     True
@@ -88,7 +101,7 @@ def check_stream(raw: str, parser: Any, tools: Any = None, options: Any = None) 
 
 
 def _pieces(raw: str) -> Iterator[list[str]]:
-    """The text in pieces of one size, for several sizes.
+    """Yield the text in pieces of one size, for several sizes.
 
     raw: the text. The sizes are small and have few common factors, so that the cuts differ.
     """
@@ -97,7 +110,7 @@ def _pieces(raw: str) -> Iterator[list[str]]:
 
 
 def _cuts(chunks: list[str]) -> tuple[int, ...]:
-    """The offsets between chunks.
+    """Return the offsets between chunks.
 
     >>> _cuts(["ab", "c", "d"])
     (2, 3)
@@ -106,10 +119,12 @@ def _cuts(chunks: list[str]) -> tuple[int, ...]:
 
 
 def _factory(parser: Any, tools: Any, options: Any) -> Callable[[], Any]:
-    """A function that makes a new parser like the one that is tried; raises UnknownProtocol.
+    """Return a function that makes a new parser like the one that is tried.
+
+    Raises UnknownProtocol.
 
     parser: anything that `check_stream` takes.
-    tools, options: for a protocol; a parser that is given brings its own.
+    tools, options: for a protocol. A parser that is given brings its own.
 
     A finished parser cannot be used again, which is why each chunking needs a new one.
     """
@@ -137,7 +152,7 @@ def _factory(parser: Any, tools: Any, options: Any) -> Callable[[], Any]:
 
 
 def _with_feed(parser: Any) -> Any:
-    """A parser with `feed` and `close`, whatever its methods are called.
+    """Return a parser with `feed` and `close`, whatever its methods are called.
 
     parser: one of ours, which stays as it is, or an object whose methods `TheirStream` knows.
     """
@@ -147,7 +162,9 @@ def _with_feed(parser: Any) -> Any:
 
 
 def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
-    """Everything a parser says of some chunks, in a form that compares; an exception as text.
+    """Everything a parser says of some chunks, in a form that compares.
+
+    An exception as text.
 
     parser: a new one, which is used up here.
     chunks: the pieces of one text, in order.
@@ -171,7 +188,7 @@ def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
 
 
 def _shortened(outcome: Any) -> str:
-    """An outcome in a few words.
+    """Return an outcome in a few words.
 
     outcome: of `_outcome`: a tuple has a result of ours first, which explains itself best.
     """
@@ -182,7 +199,7 @@ def _shortened(outcome: Any) -> str:
 def _ranges(numbers: list[int]) -> str:
     """1, 2, 3, 7 as `1-3, 7`.
 
-    Of more than twelve ranges the first twelve are shown.
+    Of more than twelve ranges the first twelve appear.
 
     >>> _ranges([1, 2, 3, 7])
     '1-3, 7'
@@ -199,7 +216,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The parts of a stream or of a whole text as ("text", …) and ("call", name, input),
+    """Return the parts of a stream or of a whole text as ("text", …) and ("call", name, input),
     neighbours joined.
 
     parts: texts and mappings, in the words of any version of the AI SDK.
@@ -223,7 +240,9 @@ def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """The value of a call's input, which may be JSON text; a text that is none stays one.
+    """Return the value of a call's input, which may be JSON text.
+
+    A text that is none stays one.
 
     >>> _plain('{"a": 1}'), _plain("words"), _plain([1])
     ({'a': 1}, 'words', [1])
@@ -235,7 +254,8 @@ def _plain(value: Any) -> Any:
 
 
 def _has_content(part: Any) -> bool:
-    """False for the frame around content: starts, ends, inputs under way, the end of the stream.
+    """Return False for the frame around content: starts, ends, inputs under way, the end of the
+    stream.
 
     >>> _has_content("words"), _has_content({"type": "text-start"})
     (True, False)
@@ -245,7 +265,9 @@ def _has_content(part: Any) -> bool:
 
 
 def _whole_part(part: Any) -> Any:
-    """A piece of text or reasoning as a part of its own; other parts as they are.
+    """Return a piece of text or reasoning as a part of its own.
+
+    Other parts as they are.
 
     >>> _whole_part({"type": "text-delta", "textDelta": "a"})
     {'type': 'text', 'text': 'a'}

@@ -1,5 +1,6 @@
 """The laws of every parse, each a function that raises LawBroken.
-They hold for any text whatever, so they can be checked on text that nobody has read: on cases, on
+
+They hold for any text whatever, so they can be checked on text that no one has read: on cases, on
 random text, on the recorded answers of a model. `tp.check_protocol` runs them on a protocol of
 one's own.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +44,7 @@ class LawBroken(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One text, parsed: what the laws look at. `log` is the merged event log."""
+    """One text, parsed: the object of the laws. `log` is the merged event log."""
 
     raw: str
     protocol: Any
@@ -55,7 +57,7 @@ class Trial:
 def run_chunks(
     chunks: Iterable[str], protocol: Any, tools: Any, options: Any = None
 ) -> tuple[ParseResult, Log]:
-    """The result and the merged event log of one chunking.
+    """Return the result and the merged event log of one chunking.
 
     chunks: the pieces of one text, in order.
     protocol, tools, options: as for `stream`.
@@ -74,8 +76,8 @@ def run_chunks(
 
 
 def merge(events: Iterable[Any]) -> Log:
-    """The event log (kind, start, end, calls) with retracted parts taken back and neighbouring
-    deltas of one kind made one: what is left is the same for every chunking.
+    """Return the event log (kind, start, end, calls) with retracted parts taken back and
+    neighbouring deltas of one kind made one: the rest is the same for every chunking.
 
     events: of a stream parser, from its first chunk to its close.
     """
@@ -104,7 +106,7 @@ def merge(events: Iterable[Any]) -> Log:
 
 
 def _withdraw(log: Log, calls: dict[int, ToolCall]) -> Log:
-    """A log in which calls are what they turned out to be.
+    """Return a log in which calls keep the reading that they got.
 
     calls: index -> the call that takes the place of an earlier one.
     """
@@ -119,12 +121,12 @@ def _withdraw(log: Log, calls: dict[int, ToolCall]) -> Log:
 def retract(log: Log, start: int) -> Log:
     """The rest of a log once everything from `start` on is void.
 
-    log: what was merged so far, in the order of the text.
+    log: everything merged so far, in the order of the text.
     start: the offset from which on everything is taken back.
 
     An entry that reaches over `start` is cut there.
 
-    Raises LawBroken where a text or a finished call would be void.
+    Raises LawBroken if a text or a finished call would be void.
     """
     rest: Log = []
     for kind, a, b, calls in log:
@@ -145,7 +147,7 @@ def retract(log: Log, start: int) -> Log:
 def chunkings(
     raw: str, delimiters: Sequence[str] = (), seed: int = 0, most: int = LONG
 ) -> Iterator[list[str]]:
-    """Every two-way split, and character by character.
+    """Yield every two-way split, and character by character.
 
     Of a text longer than `most` up to 200 splits near delimiters and up to 200 anywhere, drawn by
     lot: a text of nothing but delimiters is near one everywhere, and its splits repeat themselves.
@@ -175,7 +177,7 @@ def chunkings(
 def _cuts_near(raw: str, delimiters: Sequence[str]) -> set[int]:
     """Offsets in delimiters and up to two characters beside them, where splits do most harm.
 
-    delimiters: literal texts; empty ones are nowhere and everywhere, and are left out.
+    delimiters: literal texts. Empty ones are nowhere and everywhere, and drop out.
     """
     cuts: set[int] = set()
     for delimiter in filter(None, delimiters):
@@ -186,7 +188,7 @@ def _cuts_near(raw: str, delimiters: Sequence[str]) -> set[int]:
 
 
 def _finds(raw: str, literal: str) -> Iterator[int]:
-    """The offsets of a literal, overlapping ones included.
+    """Yield the offsets of a literal, overlapping ones included.
 
     >>> list(_finds("aaa", "aa"))
     [0, 1]
@@ -198,8 +200,9 @@ def _finds(raw: str, literal: str) -> Iterator[int]:
 
 
 def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) -> Trial:
-    """The text, parsed in one piece. Raises LawBroken for a protocol that raises or a log that
-    takes text back.
+    """Return the text, parsed in one piece.
+
+    Raises LawBroken for a protocol that raises or a log that takes text back.
 
     raw: any text, lone surrogates included.
     protocol, tools, options: as for `stream`.
@@ -220,8 +223,9 @@ def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) ->
 def check_all(
     raw: str, protocol: Any, tools: Any = None, options: Any = None, *, every_split: bool = True
 ) -> ParseResult:
-    """Every law of one text; split invariance unless `every_split` is False. Raises LawBroken for
-    the first that fails.
+    """Return every law of one text.
+
+    Split invariance unless `every_split` is False. Raises LawBroken for the first that fails.
 
     >>> check_all("<tool_call>{", "hermes").calls[0].status
     'truncated'
@@ -332,7 +336,7 @@ def check_call(result: ParseResult, call: ToolCall) -> None:
 
     result: the parse that the call is of, with its segments, tools and options.
 
-    A call that cannot be read has no arguments, so only its status is looked at.
+    An unreadable call has no arguments, so only its status is looked at.
     """
     _hold(
         call.segment == result.segments[call.segment_index],
@@ -369,7 +373,7 @@ def _check_trace(call: ToolCall) -> None:
 def _check_idempotent(result: ParseResult, call: ToolCall) -> None:
     """Coercing the arguments once more makes no step.
 
-    A call of a tool that nobody offered was not coerced, so there is nothing to repeat.
+    A call of a tool that no one offered was not coerced, so there is nothing to repeat.
     """
     tool = next((t for t in result.tools if t.name == call.name), None)
     if tool is None:
@@ -387,8 +391,10 @@ def _check_origins(result: ParseResult, call: ToolCall) -> None:
     """
     if call.name_span is not None:
         text = call.name_span.of(result.raw)
-        # A name may be written with escapes of JSON or entities of XML.
-        right = text == call.name or "\\" in text or "&" in text
+        # A name may be written with escapes of JSON or entities of XML, or without its dots.
+        dotted = any(step.rule == "read.dotted-name" for step in call.steps)
+        name = call.name.replace(".", "_") if dotted else call.name
+        right = text == name or "\\" in text or "&" in text
         _hold(right, "trace replay", f"the name's span says {text!r}")
 
     table = call.origins.get()
@@ -400,15 +406,20 @@ def _check_origins(result: ParseResult, call: ToolCall) -> None:
 
 
 def _copy(value: Any) -> Any:
-    """A copy that setting a value in it leaves apart.
+    """Return a copy that setting a value in it leaves apart.
 
     The steps of a call must stay as they are when a later step sets a value inside an earlier one.
     """
     return read_strict(write_canonical(value))
 
 
+_JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
+
+
 def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
-    """Body by body: the edited body reads strictly to the same; a body that is strict has no edit.
+    """Body by body: the edited body reads strictly to the same.
+
+    A body that is strict has no edit.
 
     used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
     """
@@ -434,7 +445,7 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
 
 
 def _calls_by_segment(result: ParseResult) -> dict[int, list[ToolCall]]:
-    """Index of a segment -> its calls, in order.
+    """Return index of a segment -> its calls, in order.
 
     One body may hold several calls, as a list of them does.
     """
@@ -446,14 +457,17 @@ def _calls_by_segment(result: ParseResult) -> dict[int, list[ToolCall]]:
 
 
 def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) -> Protocol:
-    """The protocol that read a segment.
+    """Return the protocol that read a segment.
 
     used: the protocol that the caller named. index: of the segment. calls: those of the segment.
 
     With 'auto' each segment may be of another protocol, which its calls name.
     """
-    if result.segments[index].kind == "recovered":
-        return HERMES  # read as JSON, whatever the protocol
+    segment = result.segments[index]
+    if segment.kind == "recovered" and segment.body is not None:
+        # Read as JSON or as Python, whatever the protocol; a list may be either.
+        is_json = _JSON_BODY.match(segment.body.of(result.raw))
+        return HERMES if is_json else protocol_of("pythonic")
 
     id = calls[0].protocol
     if "auto" in (used, getattr(used, "id", "")):
@@ -464,7 +478,7 @@ def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) ->
 
 
 def _place_of(edit: Edit) -> tuple[int, int]:
-    """The order of edits in the text.
+    """Return the order of edits in the text.
 
     It is a key for sorting: those at one place are in the order of their ends.
     """
@@ -483,7 +497,7 @@ def _check_edited(
 
     text: the body. start: its offset, which edits count from the beginning of the raw text.
     edits: sorted by their place.
-    calls: those that were read from the body, each with its source as JSON.
+    calls: those read from the body, each with its source as JSON.
     owner: the protocol that reads the body again, without any repair.
     reading: how it is read.
     """
@@ -505,12 +519,12 @@ def _check_edited(
 
 
 def check_round_trip(protocol: Any, tool: ToolSpec, arguments_json: str) -> bool:
-    """A call that is written reads back the same, or writing raises UnwritableCall: then False is
-    returned.
+    """Return a call that is written reads back the same, or writing raises UnwritableCall: then
+    False comes back.
 
     protocol: one that writes and reads calls.
     tool: the tool that is called.
-    arguments_json: its arguments; values are compared, not their spelling.
+    arguments_json: its arguments. Values are compared, not their spelling.
     """
     # A call that cannot be written is refused, never changed.
     try:

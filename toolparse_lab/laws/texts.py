@@ -1,5 +1,5 @@
-"""Texts to try a protocol on, made from what it writes itself: whole calls, damaged ones, and
-random joins of pieces.
+"""Texts to try a protocol on, made from its own writing: whole calls, damaged ones, and random
+joins of pieces.
 
 Everything follows from a seed, so that a counterexample can be made again.
 """
@@ -56,11 +56,12 @@ _TOKEN = re.compile(r"</?[^<>\s]{0,40}>?|\w+|\s+|[^\w\s<]+")
 
 
 def make_arguments(tool: ToolSpec, rng: random.Random, simple: bool = False) -> dict[str, Any]:
-    """Arguments as the tool's schema declares them, as far as plain types go; each parameter may be
-    left out.
+    """Arguments as the tool's schema declares them, as far as plain types go.
 
-    tool: a schema that is no object has no arguments.
-    rng: the source of chance, whose state says what comes next.
+    Each parameter may be absent.
+
+    tool: a schema that is not an object has no arguments.
+    rng: the source of chance, whose state names the next step.
     simple: every parameter is there, with the plainest value of its type.
     """
     schema = tool.schema if isinstance(tool.schema, dict) else {}
@@ -78,12 +79,14 @@ def make_arguments(tool: ToolSpec, rng: random.Random, simple: bool = False) -> 
 
 
 def _value(node: Any, rng: random.Random, simple: bool) -> Any:
-    """A value of a schema; of one that is no plain object, a text.
+    """Return a value of a schema.
+
+    Of one that is not a plain object, a text.
 
     node: the schema of the value.
     rng, simple: as for `make_arguments`.
 
-    Where the schema itself lists values, one of those is drawn; its type then says nothing.
+    If the schema itself lists values, one of those is drawn. Its type then says nothing.
     """
     if not isinstance(node, dict):
         node = {}
@@ -105,9 +108,9 @@ def _value(node: Any, rng: random.Random, simple: bool) -> Any:
 
 
 def _text(node: dict[str, Any], rng: random.Random, simple: bool) -> str:
-    """A text, an odd one unless it is to be simple.
+    """Return a text, an odd one unless it is to be simple.
 
-    node, rng, simple: as for `_value`; the other writers of one type take the same three.
+    node, rng, simple: as for `_value`. The other writers of one type take the same three.
 
     The odd texts look like markup, JSON or numbers, which careless readers change.
     """
@@ -115,7 +118,7 @@ def _text(node: dict[str, Any], rng: random.Random, simple: bool) -> str:
 
 
 def _number(node: dict[str, Any], rng: random.Random, simple: bool) -> float:
-    """A number of any kind.
+    """Return a number of any kind.
 
     The range goes from fractions to numbers that only a float can hold.
     """
@@ -123,7 +126,7 @@ def _number(node: dict[str, Any], rng: random.Random, simple: bool) -> float:
 
 
 def _integer(node: dict[str, Any], rng: random.Random, simple: bool) -> int:
-    """An integer, some of them larger than a machine word.
+    """Return an integer, some of them larger than a machine word.
 
     A reader that takes integers for floats changes the largest of them.
     """
@@ -146,16 +149,16 @@ def _null(node: dict[str, Any], rng: random.Random, simple: bool) -> None:
 
 
 def _array(node: dict[str, Any], rng: random.Random, simple: bool) -> list[Any]:
-    """A list of up to three items.
+    """Return a list of up to three items.
 
-    node: its `items` are the schema of each item; without them items are texts.
+    node: its `items` are the schema of each item. Without them items are texts.
     """
     count = 1 if simple else rng.randrange(4)
     return [_value(node.get("items"), rng, simple) for _ in range(count)]
 
 
 def _object(node: dict[str, Any], rng: random.Random, simple: bool) -> dict[str, Any]:
-    """An object with the properties that its schema declares.
+    """Return an object with the properties that its schema declares.
 
     node: its `properties` may be left out one by one, as those of arguments may.
     """
@@ -175,7 +178,9 @@ _VALUES: Mapping[str, Callable[[dict[str, Any], random.Random, bool], Any]] = {
 def written_calls(
     protocol: Any, tools: Sequence[ToolSpec], rng: random.Random, count: int
 ) -> Iterator[str]:
-    """Calls as the protocol writes them; what it cannot write is left out.
+    """Calls as the protocol writes them.
+
+    What it cannot write drops out.
 
     protocol: one with `write_call`.
     tools: written in turn, each first with simple arguments.
@@ -194,9 +199,10 @@ def written_calls(
 
 
 def delimiters(protocol: Any, tools: Sequence[ToolSpec], calls: Sequence[str]) -> list[str]:
-    """The openers and closers of a protocol of ours, and the tokens of the calls that it writes.
+    """Return the openers and closers of a protocol of ours, and the tokens of the calls that it
+    writes.
 
-    calls: some that the protocol wrote; the first two show every token of its format.
+    calls: some that the protocol wrote. The first two show every token of its format.
 
     None stands in the list twice.
     """
@@ -239,7 +245,7 @@ def make_texts(protocol: Any, tools: Sequence[ToolSpec], seed: int, count: int) 
 def _joined(pool: Sequence[str], rng: random.Random) -> str:
     """Up to nine pieces in a row.
 
-    pool: the pieces to draw from; one may come several times.
+    pool: the pieces to draw from. One may come several times.
     """
     return "".join(rng.choice(pool) for _ in range(rng.randrange(1, 10)))
 

@@ -23,7 +23,8 @@ __all__ = ["acompletion", "acompletion_with", "completion", "completion_with", "
 
 def __getattr__(name: str) -> Any:
     """`handler`, the provider for the LiteLLM proxy's `custom_provider_map`: it is made when it is
-    asked for, because importing litellm takes seconds."""
+    asked for, because importing litellm takes seconds.
+    """
     if name == "handler":
         return provider_handler()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

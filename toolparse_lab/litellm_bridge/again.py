@@ -30,7 +30,7 @@ class Again:
         self._params = dict(turn.params) if self.wanted else {}
 
     def corrected(self, answer: Answer) -> CorrectedAnswer:
-        """An answer with its calls corrected; what fails leaves it as it is."""
+        """Return an answer with its calls corrected. What fails leaves it as it is."""
 
         def ask(params: dict[str, Any]) -> Reply:
             return self._reply(self._litellm.completion(**self._asked(params)))
@@ -46,14 +46,16 @@ class Again:
         return await acorrect_answer(self._middleware, self._turn, answer, ask)
 
     def _asked(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of litellm for a correction."""
+        """Return the arguments of litellm for a correction."""
         # What was added to the request after it was made here is none of the caller's.
         return {name: value for name, value in params.items() if name in self._params} | {
             name: self._params[name] for name in ("success_callback",) if name in self._params
         }
 
     def _reply(self, response: Any) -> Reply:
-        """The text of litellm's answer, with its tokens and what litellm says that they cost."""
+        """Return the text of litellm's answer, with its tokens and what litellm says that they
+        cost.
+        """
         message = response.choices[0].message
         usage = getattr(response, "usage", None)
         tokens = getattr(usage, "total_tokens", 0) or 0

@@ -12,5 +12,5 @@ class AnswerIds:
         self._by_choice: dict[int, CallIds] = {}
 
     def of(self, choice: int) -> CallIds:
-        """The ids of a choice, by its index."""
+        """Return the ids of a choice, by its index."""
         return self._by_choice.setdefault(choice, CallIds())

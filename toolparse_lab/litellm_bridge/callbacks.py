@@ -28,8 +28,9 @@ def add_callback(
     turn: Turn,
     arguments: Mapping[str, Any],
 ) -> AnswerIds | None:
-    """Let callbacks see the call as the caller made it; returns the ids that the answer's calls get
-    in both places, None where there is no callback.
+    """Let callbacks see the call as the caller made it.
+
+    Returns the ids that the answer's calls get in both places, None if there is no callback.
 
     turn: the request, whose `params` are added to. arguments: of the caller. A request that is not
     logged, as the provider's inner one, has no callbacks.
@@ -44,7 +45,7 @@ def add_callback(
 
 
 def _has_callbacks(litellm: Any, arguments: Mapping[str, Any]) -> bool:
-    """True where somebody looks at what is logged."""
+    """Return True if someone looks at what is logged."""
     return bool(
         litellm.callbacks
         or litellm.success_callback
@@ -55,8 +56,9 @@ def _has_callbacks(litellm: Any, arguments: Mapping[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _callback_classes(litellm: Any) -> tuple[Any, Any]:
-    """The callback for calls without async, and that for the others: litellm keeps two lists. Made
-    when first needed, because importing litellm takes seconds."""
+    """Return the callback for calls without async, and that for the others: litellm keeps two
+    lists. Made when first needed, because importing litellm takes seconds.
+    """
 
     class AsTheCallerSees(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
         """The callback of one request, which changes what is logged and logs nothing."""
@@ -101,7 +103,10 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             return self.logging_hook(kwargs, result, call_type)
 
         def _answer(self, response: Any) -> Any:
-            """An answer of litellm's with the calls of its text; anything else as it is."""
+            """Return an answer of litellm's with the calls of its text.
+
+            Anything else as it is.
+            """
             if not isinstance(response, self._litellm.ModelResponse):
                 return response
             if not all(hasattr(choice, "message") for choice in response.choices):
@@ -109,8 +114,7 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             return with_tool_calls(self._litellm, response, self._middleware, self._turn, self._ids)
 
         def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
-            """Parameters with the tools of the caller, and without the form that was asked for
-            instead."""
+            """Parameters with the tools of the caller, and without the form asked for instead."""
             others = {name: value for name, value in params.items() if name not in _ASKED}
             tools = {name: self._arguments.get(name) for name in _ASKED}
             return {**others, **{name: value for name, value in tools.items() if value is not None}}
@@ -126,7 +130,7 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             return changed
 
     class AsAsyncCallersSee(AsTheCallerSees):
-        """litellm takes for async what is called as a coroutine."""
+        """litellm takes for async everything called as a coroutine."""
 
         async def __call__(self, *args: Any, **kw: Any) -> None:
             """Do nothing: the hook has changed what is logged."""

@@ -1,5 +1,7 @@
-"""The chunks of a stream with the calls that their texts hold as tool-call deltas. No input or
-output happens here."""
+"""The chunks of a stream with the calls that their texts hold as tool-call deltas.
+
+No input or output happens here.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,13 @@ class _Choice:
 
 
 class ChunkReader:
-    """`feed(chunk)` for every chunk of litellm, then `close()`; both give the chunks to send on
-    instead.
+    """`feed(chunk)` for every chunk of litellm, then `close()`.
 
-    A chunk whose text is plain text is passed on as it is. What ends a choice is sent last, when
+    Both give the chunks to send on instead.
+
+    A chunk whose text is plain text is passed on as it is. The end of a choice is sent last, when
     nothing can follow: litellm ends the first choice when any of them ends. After a failure,
-    `close(cut=True)` gives what was held back.
+    `close(cut=True)` gives the text held back.
     """
 
     def __init__(
@@ -75,7 +78,8 @@ class ChunkReader:
 
     def feed(self, chunk: Any) -> Sequence[Any]:
         """Take in a chunk, and return the chunks to send on in its place: none, it alone, or
-        several."""
+        several.
+        """
         choices = chunk.choices
         if self._closed:
             return (chunk,)
@@ -93,7 +97,7 @@ class ChunkReader:
         return chunks
 
     def close(self, *, cut: bool = False) -> Sequence[Any]:
-        """End the stream: return what was held back, and then the ends of all choices.
+        """End the stream: return the text held back, and then the ends of all choices.
 
         `cut`: the stream broke off, so that choices without an end get none.
         """
@@ -119,8 +123,9 @@ class ChunkReader:
         return chunks + endings
 
     def _ending(self, state: _Choice, finish: Any, answer: Answer) -> Any:
-        """The chunk that ends a choice, without its text and with what its parse found: the
-        provider's own where it will do."""
+        """Return the chunk that ends a choice, without its text and with what its parse found: the
+        provider's own where it will do.
+        """
         last = finish.choices[0]
         blame = ""
         if self._tells and len(self._choices) == 1:
@@ -143,7 +148,7 @@ class ChunkReader:
         return any(c.finish is not None for c in self._choices.values())
 
     def _read(self, chunk: Any, choice: Any) -> Sequence[Any]:
-        """The chunks in place of one that has a single choice."""
+        """Return the chunks in place of one that has a single choice."""
         state = self._choices.get(choice.index)
         if state is None:
             call_ids = self._ids.of(choice.index) if self._ids else None
@@ -166,21 +171,26 @@ class ChunkReader:
         return (*rest, *self._chunks(chunk, state, deltas))
 
     def _read_finish(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
-        """The chunks in place of one that ends a choice; the end itself is sent by `close`."""
+        """Return the chunks in place of one that ends a choice.
+
+        The end itself is sent by `close`.
+        """
         state.finish = chunk
         text = choice.delta.content
         chunks = self._chunks(chunk, state, state.stream.feed(text)) if text else ()
         return (*self._rest(chunk, state, choice), *chunks)
 
     def _read_textless(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
-        """The chunks in place of one without text: a call of the provider's, or anything else."""
+        """Return the chunks in place of one without text: a call of the provider's, or anything
+        else.
+        """
         # Some providers send the usage with an empty delta, behind all ends.
         if self._ended and getattr(chunk, "usage", None) is not None:
             return (*self.close(), chunk)
         return self._rest(chunk, state, choice) if choice.delta.tool_calls else (chunk,)
 
     def _rest(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
-        """A chunk of all that is not text, where there is any."""
+        """Return a chunk of all that is not text, where there is any."""
         delta = choice.delta
         changes: dict[str, Any] = {"content": None}
         if delta.tool_calls:
@@ -193,15 +203,16 @@ class ChunkReader:
         return (chunk.model_copy(update={"choices": [rest]}),)
 
     def _own_call(self, state: _Choice, call: Any) -> Any:
-        """A call that the provider made itself, with an index that no other call of the choice
-        has."""
+        """Return a call that the provider made itself, with an index that no other call of the
+        choice has.
+        """
         if call.index not in state.indices:
             state.indices[call.index] = state.calls
             state.calls += 1
         return call.model_copy(update={"index": state.indices[call.index]})
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
-        """A chunk for each delta, otherwise like `chunk`."""
+        """Return a chunk for each delta, otherwise like `chunk`."""
         chunks = []
         for delta in deltas:
             if "tool_calls" in delta:
@@ -222,8 +233,9 @@ class ChunkReader:
     def _chunk(
         self, like: Any, index: int, delta: dict[str, Any], finish_reason: str | None = None
     ) -> Any:
-        """A chunk with one delta, otherwise like `like`: the same id, model, time, hidden
-        parameters."""
+        """Return a chunk with one delta, otherwise like `like`: the same id, model, time, hidden
+        parameters.
+        """
         choice = self._shapes.StreamingChoices(
             index=index,
             delta=self._shapes.Delta(**delta),

@@ -18,11 +18,12 @@ Findings = dict[str, Any]
 
 
 def findings_of(answer: Answer, turn: Turn, blame: str = "") -> Findings | None:
-    """The findings about an answer beside its message, ready for JSON; None where there are none:
-    for a text in which no call was tried, or an answer that was passed through.
+    """Return the findings about an answer beside its message, ready for JSON.
+
+    None if there are none: for a text in which no call was tried, or an answer passed through.
 
     verdict: of the whole answer. problems: of the text, and of each call (`call`: its number in the
-    text, from 0; `tool`: its name). blame: whether the model or the server is at fault, where the
+    text, from 0, `tool`: its name). blame: whether the model or the server is at fault, where the
     response tells. left_out: tools of the request that only a provider could run.
     """
     result = answer.result
@@ -49,7 +50,7 @@ def with_feedback(findings: Findings | None, corrected: CorrectedAnswer) -> Find
 
 
 def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:
-    """One sentence on whether the model or the server's parser is at fault; '' where the response
+    """One sentence on whether the model or the server's parser is at fault. '' where the response
     does not tell.
 
     response: a choice of litellm's, or the chunks of a stream, with calls that the server read
@@ -62,13 +63,14 @@ def blame_of(response: Any, middleware: ToolCallMiddleware, turn: Turn) -> str:
 
 
 def without_findings(messages: Iterable[Any]) -> list[Any]:
-    """The messages of a conversation without what was found in their answers: it is for programs,
-    and no provider knows it. Messages that hold none are the same objects."""
+    """Return the messages of a conversation without everything found in their answers: it is for
+    programs, and no provider knows it. Messages that hold none are the same objects.
+    """
     return [_without(message) if _has_findings(message) else message for message in messages]
 
 
 def _has_findings(message: Any) -> bool:
-    """True for an answer of the bridge that came back as a message."""
+    """Return True for an answer of the bridge that came back as a message."""
     if isinstance(message, Mapping):
         fields = message.get("provider_specific_fields")
     else:
@@ -77,7 +79,7 @@ def _has_findings(message: Any) -> bool:
 
 
 def _without(message: Any) -> Any:
-    """A copy of such a message, as a dict, without the findings."""
+    """Return a copy of such a message, as a dict, without the findings."""
     copied = dict(message) if isinstance(message, Mapping) else message.model_dump()
     fields = {k: v for k, v in copied.pop("provider_specific_fields").items() if k != FIELD}
     # What litellm puts there itself is only of use where it says something.
@@ -87,7 +89,7 @@ def _without(message: Any) -> Any:
 
 
 def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:
-    """The problems of a result as dicts, those of the text first."""
+    """Return the problems of a result as dicts, those of the text first."""
     if not answer.problems:
         return []
     whose: list[tuple[int | None, str | None, Problem]] = [
@@ -110,7 +112,7 @@ def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:
 
 
 def _tool_out(tool: Any) -> dict[str, Any]:
-    """The type and the name of a tool that was left out."""
+    """Return the type and the name of a tool that dropped out."""
     kind = tool.get("type")
     inner = tool.get(kind)
     name = tool.get("name") or (inner.get("name") if isinstance(inner, dict) else None)

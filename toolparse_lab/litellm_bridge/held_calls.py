@@ -1,5 +1,7 @@
-"""The chunks of a stream whose calls wait for its end, to be corrected there. No input or output
-happens here."""
+"""The chunks of a stream whose calls wait for its end, to be corrected there.
+
+No input or output happens here.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ class HeldCalls:
         self._ended = False
 
     def feed(self, chunk: Any) -> Sequence[Any]:
-        """Take in a chunk; return those to send on now."""
+        """Take in a chunk. Return those to send on now."""
         return self._without_held(self._reader.feed(chunk))
 
     def close(self, *, cut: bool = False) -> Sequence[Any]:
-        """End the stream; return what else is to be sent before `release`."""
+        """End the stream. Return what else is to be sent before `release`."""
         return self._without_held(self._reader.close(cut=cut))
 
     @property
@@ -45,12 +47,15 @@ class HeldCalls:
             self._corrected[index] = corrected
 
     def release(self) -> list[Any]:
-        """The chunks that were kept, with what was corrected; a second call gives none."""
+        """Return the chunks that were kept, with the corrected call.
+
+        A second call gives none.
+        """
         chunks, self._held = self._held, []
         return [self._with_corrections(chunk) for chunk in chunks]
 
     def _without_held(self, chunks: Sequence[Any]) -> Sequence[Any]:
-        """Keep what waits; return the rest."""
+        """Keep what waits. Return the rest."""
         passed = []
         for chunk in chunks:
             ends = any(choice.finish_reason is not None for choice in chunk.choices)
@@ -62,7 +67,10 @@ class HeldCalls:
         return passed
 
     def _with_corrections(self, chunk: Any) -> Any:
-        """A chunk with what was corrected in its choice; itself where nothing was."""
+        """Return a chunk with everything corrected in its choice.
+
+        Itself if nothing was.
+        """
         if len(chunk.choices) != 1 or chunk.choices[0].index not in self._corrected:
             return chunk
         choice = chunk.choices[0]
@@ -80,7 +88,9 @@ class HeldCalls:
 
 
 def _with_arguments(call: Any, answer: Answer) -> Any:
-    """A call of the text with the arguments that it has in the answer; any other itself.
+    """Return a call of the text with the arguments that it has in the answer.
+
+    Any other itself.
 
     call: a delta. A call of the text is whole in one, and its id is that of the answer's.
     """

@@ -1,4 +1,4 @@
-"""What litellm is told of a model string of the bridge: that it calls tools, and what it costs."""
+"""What litellm is told of a model string of the bridge: that it calls tools, and its cost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CACHE_PRICES = (
 
 
 def register_models(litellm: Any, models: Iterable[str]) -> None:
-    """Tell litellm that these model strings call tools, and what they cost: as much as the models
-    below them, where its list has those.
+    """Tell litellm that these model strings call tools, and their cost: as much as the models below
+    them, where its list has those.
 
     litellm: the module, with the provider in it. models: `toolparse/<protocol>/<model>`, several.
-    Raises BadOptions, and UnknownProtocol for a string that names no protocol; nothing is
+    Raises BadOptions, and UnknownProtocol for a string that names no protocol. Nothing is
     registered then.
     """
     if isinstance(models, str):
@@ -38,8 +38,8 @@ def register_models(litellm: Any, models: Iterable[str]) -> None:
 
 
 def _short_entries(litellm: Any, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The entries of priced models once more, under the name that an answer has: a stream's cost is
-    looked up by `toolparse/` and that.
+    """Return the entries of priced models once more, under the name that an answer has: a stream's
+    cost is looked up by `toolparse/` and that.
 
     Where two models of one name cost differently none of them has such an entry: an unknown cost is
     better than a wrong one.
@@ -59,7 +59,7 @@ def _short_entries(litellm: Any, entries: Mapping[str, dict[str, Any]]) -> dict[
 
 
 def _entry_of(litellm: Any, name: str) -> dict[str, Any]:
-    """The entry of one model string in litellm's list."""
+    """Return the entry of one model string in litellm's list."""
     entry = {**_below(litellm, _model_below(name)), "litellm_provider": PROVIDER, "mode": "chat"}
     entry.update(dict.fromkeys(_ABILITIES, True))
     entry.pop("supported_openai_params", None)  # those of the provider, not of this one
@@ -71,7 +71,10 @@ def _entry_of(litellm: Any, name: str) -> dict[str, Any]:
 
 
 def _model_below(name: str) -> str:
-    """The model string inside one of the bridge. Raises BadOptions and UnknownProtocol."""
+    """Return the model string inside one of the bridge.
+
+    Raises BadOptions and UnknownProtocol.
+    """
     words = name.split("/", 2) if isinstance(name, str) else []
     if len(words) < 3 or words[0] != PROVIDER or not words[2]:
         raise BadOptions(

@@ -1,5 +1,6 @@
 """Parameters of newer models, which litellm refuses where it does not know that a provider takes
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ def let_pass(litellm: Any, params: dict[str, Any]) -> None:
     """Send such parameters of a request on to a server that litellm does not know to take them:
     servers of open models take them, and one that does not says so.
 
-    params: the arguments of the call; the parameters go into `extra_body`. Only where OpenAI's
+    params: the arguments of the call. The parameters go into `extra_body`. Only where OpenAI's
     protocol is spoken: another provider's parameters have other names. A request that says
     `drop_params` has them dropped, as litellm does.
     """

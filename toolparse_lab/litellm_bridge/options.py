@@ -73,9 +73,9 @@ def take_options(arguments: MutableMapping[str, Any]) -> dict[str, Any]:
 
 
 def middleware_for(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
-    """The middleware of a spec or a protocol object, with options by keyword.
+    """Return the middleware of a spec or a protocol object, with options by keyword.
 
-    Raises UnknownProtocol, and BadOptions for an option that nobody knows or a value that it cannot
+    Raises UnknownProtocol, and BadOptions for an option that no one knows or a value that it cannot
     have.
     """
     if isinstance(spec, str) and all(isinstance(value, str) for value in keywords.values()):
@@ -90,7 +90,7 @@ def _remembered(spec: str, keywords: tuple[tuple[str, str], ...]) -> ToolCallMid
 
 
 def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
-    """A new middleware."""
+    """Return a new middleware."""
     protocol, words = _read_spec(spec) if isinstance(spec, str) else (spec, {})
     values = {**words, **keywords}
     chosen = any_protocol(protocol)
@@ -111,19 +111,28 @@ def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
 
 
 def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the parser, of both places. Raises BadOptions for options that are none."""
+    """Return the options of the parser, of both places.
+
+    Raises BadOptions for options that are none.
+    """
     mapping: Any = keywords.get("options") or {}
     if isinstance(mapping, ParseOptions):
         mapping = mapping.to_dict()
     if not isinstance(mapping, Mapping):
-        raise BadOptions("options are ParseOptions or a mapping", got=type(mapping).__name__)
+        raise BadOptions(
+            "options are ParseOptions or a mapping",
+            got=type(mapping).__name__,
+            expected='such as {"coerce": "safe"}',
+        )
     options = {name: words[name] for name in _PARSING if name in words}
     policy = keywords.get("policy", mapping.get("coerce", words.get("policy")))
     return {**options, **mapping, **({} if policy is None else {"coerce": policy})}
 
 
 def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """The protocol of a spec, and its options by their long names; raises BadOptions.
+    """Return the protocol of a spec, and its options by their long names.
+
+    Raises BadOptions.
 
     >>> _read_spec("hermes;choice=prompt;repair=off")
     ('hermes', {'tool_choice_by': 'prompt', 'repair': False})
@@ -147,7 +156,10 @@ def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value_of(name: str, text: str) -> Any:
-    """The value of an option from its text; raises BadOptions for no switch or no number."""
+    """Return the value of an option from its text.
+
+    Raises BadOptions for no switch or no number.
+    """
     if name in ("neutral_text", "repair", "recover", "validate"):
         if text.lower() not in _SWITCHES:
             raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
@@ -160,8 +172,10 @@ def _value_of(name: str, text: str) -> Any:
 
 
 def _template_of(protocol: Any, wording: str) -> Callable[[str], str]:
-    """The writer of a prompt in one of a protocol's wordings; raises BadOptions for none of
-    them."""
+    """Return the writer of a prompt in one of a protocol's wordings.
+
+    Raises BadOptions for none of them.
+    """
     if not isinstance(protocol, Protocol):
         raise BadOptions("this protocol has no wordings", got=protocol.id)
     explained: Protocol = protocol

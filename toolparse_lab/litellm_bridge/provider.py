@@ -30,19 +30,29 @@ _PASSED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 
 
 def register(models: Iterable[str] = ()) -> None:
-    """Make `toolparse/hermes/openai/my-model` a model of litellm: model `openai/my-model` with the
-    tools described in its prompt and the calls read from its text by protocol `hermes`. Doing it
-    again does nothing.
+    """Make `toolparse/hermes/openai/my-model` a model of litellm.
 
-    From then on `completion`, `acompletion`, their streams and Router take such a model string;
-    key, base address, headers, timeout and the other parameters go to the inner call. Options are
+    It stands for model `openai/my-model` with the tools described in its prompt and the calls read
+    from its text by protocol `hermes`. A second call does nothing.
+
+    From then on `completion`, `acompletion`, their streams and Router take such a model string.
+    Key, base address, headers, timeout and the other parameters go to the inner call. Options are
     read here (see `options`): keywords of the request, or words behind the protocol, as in
     `toolparse/hermes;choice=prompt;unknown=call/openai/my-model`. Failures are the inner
-    provider's; an unknown protocol is a litellm.BadRequestError that lists the known ones.
+    provider's. An unknown protocol is a litellm.BadRequestError that lists the known ones.
 
-    models: model strings of which litellm is to know that they call tools, and what they cost: the
-    prices of the models below them. Frameworks such as dspy and CrewAI ask litellm, and send no
-    tools otherwise. Raises BadOptions and UnknownProtocol for a string of another form.
+    Args:
+        models: model strings of which litellm is to know that they call tools, and their cost: the
+            prices of the models below them. Frameworks such as dspy and CrewAI ask litellm, and
+            send no tools otherwise.
+
+    Raises BadOptions and UnknownProtocol for a string of another form.
+
+    >>> import litellm
+    >>> from toolparse_lab import litellm_bridge
+    >>> litellm_bridge.register()
+    >>> "toolparse" in [entry["provider"] for entry in litellm.custom_provider_map]
+    True
     """
     litellm = litellm_module()
     if not any(item["provider"] == PROVIDER for item in litellm.custom_provider_map):
@@ -56,8 +66,9 @@ def register(models: Iterable[str] = ()) -> None:
 
 @functools.lru_cache(maxsize=1)
 def provider_handler() -> Any:
-    """The provider's object, for those who fill litellm's list of providers themselves, as the
-    LiteLLM proxy does from its config."""
+    """Return the provider's object, for those who fill litellm's list of providers themselves, as
+    the LiteLLM proxy does from its config.
+    """
     allow_tools_without_mcp()
     let_params_pass(PROVIDER, MODEL_PARAMS)
     return _provider_class(litellm_module())()
@@ -71,7 +82,7 @@ def provider_handler() -> Any:
 
 
 def _inner_params(kw: Mapping[str, Any], model: str, *, stream: bool) -> dict[str, Any]:
-    """The arguments of the inner call to `model`, from those of a provider's method."""
+    """Return the arguments of the inner call to `model`, from those of a provider's method."""
     params = {name: value for name, value in kw["optional_params"].items() if value is not None}
     take_options(params)  # read already, and no provider's
     for name, value in (kw["litellm_params"] or {}).items():
@@ -90,13 +101,17 @@ def _inner_params(kw: Mapping[str, Any], model: str, *, stream: bool) -> dict[st
 
 
 def _provider_class(litellm: Any) -> Any:
-    """The provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so the
-    class cannot be made before."""
+    """Return the provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so
+    the class cannot be made before.
+    """
 
     def inner_call(
         kw: Mapping[str, Any], *, stream: bool
     ) -> tuple[ToolCallMiddleware, dict[str, Any]]:
-        """The middleware and the arguments of the inner call. Raises BadRequestError."""
+        """Return the middleware and the arguments of the inner call.
+
+        Raises BadRequestError.
+        """
         spec, _, model = kw["model"].partition("/")
         try:
             by = middleware_for(spec, take_options(dict(kw["optional_params"])))
@@ -115,7 +130,7 @@ def _provider_class(litellm: Any) -> Any:
         return by, _inner_params(kw, model, stream=stream)
 
     def bad_request(e: UsageError, model: str) -> Exception:
-        """A mistake of the caller's, as the exception that litellm's own providers raise."""
+        """Return a mistake of the caller's, as the exception that litellm's own providers raise."""
         error: Exception = litellm.BadRequestError(
             message=str(e), model=model, llm_provider=PROVIDER
         )
@@ -175,8 +190,10 @@ def _provider_class(litellm: Any) -> Any:
 
 
 def _passed_on(stream: Any, form: Callable[[Any], Any]) -> Iterator[Any]:
-    """The chunks of the inner stream, with the end last; `form` makes of each what litellm
-    takes."""
+    """Yield the chunks of the inner stream, with the end last.
+
+    `form` makes of each what litellm takes.
+    """
     ends = _Ends()
     try:
         for chunk in stream:
@@ -190,14 +207,15 @@ def _passed_on(stream: Any, form: Callable[[Any], Any]) -> Iterator[Any]:
 
 class _Ends:
     """Holds back the end of a stream: litellm reads nothing of a provider's stream after its first
-    finish reason, the usage neither, and nothing that comes with it."""
+    finish reason, the usage neither, and nothing that comes with it.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[Any] = []
         self._began = False
 
     def take(self, chunk: Any) -> bool:
-        """True for a chunk with a finish reason, which is held back, the first of several."""
+        """Return True for a chunk with a finish reason, which waits, the first of several."""
         if not self._began:
             self._began = True
             name_outer_stream(chunk.model)
@@ -209,7 +227,9 @@ class _Ends:
 
 
 def _split_end(chunk: Any) -> list[Any]:
-    """A chunk that ends a choice, with what its parse found in a chunk of its own before it."""
+    """Return a chunk that ends a choice, with what its parse found in a chunk of its own
+    before it.
+    """
     choice = chunk.choices[0]
     if getattr(choice.delta, "provider_specific_fields", None) is None:
         return [chunk]

@@ -18,7 +18,8 @@ _HINT = (
 def refusal(e: Exception, turn: Turn) -> Exception | None:
     """None, or where the request had a response_format for a forced tool choice and was refused as
     a whole (HTTP 400 or 422, or litellm knows that the provider has no such parameter), a
-    ResponseFormatRejected that is also of `e`'s own class and carries what `e` carries."""
+    ResponseFormatRejected that is also of `e`'s own class and carries what `e` carries.
+    """
     kind: Any = type(e)
     if not _is_refusal(kind.__name__, str(e), turn):
         return None
@@ -36,7 +37,9 @@ def refusal(e: Exception, turn: Turn) -> Exception | None:
 
 
 def _is_refusal(name: str, message: str, turn: Turn) -> bool:
-    """True where an exception of that class refuses the response_format of a forced tool choice."""
+    """Return True if an exception of that class refuses the response_format of a forced tool
+    choice.
+    """
     if not turn.read_whole or "response_format" not in turn.params:
         return False
     # Their subclasses say what else was wrong: the context's length, the content.
@@ -47,8 +50,9 @@ def _is_refusal(name: str, message: str, turn: Turn) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _class_for(kind: Any) -> Any:
-    """Both at once, so that code written for litellm's exceptions still catches it. Its message
-    holds the hint, because a gateway passes on nothing else."""
+    """Return both at once, so that code written for litellm's exceptions still catches it. Its
+    message holds the hint, because a gateway passes on nothing else.
+    """
     return type(
         ResponseFormatRejected.__name__,
         (ResponseFormatRejected, kind),

@@ -19,8 +19,8 @@ def with_tool_calls(
     turn: Turn,
     ids: AnswerIds | None = None,
 ) -> Any:
-    """A ModelResponse like `response` (id, model, usage, headers, hidden parameters are the same
-    objects), each of its choices read on its own; `response` itself where no choice changes.
+    """Return a ModelResponse like `response` (id, model, usage, headers, hidden parameters are the
+    same objects), each of its choices read on its own. `response` itself if no choice changes.
     litellm's object is left as it came, because its logging and its cache still hold it.
 
     ids: of the calls, where they are shared.
@@ -32,7 +32,7 @@ def with_tool_calls(
 def answers_of(
     response: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
 ) -> list[Answer]:
-    """The answers that the choices of a ModelResponse are, in their order."""
+    """Return the answers that the choices of a ModelResponse are, in their order."""
     return [
         _answer(choice, middleware, turn, ids.of(choice.index) if ids else None)
         for choice in response.choices
@@ -46,7 +46,7 @@ def with_answers(
     turn: Turn,
     answers: Sequence[CorrectedAnswer],
 ) -> Any:
-    """`with_tool_calls` of answers that were read before, one for each choice."""
+    """`with_tool_calls` of answers read before, one for each choice."""
     choices = [
         _choice(litellm, old, middleware, turn, answer)
         for old, answer in zip(response.choices, answers, strict=True)
@@ -58,7 +58,7 @@ def with_answers(
 def _answer(
     choice: Any, middleware: ToolCallMiddleware, turn: Turn, call_ids: CallIds | None
 ) -> Answer:
-    """The answer that a choice is."""
+    """Return the answer that a choice is."""
     message = choice.message
     own_calls = message.tool_calls or ()
     return middleware.wrap_generate(
@@ -79,7 +79,7 @@ def _choice(
     turn: Turn,
     corrected: CorrectedAnswer,
 ) -> Any:
-    """A choice with the calls of its answer; itself where nothing changes."""
+    """Return a choice with the calls of its answer, or itself if nothing changes."""
     message, answer = choice.message, corrected.answer
     thought = message.__dict__.get("reasoning_content")
     own_calls = message.tool_calls or ()
@@ -107,8 +107,8 @@ def _choice(
 
 
 def _calls(litellm: Any, calls: Sequence[dict[str, Any]], own_calls: Sequence[Any]) -> Any:
-    """The calls of an answer as litellm's objects, None where there are none but the provider's own
-    and these are as they were.
+    """Return the calls of an answer as litellm's objects, None if there are none but the provider's
+    own and these are as they were.
 
     `calls`: those of the text first, and behind them the provider's own with their arguments
     coerced.
@@ -125,14 +125,16 @@ def _calls(litellm: Any, calls: Sequence[dict[str, Any]], own_calls: Sequence[An
 
 
 def _tool_call(litellm: Any, call: dict[str, Any]) -> Any:
-    """A call in OpenAI's shape as litellm's object."""
+    """Return a call in OpenAI's shape as litellm's object."""
     blank, function = _blank_call(litellm.types.utils)
     return _copied(blank, id=call["id"], function=_copied(function, **call["function"]))
 
 
 def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
-    """A call that the provider made, with its arguments as they fit the schema; itself where they
-    did."""
+    """Return a call that the provider made, with its arguments as they fit the schema.
+
+    Itself if they did.
+    """
     function = getattr(call, "function", None)  # a call of a custom tool has none
     arguments = fixed["function"]["arguments"] if function is not None else None
     if function is None or function.arguments == arguments:
@@ -142,8 +144,9 @@ def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _blank_call(shapes: Any) -> tuple[Any, Any]:
-    """A tool call of litellm's and its function: building these anew runs validators for what is
-    known to be right."""
+    """Return a tool call of litellm's and its function: building these again runs validators for
+    everything known to be right.
+    """
     blank = shapes.ChatCompletionMessageToolCall(
         id="", type="function", function={"name": "", "arguments": ""}
     )
@@ -151,7 +154,10 @@ def _blank_call(shapes: Any) -> tuple[Any, Any]:
 
 
 def _copied(model: Any, **changes: Any) -> Any:
-    """A pydantic object with other values; what `model_copy` gives, by a shorter way."""
+    """Return a pydantic object with other values.
+
+    The result of `model_copy`, by a shorter way.
+    """
     shape = type(model)
     copied = object.__new__(shape)
     values, extra, private = (

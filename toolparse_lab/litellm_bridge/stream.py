@@ -26,9 +26,11 @@ def stream_of(
     ids: AnswerIds | None = None,
     again: Again | None = None,
 ) -> Any:
-    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas; itself a
-    CustomStreamWrapper. ids: of the calls, where they are shared. again: asks the model again about
-    calls that the schema refuses; calls then come at the end of the stream."""
+    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas.
+
+    Itself a CustomStreamWrapper. ids: of the calls, where they are shared. again: asks the model
+    again about calls that the schema refuses. Calls then come at the end of the stream.
+    """
     reader = ChunkReader(litellm.types.utils, middleware, turn, ids)
     if again is None:
         return _stream_class(litellm)(inner, reader, turn)
@@ -36,7 +38,7 @@ def stream_of(
 
 
 def close_connection(stream: Any) -> None:
-    """Close the provider's connection below a stream of litellm's that was made without async.
+    """Close the provider's connection below a stream of litellm's made without async.
 
     litellm's own class has no `close` for it.
     """
@@ -54,7 +56,8 @@ def _stream_class(litellm: Any) -> Any:
 
     class ToolCallStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
         """A stream of litellm's around another: headers, hidden parameters, model and logging are
-        the inner one's."""
+        the inner one's.
+        """
 
         def __init__(
             self,
@@ -127,16 +130,19 @@ def _stream_class(litellm: Any) -> Any:
                     self._ready.extend(chunks)
 
         def _end(self, failure: Exception | None = None) -> None:
-            """Note that no more will come. After a failure the text held back is given first, and
-            then the failure."""
+            """Note that no more will come.
+
+            After a failure the text held back is given first, and then the failure.
+            """
             self._ended = True
             self._ready.extend(self._reader.close(cut=failure is not None))
             if failure is not None:
                 self._failure = refusal(failure, self._turn) or failure
 
         def _held_answers(self) -> list[tuple[int, Answer, HeldCalls, Again]]:
-            """The answers whose calls waited for the end, by the index of a choice, with what
-            settles them."""
+            """Return the answers whose calls waited for the end, by the index of a choice, with
+            what settles them.
+            """
             calls, again = self._held, self._again
             if calls is None or again is None:
                 return []
@@ -148,7 +154,10 @@ def _stream_class(litellm: Any) -> Any:
                 self._ready.extend(self._held.release())
 
         def _ready_or(self, end: type[Exception]) -> Any:
-            """The next chunk that is ready; where there is none, raise the failure or `end`."""
+            """Return the next chunk that is ready.
+
+            If there is none, raise the failure or `end`.
+            """
             if self._ready:
                 return self._ready.popleft()
             failure, self._failure = self._failure, None
@@ -158,7 +167,8 @@ def _stream_class(litellm: Any) -> Any:
 
         def close(self) -> None:
             """End the stream and close the provider's connection, of a stream that `completion`
-            made."""
+            made.
+            """
             self._drop()
             close_connection(self._inner)
 

@@ -1,4 +1,4 @@
-"""litellm's stream object with somebody who looks at each of its chunks."""
+"""litellm's stream object with someone who looks at each of its chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .stream import close_connection
 
 def tapped_stream(litellm: Any, inner: Any, see: Callable[[Any], None]) -> Any:
     """`inner` (a CustomStreamWrapper) itself, but for a call of `see` with each chunk before it is
-    passed on; a CustomStreamWrapper too."""
+    passed on. A CustomStreamWrapper too.
+    """
     return _tapped_class(litellm)(inner, see)
 
 
@@ -21,7 +22,7 @@ def _tapped_class(litellm: Any) -> Any:
     """Made when first needed, because importing litellm takes seconds."""
 
     class TappedStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
-        """A stream of litellm's around another; everything else is the inner one's."""
+        """A stream of litellm's around another. Everything else is the inner one's."""
 
         def __init__(self, inner: Any, see: Callable[[Any], None]) -> None:
             self._inner = inner
@@ -46,7 +47,7 @@ def _tapped_class(litellm: Any) -> Any:
             return chunk
 
         def close(self) -> None:
-            """Close the provider's connection, of a stream that was made without async."""
+            """Close the provider's connection, of a stream made without async."""
             close_connection(self._inner)
 
         async def aclose(self) -> None:

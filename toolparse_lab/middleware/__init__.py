@@ -1,5 +1,6 @@
-"""The tool-call middleware: pure functions over messages, tools and results. Parts are its view of
-an answer.
+"""The tool-call middleware: pure functions over messages, tools and results.
+
+Parts are its view of an answer.
 
 `hermes_tool_middleware`, `gemma_tool_middleware` and `xml_tool_middleware` are made when they are
 first asked for.

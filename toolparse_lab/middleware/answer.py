@@ -1,8 +1,8 @@
 """What a model said, as a message in OpenAI shape.
 
 Calls that are `ok` become tool calls. A body none of whose calls is ok stays in the content as its
-original text, so that nothing is lost. White space alone between a call, reasoning or markup and
-the next is no content; an answer of nothing but white space stays what it is.
+original text, so that nothing disappears. White space alone between a call, reasoning or markup and
+the next is no content. An answer of nothing but white space stays as it is.
 """
 
 from __future__ import annotations
@@ -29,11 +29,22 @@ _WHOLE_ENDS = (
 class Answer:
     """A finished answer.
 
-    message: {role, content, tool_calls, reasoning_content} in OpenAI shape, the last two only where
-    there are any; content is None where there is none beside calls. finish_reason: 'tool_calls'
-    where calls are there and the provider said 'stop' or nothing; what else it said is kept.
-    result: the parse, None for an answer that was passed through. problems: those of the result and
-    of its calls.
+    Attributes:
+        message: {role, content, tool_calls, reasoning_content} in OpenAI shape, the last two only
+            where there are any. Content is None if there is none beside calls.
+        finish_reason: 'tool_calls' where calls are there and the provider said 'stop' or nothing.
+            Any other text stays.
+        result: the parse, None for an answer passed through.
+        problems: those of the result and of its calls.
+
+    >>> from toolparse_lab import hermes_tool_middleware as middleware
+    >>> tools = [{"name": "f"}]
+    >>> question = [{"role": "user", "content": "Hi"}]
+    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> answer = middleware.wrap_generate(turn, text)
+    >>> answer.finish_reason, answer.tool_calls[0]["function"]["name"]
+    ('tool_calls', 'f')
     """
 
     message: dict[str, Any]
@@ -51,7 +62,7 @@ class Answer:
 
     @property
     def original_text(self) -> str:
-        """The pieces of the text that were read as calls, a blank line between each two."""
+        """The pieces of the text read as calls, a blank line between each two."""
         if self.result is None:
             return ""
 
@@ -71,16 +82,16 @@ def answer_of(
     reasoning: str | None = None,
     native: Iterable[Mapping[str, Any]] = (),
 ) -> Answer:
-    """The answer that a parse comes to.
+    """Return the answer that a parse comes to.
 
     result: the parse of the answer's text.
-    finish_reason: what the provider said, None where it said nothing.
+    finish_reason: the words that the provider said, None if it said nothing.
     ids: gives each call its id, the same one that its deltas had.
-    attempts: what becomes of calls that failed.
+    attempts: the handling of calls that failed.
     one_call: of the calls in the text only the first is made, and the others are neither text nor
-    tool calls. tool_name: of the tool that had to be called, None where it could be any.
-    reasoning: what the provider gave as reasoning by itself, said before that of the text. native:
-    tool calls that the provider read itself, which come after those of the text.
+    tool calls. tool_name: of the tool that had to be called, None if it could be any.
+    reasoning: the words that the provider gave as reasoning by itself, said before that of the
+    text. native: tool calls that the provider read itself, which come after those of the text.
     """
     raw = result.raw
     usable = attempts.usable(result.calls)
@@ -119,10 +130,10 @@ def both_thoughts(first: str | None, second: str) -> str:
 def passed_through(
     content: Any, finish_reason: str | None, native: Iterable[Mapping[str, Any]] = ()
 ) -> Answer:
-    """An answer that is none of ours: unchanged.
+    """Return an answer that is none of ours: unchanged.
 
-    content: what the provider gave, of any type.
-    finish_reason: what the provider said, None where it said nothing.
+    content: the words that the provider gave, of any type.
+    finish_reason: the words that the provider said, None if it said nothing.
     native: tool calls that the provider read itself.
     """
     calls = [dict(c) for c in native]
@@ -136,9 +147,10 @@ def passed_through(
 
 
 def finish_reason_of(reason: str | None, called: bool) -> str:
-    """The name of the answer's end: a call's is 'tool_calls' unless the text was cut or filtered.
+    """Return the name of the answer's end: a call's is 'tool_calls' unless the text was cut or
+    filtered.
 
-    reason: what the provider said. called: there are calls to run.
+    reason: the words that the provider said. called: there are calls to run.
 
     >>> finish_reason_of("stop", True), finish_reason_of("length", True)
     ('tool_calls', 'length')
@@ -149,9 +161,9 @@ def finish_reason_of(reason: str | None, called: bool) -> str:
 
 
 def was_cut(reason: str | None) -> bool:
-    """Return whether an answer with this finish reason may have ended before its model did.
+    """Return True if an answer with this finish reason may have ended before its model did.
 
-    reason: what the provider said, None where it said nothing.
+    reason: the words that the provider said, None if it said nothing.
 
     >>> was_cut("length"), was_cut("content_filter"), was_cut("stop"), was_cut(None)
     (True, True, False, False)
@@ -160,14 +172,14 @@ def was_cut(reason: str | None) -> bool:
 
 
 def _is_no_call(result: ParseResult) -> bool:
-    """True for a forced answer that is no call at all."""
+    """Return True for a forced answer that is not a call at all."""
     return any(problem.code == "choice.no-call" for problem in result.problems)
 
 
 def _content_and_reasoning(result: ParseResult, called: set[int]) -> tuple[str, str]:
     """(content, reasoning) of a result.
 
-    called: indexes of the segments whose calls are made; other calls are text as they were written.
+    called: indexes of the segments whose calls are made. Other calls are text as they were written.
     """
     raw = result.raw
     texts: list[str] = []

@@ -1,4 +1,6 @@
-"""A caller's `response_format` beside tools: an answer is a call, or what the format asks for."""
+"""A caller's `response_format` beside tools: an answer is a call, or the form that the format asks
+for.
+"""
 
 # How it works. A format that was sent as it is would forbid calls: the first answer would have the
 # caller's shape, and no tool would ever be called. So what is sent admits both, by a schema whose
@@ -35,10 +37,10 @@ _ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The format that an answer has where it is no call.
+    """The format that an answer has where it is not a call.
 
-    schema: a JSON Schema, None for any JSON object. name: of the schema. original: the
-    format as the caller gave it.
+    schema: a JSON Schema, None for any JSON object. name: of the schema. original: the format as
+    the caller gave it.
     """
 
     schema: Any
@@ -46,7 +48,7 @@ class AnswerFormat:
     original: Any
 
     def beside(self, tools: Sequence[ToolSpec]) -> Any:
-        """The `response_format` that admits a call of one of the tools as well."""
+        """Return the `response_format` that admits a call of one of the tools as well."""
         if self.schema is None:
             return self.original  # a call is a JSON object, too
         schema = any_of_schema(tools, answer=self.schema)
@@ -59,7 +61,7 @@ class AnswerFormat:
 
     @property
     def words_alone(self) -> str:
-        """The sentence for a model to which no format is sent; it writes calls as ever."""
+        """The sentence for a model to which no format is sent. It writes calls as ever."""
         return f"{_ANSWER}, {self._form}"
 
     @property
@@ -71,9 +73,11 @@ class AnswerFormat:
 
 
 def read_format(response_format: Any) -> AnswerFormat | None:
-    """The format of a request's `response_format`; None where it asks for nothing.
+    """Return the format of a request's `response_format`.
 
-    Raises BadOptions for a format that cannot stand beside tools: of a type that nobody here knows,
+    None if it asks for nothing.
+
+    Raises BadOptions for a format that cannot stand beside tools: of a type that no one here knows,
     or one whose answers may look like calls.
     """
     if response_format is None:
@@ -101,7 +105,7 @@ def read_format(response_format: Any) -> AnswerFormat | None:
 
 
 def _refused(response_format: Any) -> BadOptions:
-    """The error of a format that cannot stand beside tools."""
+    """Return the error of a format that cannot stand beside tools."""
     return BadOptions(
         "this response_format cannot stand beside tools",
         got=response_format,
@@ -111,7 +115,10 @@ def _refused(response_format: Any) -> BadOptions:
 
 
 def _checked(schema: Any, name: str, original: Any) -> AnswerFormat:
-    """The format of a schema; raises BadOptions where its answers may look like calls."""
+    """Return the format of a schema.
+
+    Raises BadOptions if its answers may look like calls.
+    """
     node = resolve(schema, unwrap_json_schema(schema))
     properties = node.get("properties") if isinstance(node, Mapping) else None
     if isinstance(properties, Mapping) and {"name", "arguments"} <= properties.keys():
@@ -127,8 +134,9 @@ def _checked(schema: Any, name: str, original: Any) -> AnswerFormat:
 def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -> tuple[str, bool]:
     """Make the `response_format` of a request one that admits calls.
 
-    request: what is sent; it is changed. by_prompt: the provider takes no `response_format`, so
-    that it is left out. Returns what the model is told of it, and whether it decodes by it.
+    request: the request sent. It is changed. by_prompt: the provider takes no `response_format`, so
+    that it drops out. Returns the tools that the model is told of it, and whether it decodes by
+    it.
 
     Raises BadOptions for a format that cannot stand beside tools.
     """

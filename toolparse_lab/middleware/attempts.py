@@ -1,6 +1,6 @@
 """The calls of an answer that become tool calls of its message, and in what form.
 
-A call that is `ok` always does. A call of a tool that was not offered and one that cannot be read
+A call that is `ok` always does. A call of a tool that was not offered and an unreadable one
 are attempts that failed: they stay text, or are handed on as calls, so that a program that only
 looks at tool calls learns of them and can let the model try again.
 """
@@ -33,8 +33,8 @@ _BEGINS_NO_JSON = "<@*|#"
 class Attempts(NamedTuple):
     """The fate of attempts that failed: they are 'text', or a 'call' like others.
 
-    unknown_tools: calls of tools that were not offered. broken_calls: calls that cannot be read or
-    were cut off, and those of tools that were not offered too.
+    unknown_tools: calls of tools that were not offered. broken_calls: calls that are unreadable
+    or cut off, and those of tools that were not offered too.
     """
 
     unknown_tools: UnknownTools = "text"
@@ -42,16 +42,16 @@ class Attempts(NamedTuple):
 
     @property
     def hands_on_unknown(self) -> bool:
-        """True where a call of a tool that was not offered is a call like others."""
+        """True if a call of a tool that was not offered is a call like others."""
         return "call" in self
 
     @property
     def hands_on_broken(self) -> bool:
-        """True where a call that cannot be read is a call, too."""
+        """True if an unreadable call is a call, too."""
         return self.broken_calls == "call"
 
     def usable(self, calls: Iterable[ToolCall]) -> list[ToolCall]:
-        """The calls that become tool calls of the message.
+        """Return the calls that become tool calls of the message.
 
         calls: of one answer or of one body, in order, each with its status.
         """
@@ -72,15 +72,15 @@ ALL_TEXT = Attempts()
 
 
 def is_broken(call: ToolCall) -> bool:
-    """True for a call that cannot be read, or was cut off."""
+    """Return True for a call that is unreadable or cut off."""
     return call.status in ("truncated", "undecodable")
 
 
 def tool_call(call: ToolCall, ids: CallIds, raw: str) -> dict[str, Any]:
-    """A call in OpenAI shape.
+    """Return a call in OpenAI shape.
 
     ids: gives the call its id. raw: the text of the call's segment. The arguments are the canonical
-    JSON text of the parse; those of a broken call are the text itself.
+    JSON text of the parse. Those of a broken call are the text itself.
     """
     if is_broken(call):
         return _shape(ids.of(call), call.name or UNREADABLE, unreadable_arguments(raw))
@@ -88,15 +88,15 @@ def tool_call(call: ToolCall, ids: CallIds, raw: str) -> dict[str, Any]:
 
 
 def unreadable_call(name: str | None, raw: str) -> dict[str, Any]:
-    """An answer that should have been a call and is none, as a call in OpenAI shape.
+    """Return an answer that should have been a call and is none, as a call in OpenAI shape.
 
-    name: of the tool that had to be called, None where it could be any. raw: the answer's text.
+    name: of the tool that had to be called, None if it could be any. raw: the answer's text.
     """
     return _shape(new_call_id(), name or UNREADABLE, unreadable_arguments(raw))
 
 
 def unreadable_arguments(raw: str) -> str:
-    """The text of an attempt as arguments that no reader of JSON accepts.
+    """Return the text of an attempt as arguments that no reader of JSON accepts.
 
     >>> unreadable_arguments("<tool_call>{"), unreadable_arguments('{"city": "Os')
     ('<tool_call>{', 'unreadable: {"city": "Os')
@@ -106,7 +106,9 @@ def unreadable_arguments(raw: str) -> str:
 
 
 def attempt_of(arguments: Any) -> str | None:
-    """The text of an attempt from the arguments that it was handed on as; None for others.
+    """Return the text of an attempt from the arguments that it was handed on as.
+
+    None for others.
 
     >>> attempt_of(unreadable_arguments('{"city": "Os')), attempt_of('{"city": "Oslo"}')
     ('{"city": "Os', None)
@@ -119,7 +121,7 @@ def attempt_of(arguments: Any) -> str | None:
 
 
 def _shape(call_id: str, name: str, arguments: str) -> dict[str, Mapping[str, Any] | str]:
-    """A call in OpenAI shape."""
+    """Return a call in OpenAI shape."""
     return {
         "id": call_id,
         "type": "function",

@@ -1,4 +1,7 @@
-"""Transport ids of tool calls, made where a message is rendered; the parser itself makes none."""
+"""Transport ids of tool calls, made where a message is rendered.
+
+The parser itself makes none.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_call_id() -> str:
-    """A new id: `call_` and 24 letters and digits."""
+    """Return a new id: `call_` and 24 letters and digits."""
     return "call_" + _DICE.getrandbits(192).to_bytes(24, "little").translate(_LETTERS).decode()
 
 
 class CallIds:
     """The ids of one answer's calls: the same one each time a call's id is asked for.
 
-    An id that the text carries is used where it is the first call with it; otherwise a new one is
+    An id that the text carries is used where it is the first call with it, otherwise a new one is
     made.
     """
 
@@ -36,9 +39,9 @@ class CallIds:
         self._by_index: dict[int, str] = {}
 
     def of(self, call: ToolCall) -> str:
-        """The id of a call.
+        """Return the id of a call.
 
-        call: of the one answer that this object is for; its index tells it from the others.
+        call: of the one answer that this object is for. Its index tells it from the others.
         """
         if call.index not in self._by_index:
             wire = call.wire_id

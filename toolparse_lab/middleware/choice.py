@@ -54,8 +54,9 @@ class Choice:
 
 
 def read_tools(tools: Any) -> Offered:
-    """The tools of a request in any shape `ToolSpec.of` takes; definitions of another type are the
-    provider's.
+    """The tools of a request in any shape `ToolSpec.of` takes.
+
+    Definitions of another type are the provider's.
 
     tools: one definition, a mapping of names, or a list in which each kind may stand.
 
@@ -81,9 +82,9 @@ def read_tools(tools: Any) -> Offered:
 
 
 def _is_ours(tool: Mapping[str, Any]) -> bool:
-    """True for a tool that is called with JSON arguments, and run by the caller.
+    """Return True for a tool that takes JSON arguments, and run by the caller.
 
-    OpenAI's custom tools take free text and only its own models call them; Anthropic writes
+    OpenAI's custom tools take free text and only its own models call them. Anthropic writes
     `custom` for an ordinary tool with a schema.
 
     >>> _is_ours({"type": "custom", "input_schema": {}}), _is_ours({"type": "custom", "custom": {}})
@@ -97,10 +98,11 @@ def _is_ours(tool: Mapping[str, Any]) -> bool:
 def with_schemas(
     tools: Sequence[ToolSpec], schemas: Mapping[str, Any] | None
 ) -> tuple[ToolSpec, ...]:
-    """The tools with other schemas, by name; raises BadOptions where they are no mapping, and
-    BadToolSpec.
+    """Return the tools with other schemas, by name.
 
-    schemas: name of a tool -> JSON Schema; None leaves all tools as they are.
+    Raises BadOptions if they are no mapping, and BadToolSpec.
+
+    schemas: name of a tool -> JSON Schema. None leaves all tools as they are.
     """
     if schemas is not None and not isinstance(schemas, Mapping):
         raise BadOptions(
@@ -112,7 +114,7 @@ def with_schemas(
 
 
 def _with_schema(tool: ToolSpec, schemas: Mapping[str, Any]) -> ToolSpec:
-    """The tool with the schema of its name, itself where there is none.
+    """Return the tool with the schema of its name, itself if there is none.
 
     schemas: name of a tool -> JSON Schema. The tool keeps its name and its description.
     """
@@ -124,15 +126,16 @@ def _with_schema(tool: ToolSpec, schemas: Mapping[str, Any]) -> ToolSpec:
 
 
 def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = True) -> Choice:
-    """The choice that `tool_choice` asks for, in the shape of OpenAI, Anthropic or an AI SDK.
+    """Return the choice that `tool_choice` asks for, in the shape of OpenAI, Anthropic or an AI
+    SDK.
 
-    tool_choice: a word or a mapping; None is 'auto'.
+    tool_choice: a word or a mapping. None is 'auto'.
     offered: the tools of the request.
     supports_none: False makes an error of 'none'.
 
-    Raises BadToolChoice for what is none of them and for 'none' where it is not supported, NoTools
-    where a call is required and there is no tool, ToolNotFound and ProviderTool for a tool that
-    cannot be the one to call.
+    Raises BadToolChoice for anything that is none of them and for 'none' where it is not supported,
+    NoTools where a call is required and there is no tool, ToolNotFound and ProviderTool for a tool
+    that cannot be the one to call.
     """
     kind, name = _kind_and_name(tool_choice)
     if kind == "none" and not supports_none:
@@ -147,9 +150,11 @@ def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = Tru
 
 
 def _no_tools(offered: Offered) -> NoTools:
-    """The error of a required call without a tool; it says whether the provider has some.
+    """Return the error of a required call without a tool.
 
-    offered: the tools of the request, none of which the caller runs. The error is returned, for the
+    It says whether the provider has some.
+
+    offered: the tools of the request, none of which the caller runs. The error comes back, for the
     caller to raise.
     """
     if offered.provider:
@@ -176,7 +181,9 @@ def _check_tool(name: str | None, offered: Offered) -> None:
 
 
 def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
-    """The kind of a `tool_choice` and the tool it names; raises BadToolChoice.
+    """Return the kind of a `tool_choice` and the tool it names.
+
+    Raises BadToolChoice.
 
     choice: a word, or a mapping in the shape of OpenAI, Anthropic or an AI SDK.
 
@@ -205,7 +212,7 @@ def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
 
 
 def _tool_name(choice: Mapping[str, Any]) -> str | None:
-    """The tool that a choice names, in the shape of OpenAI or of an AI SDK.
+    """Return the tool that a choice names, in the shape of OpenAI or of an AI SDK.
 
     choice: a mapping, with the name in itself or in its member `function` or `custom`.
     """
@@ -239,8 +246,9 @@ class Offer:
 def read_offer(
     tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *, supports_none: bool
 ) -> Offer:
-    """The tools and the choice of a request; raises what `read_tools`, `with_schemas` and
-    `read_choice` do.
+    """Return the tools and the choice of a request.
+
+    Raises what `read_tools`, `with_schemas` and `read_choice` do.
 
     tools: as for `read_tools`. tool_choice: as for `read_choice`.
     schemas: name of a tool -> the schema to read its arguments by, None for those of the tools.

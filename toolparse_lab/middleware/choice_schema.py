@@ -32,7 +32,7 @@ _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 class ChoiceForm(NamedTuple):
     """The form in which a forced choice is asked for.
 
-    schema: how the schema says it; the module explains them. many: as a list of calls, where any
+    schema: how the schema says it. The module explains them. many: as a list of calls, where any
     tool may be called.
     """
 
@@ -41,7 +41,8 @@ class ChoiceForm(NamedTuple):
 
     @classmethod
     def of(cls, schema: ChoiceSchema, parallel: Any) -> ChoiceForm:
-        """The form for a request; parallel: its `parallel_tool_calls`, None where it does not say.
+        """Return the form for a request. parallel: its `parallel_tool_calls`, None if it does not
+        say.
 
         Only a request that asks for parallel calls by name gets a list.
         """
@@ -62,10 +63,12 @@ _CALLS = (
 
 
 def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
-    """A JSON Schema for one call of any of the tools: `{name, arguments}`, the arguments' schema by
-    the name.
+    """Return a JSON Schema for one call of any of the tools.
 
-    tools: in any shape that `read_tools` takes.
+    The call is `{name, arguments}`, with the arguments' schema by the name.
+
+    Args:
+        tools: in any shape that `read_tools` takes.
 
     Raises NoTools for none, and ProviderTool for a tool that only the provider can run.
 
@@ -84,7 +87,7 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
 
 
 def _chain(tools: Sequence[ToolSpec]) -> Schema:
-    """The schema of one call of any of the tools: a chain of conditions on the name.
+    """Return the schema of one call of any of the tools: a chain of conditions on the name.
 
     tools: at least one. A provider that does not know `if` still sees the names in `enum`.
     """
@@ -114,7 +117,7 @@ def _chain(tools: Sequence[ToolSpec]) -> Schema:
 
 
 def _call_of(tool: ToolSpec) -> Schema:
-    """The schema of a call of one tool.
+    """Return the schema of a call of one tool.
 
     The schema says nothing of `type`, so that it can be a branch of a larger one.
     """
@@ -125,10 +128,10 @@ def _call_of(tool: ToolSpec) -> Schema:
 
 
 def any_of_schema(tools: Sequence[ToolSpec], *, many: bool = False, answer: Any = None) -> Schema:
-    """A JSON Schema for one call of any of the tools, one branch a tool.
+    """Return a JSON Schema for one call of any of the tools, one branch a tool.
 
-    tools: at least one. many: for a list of calls instead. answer: the schema of what may be said
-    instead of a call, None where a call must be made.
+    tools: at least one. many: for a list of calls instead. answer: the schema of the words allowed
+    instead of a call, None if a call must be made.
 
     >>> schema = any_of_schema([ToolSpec.of({"name": "f", "parameters": {}})])
     >>> schema["properties"]["name"]
@@ -146,14 +149,16 @@ def any_of_schema(tools: Sequence[ToolSpec], *, many: bool = False, answer: Any 
 
 
 def _one_of(branches: list[Schema]) -> Schema:
-    """The schema of an object that satisfies one of the branches; the branch itself if it is the
-    only one."""
+    """Return the schema of an object that satisfies one of the branches.
+
+    The branch itself if it is the only one.
+    """
     # Some providers want to see at the root that it is an object.
     return branches[0] if len(branches) == 1 else {"type": "object", "anyOf": branches}
 
 
 def _branch(tool: ToolSpec, index: int, definitions: Schema) -> Schema:
-    """The schema of a call of one tool, whole.
+    """Return the schema of a call of one tool, whole.
 
     index: of the tool. definitions: those of the whole schema, which may be added to.
     """
@@ -171,7 +176,7 @@ def _branch(tool: ToolSpec, index: int, definitions: Schema) -> Schema:
 
 
 def _placed(schema: Any, name: str, definitions: Schema) -> Any:
-    """A schema for a place inside another: itself, or a reference to where it went.
+    """Return a schema for a place inside another: itself, or a reference to where it went.
 
     name: for its place under `definitions`, where it goes if it refers to parts of itself.
     """
@@ -184,7 +189,7 @@ def _placed(schema: Any, name: str, definitions: Schema) -> Any:
 
 
 def _moved(node: Any, root: str) -> Any:
-    """A schema with its references written from another root.
+    """Return a schema with its references written from another root.
 
     root: the pointer to where the schema will stand, in place of its own '#'.
 
@@ -212,7 +217,7 @@ def forced_schema(
     tools: Sequence[ToolSpec],
     form: ChoiceForm = PLAIN,
 ) -> Schema:
-    """The JSON Schema of an answer where a call is forced.
+    """Return the JSON Schema of an answer where a call is forced.
 
     choice: 'required', or the name of one of the tools. tools: those that the model is told of.
     form: how the schema says it.
@@ -228,7 +233,7 @@ def response_format(
     tools: Sequence[ToolSpec],
     form: ChoiceForm = PLAIN,
 ) -> Schema:
-    """The `response_format` that asks an OpenAI-compatible provider for the forced call.
+    """Return the `response_format` that asks an OpenAI-compatible provider for the forced call.
 
     choice, tools, form: as for `forced_schema`.
 
@@ -250,7 +255,7 @@ def forced_prompt(
     tools: Sequence[ToolSpec],
     form: ChoiceForm = PLAIN,
 ) -> str:
-    """The same as a request in words, for providers that know no `response_format`.
+    """Return the same as a request in words, for providers that know no `response_format`.
 
     choice, tools, form: as for `forced_schema`.
     """

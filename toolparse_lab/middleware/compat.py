@@ -1,4 +1,7 @@
-"""The preset of options behind `compat="seed"`. The engine and the protocols never see it."""
+"""The preset of options behind `compat="seed"`.
+
+The engine and the protocols never see it.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,13 @@ class Ways:
 
 
 def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, protocol: Any) -> Ways:
-    """The ways of a preset; what `options` says goes before it. Raises BadOptions.
+    """Return the ways of a preset.
+
+    A value in `options` goes before it. Raises BadOptions.
 
     compat: None or "seed".
     options: ParseOptions or a mapping of some of them.
-    protocol: the one the middleware is for; the old ways depend on it.
+    protocol: the one the middleware is for. The old ways depend on it.
     """
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'seed'")
@@ -51,10 +56,11 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
 
 
 def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
-    """The ways of the oldest version, which differed by protocol and between batch and stream.
+    """Return the ways of the oldest version, which differed by protocol and between batch and
+    stream.
 
     chosen: options of the caller, which go before those of the preset.
-    protocol: ours or somebody else's; the latter gets what is common to all.
+    protocol: ours or another's. The latter gets the options common to all.
     """
     codec = protocol.codec if isinstance(protocol, Protocol) else None
     batch: dict[str, Any] = {**_OURS, "recover": False}
@@ -75,7 +81,7 @@ def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
 
 
 def _chosen_options(options: ParseOptions | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options that were chosen: of a whole set, those that differ from their defaults.
+    """Return the options that were chosen: of a whole set, those that differ from their defaults.
 
     options: ParseOptions, a mapping, or None.
 
@@ -90,5 +96,9 @@ def _chosen_options(options: ParseOptions | Mapping[str, Any] | None) -> dict[st
             if name == "coerce" or value != getattr(DEFAULT_OPTIONS, name)
         }
     if options is not None and not isinstance(options, Mapping):
-        raise BadOptions("options are ParseOptions or a mapping", got=type(options).__name__)
+        raise BadOptions(
+            "options are ParseOptions or a mapping",
+            got=type(options).__name__,
+            expected='such as {"coerce": "safe"}',
+        )
     return dict(options or {})

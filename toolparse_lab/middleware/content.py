@@ -12,16 +12,17 @@ from ..errors import UnreadableInput
 @dataclass(frozen=True)
 class Content:
     """The content of a message, by kind: its text, the reasoning among its parts, and images and
-    the like."""
+    the like.
+    """
 
     text: str
     reasoning: str = ""
     media: tuple[Any, ...] = ()
 
     def beside(self, content: str | None) -> Any:
-        """The content of the message: the text that is left, with what is no text.
+        """Return the content of the message: the text that remains, with anything that is not text.
 
-        content: the text that is no call, None where there is none.
+        content: the text that is not a call, None if there is none.
 
         >>> Content("", media=({"type": "image"},)).beside("words")
         [{'type': 'text', 'text': 'words'}, {'type': 'image'}]
@@ -72,7 +73,7 @@ def read_content(content: Any) -> Content:
 
 
 def _thought(part: Mapping[str, Any]) -> str:
-    """The text of a part of reasoning, which some providers nest as parts of its own.
+    """Return the text of a part of reasoning, which some providers nest as parts of its own.
 
     part: has its text under `text` or `thinking`, as a string or as a list of parts.
     """

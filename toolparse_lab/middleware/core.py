@@ -1,7 +1,7 @@
-"""Tool calls for models that know none: what to send, and what the answer says. Pure: nothing is
-sent from here.
+"""Tool calls for models that know none: the request to send, and what the answer says. Pure:
+nothing is sent from here.
 
-Beside this file: `creation.py` (a middleware from its options), `turn.py` (a request and what is
+Beside this file: `creation.py` (a middleware from its options), `turn.py` (a request and everything
 prepared for its answer), `history.py` (the conversation as text), `answer.py` and `deltas.py` (a
 result as a message, whole or in pieces), `attempts.py` (calls that failed), `reading.py` and
 `stream.py` (answers, whole and in pieces), `choice.py`, `choice_schema.py` and `forced.py` (tool
@@ -12,9 +12,9 @@ schema refuses are asked about again).
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from .. import hooks
 from ..correction.feedback import Feedback
@@ -42,6 +42,9 @@ from .reading import AnswerReading
 from .stream import AnswerStream
 from .turn import Prepared, Turn
 
+if TYPE_CHECKING:
+    from ..flow.litellm_arguments import LitellmArguments
+
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
 
@@ -64,8 +67,18 @@ _CUSTOM_TOOL = (
 
 @dataclass(frozen=True)
 class ToolCallMiddleware:
-    """Tool calling for any model; `create_tool_middleware` makes one and says what the fields
-    mean."""
+    """Tool calling for any model.
+
+    `create_tool_middleware` makes one and gives the meaning of the fields.
+
+    >>> from toolparse_lab import hermes_tool_middleware as middleware
+    >>> tools = [{"name": "f"}]
+    >>> question = [{"role": "user", "content": "Hi"}]
+    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> middleware.wrap_generate(turn, text).finish_reason
+    'tool_calls'
+    """
 
     protocol: AnyProtocol
     ways: Ways
@@ -86,7 +99,10 @@ class ToolCallMiddleware:
     _reading: AnswerReading = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Gather what reading answers needs; the class is frozen, hence the detour."""
+        """Gather the tables that reading answers needs.
+
+        The class is frozen, hence the detour.
+        """
         attempts = Attempts(self.unknown_tools, self.broken_calls)
         reading = AnswerReading(self.protocol, self.ways, self.on_error, attempts)
         object.__setattr__(self, "_reading", reading)
@@ -98,12 +114,17 @@ class ToolCallMiddleware:
         original_tool_schemas: Mapping[str, Any] | None = None,
         choice_schema: ChoiceSchema = "if_then_else",
     ) -> Turn:
-        """The request to send instead of `params`, the keyword arguments of an OpenAI-compatible
-        completion.
+        """Return the request to send instead of `params`.
 
-        The tools go into the system prompt, and calls and results of the history become text; all
-        other arguments are kept. original_tool_schemas: name -> schema to read arguments by, where
-        `tools` shows the model another. choice_schema: for a middleware that was made without one.
+        `params` are the keyword arguments of an OpenAI-compatible completion.
+
+        The tools go into the system prompt, and calls and results of the history become text. All
+        other arguments stay.
+
+        Args:
+            original_tool_schemas: name -> schema to read arguments by, where `tools` shows the
+                model another.
+            choice_schema: for a middleware made without one.
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
         response_format that cannot stand beside tools.
@@ -161,8 +182,8 @@ class ToolCallMiddleware:
     ) -> tuple[str, bool]:
         """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
 
-        request: what is sent; its response_format is changed. Returns what the prompt says of it,
-        and whether the answer is a call or what the caller's own format says.
+        request: the request sent. Its response_format is changed. Returns the prompt's words for
+        it, and whether the answer is a call or the form that the caller's own format asks for.
         """
         by_prompt = self.tool_choice_by == "prompt"
         if offer.forced:
@@ -189,15 +210,20 @@ class ToolCallMiddleware:
     ) -> Answer:
         """Read a whole answer.
 
-        turn: what `transform_params` returned for the request.
-        finish_reason: what the provider said of the answer's end, None where it said nothing.
-        content: its text, None, or a list of content parts, whose texts are read as one and whose
-        images are kept. reasoning: what the provider said as reasoning. tool_calls: calls that the
-        provider read itself, in OpenAI shape; they are kept, behind those of the text, with their
-        arguments coerced. debug_summary: is filled with `original_text` and `tool_calls` (JSON
-        text), and nothing is logged at level 'parse'. call_ids: of the calls, where another reading
-        of the same answer has them, too. Raises UnreadableInput for a content that is none of
-        these.
+        Args:
+            turn: the result of `transform_params` for the request.
+            finish_reason: the words that the provider said of the answer's end, None if it said
+                nothing.
+            content: its text, None, or a list of content parts, whose texts are read as one and
+                whose images stay.
+            reasoning: the words that the provider said as reasoning.
+            tool_calls: calls that the provider read itself, in OpenAI shape. They stay, behind
+                those of the text, with their arguments coerced.
+            debug_summary: is filled with `original_text` and `tool_calls` (JSON text), and nothing
+                is logged at level 'parse'.
+            call_ids: of the calls, where another reading of the same answer has them, too.
+
+        Raises UnreadableInput for a content that is none of these.
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
@@ -240,24 +266,40 @@ class ToolCallMiddleware:
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
     ) -> AnswerStream:
-        """A reader of an answer that comes in pieces; debug_summary, call_ids: as for
-        `wrap_generate`.
+        """Return a reader of an answer that comes in pieces.
 
-        turn: what `transform_params` returned for the request.
+        Args:
+            debug_summary, call_ids: as for `wrap_generate`.
+            turn: the result of `transform_params` for the request.
         """
         return AnswerStream(self._reading, turn, debug_summary, call_ids)
 
-    def completion(self, **params: Any) -> Any:
-        """litellm's `completion` with tool calls by this middleware: its arguments, its results,
-        streams included.
+    def completion(
+        self,
+        *,
+        model: str,
+        messages: Sequence[Any] | None = None,
+        **params: Unpack[LitellmArguments],
+    ) -> Any:
+        """Ask as litellm's `completion` does, with tool calls by this middleware.
 
-        params: the arguments of litellm's own function. Without litellm, its ImportError is raised.
+        Same arguments, same results, streams included.
+
+        Args:
+            params: the arguments of litellm's own function. Without litellm, its ImportError is
+                raised.
         """
-        return hooks.call("completion", self, **params)
+        return hooks.call("completion", self, model=model, messages=messages, **params)
 
-    async def acompletion(self, **params: Any) -> Any:
+    async def acompletion(
+        self,
+        *,
+        model: str,
+        messages: Sequence[Any] | None = None,
+        **params: Unpack[LitellmArguments],
+    ) -> Any:
         """litellm's `acompletion`, likewise."""
-        return await hooks.call("acompletion", self, **params)
+        return await hooks.call("acompletion", self, model=model, messages=messages, **params)
 
     # requests
 
@@ -270,7 +312,9 @@ class ToolCallMiddleware:
     def _prepare(
         self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, form: ChoiceForm
     ) -> Prepared:
-        """The outcome of a request's tools and choice; equal ones are read once.
+        """Return the outcome of a request's tools and choice.
+
+        Equal ones are read once.
 
         tools, tool_choice: as the request has them, in any shape.
         schemas: name -> schema to read arguments by, None for those of the tools.
@@ -303,7 +347,7 @@ class ToolCallMiddleware:
     ) -> Prepared:
         """Read a request's tools and choice, without looking whether they are remembered.
 
-        Raises what `read_offer` does for tools or a choice that cannot be read.
+        Raises the errors of `read_offer` for tools or a choice that cannot be read.
         """
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
@@ -311,7 +355,10 @@ class ToolCallMiddleware:
         return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form))
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
-        """The delimiters that no user's text may hold; none for somebody else's protocol."""
+        """Return the delimiters that no user's text may hold.
+
+        None for another's protocol.
+        """
         if prepared.delimiters is None:
             tools = prepared.writer.tools
             own = self.protocol
@@ -319,7 +366,7 @@ class ToolCallMiddleware:
         return prepared.delimiters
 
     def _prompt_of(self, prepared: Prepared) -> str:
-        """The prompt of a set of tools, remembered with it.
+        """Return the prompt of a set of tools, remembered with it.
 
         prepared: of the request, which keeps the prompt for the next one with the same tools.
         """
@@ -334,8 +381,8 @@ class ToolCallMiddleware:
         return prompt
 
     def _write_prompt(self, offer: Offer, form: ChoiceForm) -> str:
-        """The prompt of a set of tools, with the forced call in words where the model is asked
-        by them.
+        """Return the prompt of a set of tools, with the forced call in words where the model is
+        asked by them.
 
         offer: the tools as the model is told of them, and the choice. form: how it is asked for.
         """
@@ -345,8 +392,8 @@ class ToolCallMiddleware:
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
-        """A tool's result as text: by the user's function, as the oldest version did, or by the
-        protocol.
+        """Return a tool's result as text: by the user's function, as the oldest version did, or by
+        the protocol.
 
         result: the output of one call, with the id and the name of the call.
         """
@@ -363,11 +410,11 @@ class ToolCallMiddleware:
     def _parse(
         self, turn: Turn, text: str, finish_reason: str | None, *, has_calls: bool
     ) -> ParseResult:
-        """The parse of an answer's text, its failures told.
+        """Return the parse of an answer's text, its failures told.
 
         turn: the request, which says whether a call was forced.
         text: the answer's text without its other parts.
-        finish_reason: what the provider said of the answer's end.
+        finish_reason: the words that the provider said of the answer's end.
         has_calls: the provider made calls itself. One that did so and wrote nothing has answered a
         forced choice.
         """
@@ -384,7 +431,7 @@ class ToolCallMiddleware:
     def _coerced(
         self, tool_calls: Iterable[Mapping[str, Any]], turn: Turn
     ) -> tuple[dict[str, Any], ...]:
-        """The provider's own calls with their arguments coerced.
+        """Return the provider's own calls with their arguments coerced.
 
         tool_calls: in OpenAI shape, as the provider gave them.
         turn: the request, whose tools have the schemas.
@@ -394,7 +441,7 @@ class ToolCallMiddleware:
 
 
 def _shows_raw(level: str, turn: Turn, summary: Any) -> bool:
-    """True where the raw text of a whole answer is logged at this level.
+    """Return True if the raw text of a whole answer is logged at this level.
 
     summary: the dict that is filled instead of a log, None without one.
     """
@@ -402,14 +449,14 @@ def _shows_raw(level: str, turn: Turn, summary: Any) -> bool:
 
 
 def _note_on(tool: Mapping[str, Any]) -> str:
-    """The sentence that tells of a tool that is left out."""
+    """Return the sentence that tells of a tool that drops out."""
     return _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
 
 
 def _may_be_many(offer: Offer, schema: ChoiceSchema, parallel: Any) -> bool:
-    """True where a forced answer may be several calls.
+    """Return True if a forced answer may be several calls.
 
-    parallel: the request's `parallel_tool_calls`, None where it does not say.
+    parallel: the request's `parallel_tool_calls`, None if it does not say.
     """
     required = offer.forced and offer.choice.kind == "required"
     return required and schema == "any_of_many" and parallel is not False
@@ -431,9 +478,10 @@ def _refuse_functions(params: Mapping[str, Any]) -> None:
 def _place(
     prompt: str, messages: list[Message], placement: Literal["first", "last"]
 ) -> list[Message]:
-    """The prompt in the system message at the beginning, or as one of its own, first or last.
+    """Return the prompt in the system message at the beginning, or as one of its own, first or
+    last.
 
-    prompt: the tools in words; '' changes nothing.
+    prompt: the tools in words. '' changes nothing.
     messages: the conversation, which may begin with a system message.
     placement: 'first' or 'last', in the system message as well as among the messages.
     """
@@ -449,7 +497,7 @@ def _place(
 
 
 def _for_foreign(result: ToolResult) -> dict[str, Any]:
-    """A result as AI SDKs hand it to a protocol.
+    """Return a result as AI SDKs hand it to a protocol.
 
     result: the output of one call. It stands under two names, since versions of AI SDKs differ.
     """

@@ -1,5 +1,6 @@
 """Layer 3 of type safety for answers: a call whose arguments the schema refuses is asked about
-again. Nothing is sent from here: a flow says what to ask, and a driver asks it."""
+again. Nothing is sent from here: a flow decides the question, and a driver asks it.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +37,18 @@ _NOT_AGAIN = (*OF_FIRST_QUESTION, "stream", "stream_options", "n", "logprobs", "
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Wanted: a completion. To be sent: a `Reply`, or the exception that was raised.
+    """Wanted: a completion.
 
-    params: the keyword arguments of an OpenAI-compatible completion. context: of the correction.
+    To be sent: a `Reply`, or the exception that was raised.
+
+    Attributes:
+        params: the keyword arguments of an OpenAI-compatible completion.
+        context: of the correction.
+
+    >>> import dataclasses
+    >>> from toolparse_lab.middleware import AskAgain
+    >>> [field.name for field in dataclasses.fields(AskAgain)]
+    ['params', 'context']
     """
 
     params: dict[str, Any]
@@ -47,8 +57,14 @@ class AskAgain:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer to a correction: its text, its tokens in and out, US dollars, and seconds
-    until it was there."""
+    """A model's answer to a correction: text, tokens in and out, cost, time.
+
+    The cost is in US dollars, the time in seconds.
+
+    >>> from toolparse_lab.middleware import Reply
+    >>> Reply('{"a": 1}', tokens=12).tokens
+    12
+    """
 
     text: str
     tokens: int = 0
@@ -58,14 +74,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CallCorrection:
-    """A call that the schema refused: its place among the message's tool calls, from 0, and all
-    that was done for it. Its `ok` says that the schema takes it now."""
+    """A call that the schema refused, with its place and everything done for it.
+
+    The place is among the message's tool calls, from 0. Its `ok` says that the schema takes it now.
+
+    >>> import dataclasses
+    >>> from toolparse_lab.middleware import CallCorrection
+    >>> [field.name for field in dataclasses.fields(CallCorrection)]
+    ['index', 'call']
+    """
 
     index: int
     call: CorrectedCall
 
     def to_dict(self) -> dict[str, Any]:
-        """The correction as JSON: paths only, no values."""
+        """Return the correction as JSON: paths only, no values."""
         corrections = self.call.corrections
         return {
             "call": self.index,
@@ -83,8 +106,18 @@ class CallCorrection:
 class CorrectedAnswer:
     """An answer after its corrections.
 
-    answer: with the corrected arguments; `answer.result` stays what the model wrote. calls: those
-    that the schema refused, () where nobody was asked. seconds: of all replies together.
+    Attributes:
+        answer: with the corrected arguments. `answer.result` stays the model's own text.
+        calls: those that the schema refused, () where no one was asked.
+        seconds: of all replies together.
+
+    >>> from toolparse_lab import hermes_tool_middleware as middleware
+    >>> tools = [{"name": "f"}]
+    >>> question = [{"role": "user", "content": "Hi"}]
+    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> from toolparse_lab.middleware import CorrectedAnswer
+    >>> CorrectedAnswer(middleware.wrap_generate(turn, "Hi")).calls
+    ()
     """
 
     answer: Answer
@@ -107,7 +140,7 @@ class CorrectedAnswer:
         return sum(c.cost for call in self.calls for c in call.call.corrections)
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts as JSON, as the bridge tells them."""
+        """Return the counts as JSON, as the bridge tells them."""
         return {
             "asked": self.asked,
             "tokens": self.tokens,
@@ -121,11 +154,26 @@ Flow: TypeAlias = Generator[AskAgain, "Reply | BaseException", CorrectedAnswer]
 
 
 def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> Flow:
-    """A flow that has the calls of an answer corrected, by the middleware's `feedback`.
+    """Run a flow that has the refused calls of an answer corrected.
 
-    turn: what `transform_params` returned. answer: what `wrap_generate` returned, or the answer of
-    a stream that is over. Without feedback, and where the schema takes every call, nothing is
-    yielded. The flow raises nothing on account of a model.
+    It goes by the middleware's `feedback`.
+
+    Args:
+        turn: the result of `transform_params`.
+        answer: the result of `wrap_generate`, or the answer of a stream that is over. Without
+            feedback, and where the schema takes every call, nothing is yielded. The flow raises
+            nothing on account of a model.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import corrections
+    >>> middleware = tp.create_tool_middleware("hermes", feedback=True)
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> params = {"messages": [], "tools": [{"name": "f", "parameters": schema}]}
+    >>> turn = middleware.transform_params(params)
+    >>> text = '<tool_call>{"name": "f", "arguments": {"n": "many"}}</tool_call>'
+    >>> answer = middleware.wrap_generate(turn, text)
+    >>> type(next(corrections(middleware, turn, answer))).__name__
+    'AskAgain'
     """
     feedback = middleware.feedback
     if feedback is None or not turn.active or not feedback.enabled:
@@ -155,7 +203,19 @@ def correct_answer(
 ) -> CorrectedAnswer:
     """Have the calls of an answer corrected by `ask`, which gives a `Reply` or a text.
 
-    What `ask` raises is a correction that failed; the answer then stays as it is.
+    The error that `ask` raises is a correction that failed. The answer then stays as it is.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import correct_answer
+    >>> middleware = tp.create_tool_middleware("hermes", feedback=True)
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> params = {"messages": [], "tools": [{"name": "f", "parameters": schema}]}
+    >>> turn = middleware.transform_params(params)
+    >>> text = '<tool_call>{"name": "f", "arguments": {"n": "many"}}</tool_call>'
+    >>> answer = middleware.wrap_generate(turn, text)
+    >>> corrected = correct_answer(middleware, turn, answer, lambda params: '{"n": 7}')
+    >>> corrected.answer.tool_calls[0]["function"]["arguments"]
+    '{"n":7}'
     """
     flow = corrections(middleware, turn, answer)
     reply: Any = None
@@ -177,7 +237,23 @@ async def acorrect_answer(
     answer: Answer,
     ask: Callable[[dict[str, Any]], Awaitable[Any]],
 ) -> CorrectedAnswer:
-    """`correct_answer` for an `ask` that is awaited."""
+    """`correct_answer` for an `ask` that is awaited.
+
+    >>> import asyncio
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware import acorrect_answer
+    >>> middleware = tp.create_tool_middleware("hermes", feedback=True)
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> params = {"messages": [], "tools": [{"name": "f", "parameters": schema}]}
+    >>> turn = middleware.transform_params(params)
+    >>> text = '<tool_call>{"name": "f", "arguments": {"n": "many"}}</tool_call>'
+    >>> answer = middleware.wrap_generate(turn, text)
+    >>> async def ask(params):
+    ...     return '{"n": 7}'
+    >>> corrected = asyncio.run(acorrect_answer(middleware, turn, answer, ask))
+    >>> corrected.answer.tool_calls[0]["function"]["arguments"]
+    '{"n":7}'
+    """
     flow = corrections(middleware, turn, answer)
     reply: Any = None
     while True:
@@ -194,13 +270,16 @@ async def acorrect_answer(
 
 
 def _outcome(end: StopIteration) -> CorrectedAnswer:
-    """The value that a flow returned."""
+    """Return the value that a flow returned."""
     outcome: CorrectedAnswer = end.value
     return outcome
 
 
 def _timed(reply: Any, begin: float) -> Reply:
-    """A reply with its seconds. Raises CorrectionFailed for one that is neither text nor Reply."""
+    """Return a reply with its seconds.
+
+    Raises CorrectionFailed for one that is neither text nor Reply.
+    """
     seconds = time.monotonic() - begin
     if isinstance(reply, str):
         return Reply(reply, seconds=seconds)
@@ -212,7 +291,7 @@ def _timed(reply: Any, begin: float) -> Reply:
 def _refused_calls(
     answer: Answer, tools: Mapping[str, ToolSpec]
 ) -> Iterator[tuple[int, ToolSpec, dict[str, Any]]]:
-    """The calls that are readable, name a tool with a schema, and are refused by it."""
+    """Yield the calls that are readable, name a tool with a schema, and are refused by it."""
     for index, call in enumerate(answer.tool_calls):
         function = call.get("function")
         if not isinstance(function, Mapping):
@@ -229,7 +308,7 @@ def _refused_calls(
 
 
 def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
-    """The schema's refusal of some arguments, None where it takes them."""
+    """Return the schema's refusal of some arguments, None if it takes them."""
     issues = tuple(by_schema(Refused(ToolFailure(""), arguments, tool.schema_json)))
     if not issues:
         return None
@@ -243,7 +322,7 @@ def _one_call(
     feedback: Feedback,
     messages: tuple[Mapping[str, Any], ...],
 ) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
-    """The corrected call of one tool, with the seconds of its replies."""
+    """Yield the corrected call of one tool, with the seconds of its replies."""
     flow = corrected_call(tool, arguments, feedback, messages=messages)
     reply: Any = None
     seconds = 0.0
@@ -265,7 +344,7 @@ def _one_call(
 
 
 def _corrected(reply: Any, context: CorrectionContext) -> Any:
-    """The correction in a reply, or the exception that says why there is none."""
+    """Return the correction in a reply, or the exception that says why there is none."""
     if not isinstance(reply, Reply):
         # Its words may hold what was sent, credentials too.
         return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
@@ -277,7 +356,7 @@ def _corrected(reply: Any, context: CorrectionContext) -> Any:
 
 
 def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
-    """The messages as they were sent, and what the model answered.
+    """Return the messages as they were sent, and the model's answer.
 
     Many chat templates take nothing but turns, so that its answer must stand before the question
     about it.
@@ -291,7 +370,10 @@ def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
 
 
 def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
-    """The feedback with what is left of its budget; with nothing left nobody is asked."""
+    """Return the feedback with the rest of its budget.
+
+    With nothing left no one is asked.
+    """
     tokens, cost = feedback.max_tokens, feedback.max_cost
     return replace(
         feedback,
@@ -301,7 +383,7 @@ def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
 
 
 def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
-    """An answer with the arguments of the calls that the schema takes now."""
+    """Return an answer with the arguments of the calls that the schema takes now."""
     accepted = {d.index: d.call for d in done if d.call.ok}
     if not accepted:
         return answer
@@ -314,7 +396,7 @@ def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
 
 
 def _paths(paths: Iterator[str]) -> list[str]:
-    """Each path once, in order."""
+    """Return each path once, in order."""
     return list(dict.fromkeys(paths))
 
 

@@ -1,4 +1,4 @@
-"""Making a middleware: its options, and what they may be."""
+"""Making a middleware: its options, and their possible values."""
 
 from __future__ import annotations
 
@@ -32,31 +32,38 @@ def create_tool_middleware(
     broken_calls: BrokenCalls = "text",
     feedback: Feedback | str | bool | None = None,
 ) -> ToolCallMiddleware:
-    """A middleware that gives tool calling to a model by one protocol.
+    """Return a middleware that gives tool calling to a model by one protocol.
 
-    protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own. A
-    tool_system_prompt_template is a function of the tools' JSON text, or text with placeholders as
-    `{{tools_json}}`. placement: of the prompt before or behind the system message that is there, or
-    the whole conversation. on_error: called as on_error(message, metadata) for each piece of text
-    that could not be read; what it raises is ignored. compat: "seed" brings back the ways of the
-    oldest version (see docs/middleware.md). options: ParseOptions or a mapping of them; coercion
-    has the policy 'middleware' unless they say otherwise. tool_choice_by: a forced choice asks for
-    its JSON by `response_format`, or in the system prompt. result_format: "seed", or a function
-    that writes a ToolResult, instead of the protocol's own form. unknown_tools: whether a call of a
-    tool that was not offered stays "text", or is a "call" like others, so that a loop can tell the
-    model that there is no such tool. neutral_text: delimiters of the format in what users say, and
-    in documents, are neutralised in the prompt (see `protocols.neutral`); on unless `compat` is
-    "seed".
-
-    choice_schema: how the schema of a forced choice says which arguments belong to which tool:
-    "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that decode
-    by a schema follow, or "any_of_many", with which 'required' may be answered by several calls.
-    broken_calls: whether
-    an attempt that failed (unreadable, cut off, of a tool that was not offered, or no call where
-    one was forced) stays "text", or is a "call" whose arguments are the attempt's text, which is no
-    JSON, for programs that react to calls they cannot read. feedback: a Feedback or the name of one
-    of `correction.PRESETS`, by which calls that the schema refuses are asked about again (see
-    `corrections`); None, the default, asks nobody.
+    Args:
+        protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own. A
+            tool_system_prompt_template is a function of the tools' JSON text, or text with
+            placeholders as `{{tools_json}}`.
+        placement: of the prompt before or behind the system message that is there, or the whole
+            conversation.
+        on_error: called as on_error(message, metadata) for each piece of text that could not be
+            read. The error that it raises is ignored.
+        compat: "seed" brings back the ways of the oldest version (see docs/middleware.md).
+        options: ParseOptions or a mapping of them. Coercion has the policy 'middleware' unless they
+            say otherwise.
+        tool_choice_by: a forced choice asks for its JSON by `response_format`, or in the system
+            prompt.
+        result_format: "seed", or a function that writes a ToolResult, instead of the protocol's own
+            form.
+        unknown_tools: whether a call of a tool that was not offered stays "text", or is a "call"
+            like others, so that a loop can tell the model that there is no such tool.
+        neutral_text: delimiters of the format in the words of users, and in documents, are
+            neutralised in the prompt (see `protocols.neutral`). On unless `compat` is "seed".
+        choice_schema: how the schema of a forced choice says which arguments belong to which tool:
+            "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that
+            decode by a schema follow, or "any_of_many", with which 'required' may be answered by
+            several calls.
+        broken_calls: whether an attempt that failed (unreadable, cut off, of a tool that was not
+            offered, or no call where one was forced) stays "text", or is a "call" whose arguments
+            are the attempt's text, which is not JSON, for programs that react to calls they cannot
+            read.
+        feedback: a Feedback or the name of one of `correction.PRESETS`, by which calls that the
+            schema refuses are asked about again (see `corrections`). None, the default, asks no
+            one.
 
     Raises UnknownProtocol and BadOptions.
 
@@ -95,7 +102,7 @@ def create_tool_middleware(
 def _protocol_to_write(protocol: Any) -> AnyProtocol:
     """Return the protocol that a model is to be told of.
 
-    protocol: an id, a Protocol, a factory, or an object of somebody else's.
+    protocol: an id, a Protocol, a factory, or an object of another's.
 
     Raises UnknownProtocol, and BadOptions for 'auto', which can read any format and write none.
     """

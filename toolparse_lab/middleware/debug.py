@@ -2,8 +2,8 @@
 `DEBUG_PARSER_MW_STYLE` how calls stand out.
 
 Everything goes to the logger `toolparse_lab.middleware`, and to stderr where no handler is
-installed. What models and providers say is written with its control characters made visible, so
-that it cannot act on the terminal.
+installed. Anything that models and providers say is written with its control characters made
+visible, so that it cannot act on the terminal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _LINE = re.compile(r"\r?\n")
 
 
 def level_of(value: str | None) -> Level:
-    """The level that a value of `DEBUG_PARSER_MW` asks for; whatever is not known is 'off'.
+    """Return the level that a value of `DEBUG_PARSER_MW` asks for.
+
+    Whatever is unknown is 'off'.
 
     >>> level_of("yes"), level_of("2"), level_of("loud"), level_of(None)
     ('stream', 'parse', 'off', 'off')
@@ -49,8 +51,9 @@ def level_of(value: str | None) -> Level:
 
 
 def style_of(value: str | None) -> Style:
-    """The highlight that a value of `DEBUG_PARSER_MW_STYLE` asks for; whatever is not known is
-    'bg'.
+    """Return the highlight that a value of `DEBUG_PARSER_MW_STYLE` asks for.
+
+    Whatever is unknown is 'bg'.
 
     >>> style_of("invert"), style_of("ul"), style_of("neon")
     ('inverse', 'underline', 'bg')
@@ -59,7 +62,7 @@ def style_of(value: str | None) -> Style:
 
 
 def debug_level() -> Level:
-    """The level that the environment asks for now.
+    """Return the level that the environment asks for now.
 
     It is looked up each time, so that a program can change it while it runs.
     """
@@ -67,14 +70,14 @@ def debug_level() -> Level:
 
 
 def render_summary(original_text: str, tool_calls: Sequence[Any], style: Style = "bg") -> list[str]:
-    """The lines that level 'parse' logs: the text that was read as calls, highlighted line by line,
+    """Return the lines that level 'parse' logs: the text read as calls, highlighted line by line,
     then the calls as JSON.
 
-    Either is left out where it is empty.
+    Either drops out where it is empty.
 
-    original_text: the pieces of the text that were read as calls.
+    original_text: the pieces of the text read as calls.
     tool_calls: the calls, as anything JSON can carry.
-    style: the highlight of the text; the calls always have a blue background.
+    style: the highlight of the text. The calls always have a blue background.
     """
     lines: list[str] = []
     if original_text:
@@ -87,7 +90,7 @@ def render_summary(original_text: str, tool_calls: Sequence[Any], style: Style =
 
 
 def log_raw(text: str) -> None:
-    """Log what the provider said: a chunk of a stream, or the whole text.
+    """Log the words that the provider said: a chunk of a stream, or the whole text.
 
     text: as it came, before anything was read from it.
     """
@@ -95,20 +98,21 @@ def log_raw(text: str) -> None:
 
 
 def log_out(output: Any) -> None:
-    """Log what became of it: a delta, or the message.
+    """Log the outcome of it: a delta, or the message.
 
-    output: anything JSON can carry; the rest is shown as text.
+    output: anything JSON can carry. The rest is shown as text.
     """
     _log(_tagged("out", _color("\n" + _visible_lines(_json(output)), _CYAN)))
 
 
 def log_answer(answer: Answer, level: Level, summary: MutableMapping[str, str] | None) -> None:
-    """Fill the caller's `summary` with the calls of an answer; without one, log them at level
-    'parse'.
+    """Fill the caller's `summary` with the calls of an answer.
+
+    Without one, log them at level 'parse'.
 
     answer: a finished answer, whole or from a stream.
     level: of the log, as the environment asks for it.
-    summary: the caller's own mapping, None where nobody wants one.
+    summary: the caller's own mapping, None if no one wants one.
     """
     if summary is None and level != "parse":
         return
@@ -128,7 +132,9 @@ def log_answer(answer: Answer, level: Level, summary: MutableMapping[str, str] |
 
 
 def _json(value: Any) -> str:
-    """JSON for people to read; what JSON cannot carry is shown as text.
+    """Return JSON for people to read.
+
+    A value that JSON cannot carry is shown as text.
 
     >>> _json([])
     '[]'
@@ -137,7 +143,7 @@ def _json(value: Any) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """The text with control characters made visible, its line breaks kept.
+    """Return the text with control characters made visible, its line breaks kept.
 
     text: of a model or a provider, which may hold escape sequences.
     """
@@ -145,7 +151,7 @@ def _visible_lines(text: str) -> str:
 
 
 def _painted(text: str, code: int) -> str:
-    """The text in one colour, line by line: terminals end a background at the line's end.
+    """Return the text in one colour, line by line: terminals end a background at the line's end.
 
     code: of an ANSI escape sequence. Empty lines stay empty, without a coloured stump.
     """
@@ -153,7 +159,7 @@ def _painted(text: str, code: int) -> str:
 
 
 def _color(text: str, code: int) -> str:
-    """The text between an escape sequence and the one that ends it.
+    """Return the text between an escape sequence and the one that ends it.
 
     code: a number of an ANSI escape sequence, as those at the top of this file.
     """
@@ -161,7 +167,7 @@ def _color(text: str, code: int) -> str:
 
 
 def _tagged(tag: str, text: str) -> str:
-    """The text behind its gray tag.
+    """Return the text behind its gray tag.
 
     tag: a word that names the kind of the line, such as 'raw'.
     """

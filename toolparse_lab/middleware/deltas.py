@@ -1,8 +1,8 @@
 """Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
 
 How it works: nothing that went out is taken back, so three things wait. White space waits for a
-word or for the end, because between two calls it is no content (`_Runs`). Reasoning waits from the
-first opener of a call on, because reasoning that was never closed may turn out to hold calls
+word or for the end, because between two calls it is not a content (`_Runs`). Reasoning waits from
+the first opener of a call on, because reasoning that was never closed may turn out to hold calls
 (`_Thoughts`). A call waits until it is whole, so it is one delta. Text is final when the parser
 gives it out. Each character is looked at once, and once more where an opener may begin at the end
 of a piece of reasoning.
@@ -37,7 +37,7 @@ Delta: TypeAlias = dict[str, Any]
 
 
 def deltas_of(answer: Answer) -> tuple[Delta, ...]:
-    """The deltas of a whole answer that goes out at once.
+    """Return the deltas of a whole answer that goes out at once.
 
     answer: finished. Reasoning comes before the content, and the calls come last.
     """
@@ -50,10 +50,12 @@ def deltas_of(answer: Answer) -> tuple[Delta, ...]:
 
 
 class Deltas:
-    """Deltas of one answer; the module says what waits in it.
+    """Deltas of one answer.
 
-    protocol: ours, or somebody else's, whose openers are not known. text_of: the text of a span.
-    attempts: what becomes of calls that failed. one_call: only the first call goes out.
+    The module says the text waiting in it.
+
+    protocol: ours, or another's, whose openers are unknown. text_of: the text of a span.
+    attempts: the handling of calls that failed. one_call: only the first call goes out.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Deltas:
         self._most = 1 if one_call else math.inf
 
     def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
-        """The deltas of some events, neighbours of one kind joined.
+        """Return the deltas of some events, neighbours of one kind joined.
 
         events: of the parser, in order and each only once.
         """
@@ -98,7 +100,7 @@ class Deltas:
         return tuple(deltas)
 
     def end(self) -> tuple[Delta, ...]:
-        """The deltas of what waited until the end.
+        """Return the deltas of the text that waited until the end.
 
         Call it once, after the last events of the parser.
         """
@@ -108,7 +110,7 @@ class Deltas:
         return tuple(deltas)
 
     def _reasoning(self, event: ReasoningDelta) -> str:
-        """The reasoning that an event lets out.
+        """Return the reasoning that an event lets out.
 
         It may be less than the event's text, and may begin with text that waited before.
         """
@@ -122,7 +124,7 @@ class Deltas:
         """Add the deltas of an event that is neither reasoning nor a retraction.
 
         deltas: those of this round, which are added to.
-        event: text, markup, or the end of a body with its calls; other events say nothing to a
+        event: text, markup, or the end of a body with its calls. Other events say nothing to a
         caller.
         """
         if isinstance(event, TextDelta):
@@ -172,7 +174,7 @@ def _add(deltas: list[Delta], key: str, text: str) -> None:
 class _Runs:
     """Runs of content, in which white space waits for a word that makes it content.
 
-    State: a run is open once it holds a word; `_alone` until the first word, reasoning, markup or
+    State: a run is open once it holds a word. `_alone` until the first word, reasoning, markup or
     call, so that an answer of white space alone can go out at the end.
     """
 
@@ -182,7 +184,7 @@ class _Runs:
         self._alone = True
 
     def add(self, text: str) -> str:
-        """The text that may go out now.
+        """Return the text that may go out now.
 
         text: the next piece of content, which may be white space alone.
         """
@@ -197,7 +199,9 @@ class _Runs:
         return self._drain()
 
     def cut(self) -> None:
-        """End the run; white space that waits in it is no content.
+        """End the run.
+
+        White space that waits in it is not a content.
 
         It is called for all that separates two runs: reasoning, markup and calls.
         """
@@ -205,7 +209,7 @@ class _Runs:
         self._blanks.clear()
 
     def end(self) -> str:
-        """The text that goes out at the end of the answer.
+        """Return the text that goes out at the end of the answer.
 
         White space goes out only where it is the whole answer.
         """
@@ -222,7 +226,7 @@ class _Thoughts:
     """Reasoning on its way out, which waits from the first opener of a call on.
 
     State: `_waiting` is the text that waits, `_start` its offset in the raw text, `_opened` whether
-    it begins with a whole opener; then nothing goes out before `end` or `cut_at`.
+    it begins with a whole opener. Then nothing goes out before `end` or `cut_at`.
     """
 
     def __init__(self, heads: tuple[str, ...]) -> None:
@@ -232,7 +236,7 @@ class _Thoughts:
         self._opened = False
 
     def add(self, start: int, text: str) -> str:
-        """The text that may go out now; start: the offset of `text`.
+        """Return the text that may go out now. start: the offset of `text`.
 
         start: counted in the raw text, as the offsets of retractions are.
         text: the next piece of reasoning.
@@ -256,7 +260,7 @@ class _Thoughts:
         return text[:at]
 
     def cut_at(self, offset: int) -> None:
-        """Drop what waits from `offset` on: a call was read there after all.
+        """Drop the waiting text from `offset` on: a call was read there after all.
 
         offset: counted in the raw text. Text before it still goes out at the end.
         """
@@ -264,7 +268,9 @@ class _Thoughts:
             self._waiting = ["".join(self._waiting)[: max(0, offset - self._start)]]
 
     def end(self) -> str:
-        """The text that waited; nothing waits any more.
+        """Return the text that waited.
+
+        Nothing waits any more.
 
         It is called at the end, and before anything that is not reasoning.
         """
@@ -275,9 +281,9 @@ class _Thoughts:
 
 
 def _first_of(heads: tuple[str, ...], text: str) -> int:
-    """Return the offset of the first opener in a text, -1 where there is none.
+    """Return the offset of the first opener in a text, -1 if there is none.
 
-    heads: the openers; of two at one place it does not matter which is found.
+    heads: the openers. Of two at one place it does not matter which is found.
 
     >>> _first_of(("<b>", "<a>"), "x <a> <b>"), _first_of((), "x")
     (2, -1)

@@ -1,5 +1,6 @@
-"""Telling a program what could not be read: `on_error(message, metadata)`, once for each piece of
-the text."""
+"""Telling a program the unreadable part: `on_error(message, metadata)`, once for each piece of the
+text.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +25,16 @@ def tell_failures(
     *,
     streamed: bool = False,
 ) -> None:
-    """Call `on_error` for each segment with a call that failed, and for each failure of the text
-    as a whole.
+    """Call `on_error` for each segment with a call that failed, and for each failure of the text as
+    a whole.
 
-    metadata: toolCall (the text), toolName, code, message, span (start, end); of a forced answer
-    also text and error. Only decoding and reading count; what does not fit a schema is a problem of
-    the result and no failure.
+    metadata: toolCall (the text), toolName, code, message, span (start, end). Of a forced answer
+    also text and error. Only decoding and reading count. A value that does not fit a schema is a
+    problem of the result and no failure.
 
     result: the parse, finished.
-    on_error: the user's function; what it raises is ignored.
-    attempts: what becomes of calls that failed; a call of a tool that was not offered is no failure
+    on_error: the user's function. The error that it raises is ignored.
+    attempts: the handling of calls that failed. A call of a tool that was not offered is no failure
     where it is handed on.
     protocol: the middleware's own, which words the messages.
     streamed: the answer came in pieces.
@@ -54,7 +55,9 @@ def tell_failures(
 
 
 def _first_failure(calls: list[ToolCall], attempts: Attempts) -> tuple[ToolCall, Problem] | None:
-    """The first failure of a segment, whose text is kept or lost as one; None without any.
+    """Return the first failure of a segment, whose text is kept or lost as one.
+
+    None without any.
 
     calls: those of one segment, in order.
     attempts: as for `tell_failures`.
@@ -75,7 +78,7 @@ def tell_left_out(calls: Iterable[ToolCall], raw: str, on_error: OnError) -> Non
 
     calls: those that are not made.
     raw: the whole text, which the spans of the calls point into.
-    on_error: the user's function; what it raises is ignored.
+    on_error: the user's function. The error that it raises is ignored.
     """
     for call in calls:
         span = call.segment.span
@@ -90,7 +93,9 @@ def tell_left_out(calls: Iterable[ToolCall], raw: str, on_error: OnError) -> Non
 
 
 def _is_failure(problem: Problem) -> bool:
-    """True for an error of decoding or reading; what does not fit a schema is none.
+    """Return True for an error of decoding or reading.
+
+    A value that does not fit a schema is none.
 
     problem: of a call, or of the text as a whole.
     """
@@ -105,7 +110,7 @@ def _tell(
     protocol: AnyProtocol,
     streamed: bool,
 ) -> None:
-    """Call `on_error` for one problem; call: None for one of the text as a whole.
+    """Call `on_error` for one problem. call: None for one of the text as a whole.
 
     result: the parse, finished.
     problem: the failure to tell of.

@@ -31,19 +31,19 @@ def parse_forced(
     cut: bool = False,
     many: bool = False,
 ) -> ParseResult:
-    """The one call of an answer: strict JSON, then JSON that can be repaired, then a call in the
-    protocol's own form.
+    """Return the one call of an answer: strict JSON, then JSON that can be repaired, then a call in
+    the protocol's own form.
 
     raw: the whole text of the answer.
     protocol: the middleware's own, which knows its reasoning and markup.
     options: for the reading as JSON as well as for that by the protocol.
 
-    Reasoning before the call is reasoning. Where there is not exactly one call of such a tool, the
+    Reasoning before the call is reasoning. If there is not exactly one call of such a tool, the
     result has no call and a problem `choice.no-call`.
     tools: those that were offered.
     allowed: those of which one must be called.
-    cut: the answer was cut off, so that only a text that closes itself is a call.
-    many: several calls are right as well, as a list or in any other form; all of them, or none.
+    cut: the answer ended early, so that only a text that closes itself is a call.
+    many: several calls are right as well, as a list or in any other form. All of them, or none.
     """
     own = parse_text(raw, protocol, tools, options)
     # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
@@ -75,8 +75,9 @@ def parse_formatted(
     *,
     cut: bool = False,
 ) -> ParseResult:
-    """The calls of an answer that is JSON: either calls, exactly as `{name, arguments}`, or JSON of
-    the caller's own form, which is all text. What is no JSON is read by the protocol.
+    """Return the calls of an answer that is JSON: either calls, exactly as `{name, arguments}`, or
+    JSON of the caller's own form, which is all text. Anything that is not JSON is read by the
+    protocol.
 
     raw, protocol, tools, options, cut: as for `parse_forced`.
     """
@@ -97,12 +98,12 @@ def parse_formatted(
 
 
 def _is_other_shape(call: ToolCall) -> bool:
-    """True for a call whose name or arguments stood elsewhere than a call has them."""
+    """Return True for a call whose name or arguments stood elsewhere than a call has them."""
     return any(step.stage == "read" for step in call.steps)
 
 
 def _is_number(n_calls: int, many: bool) -> bool:
-    """True for a number of calls that a forced answer may have."""
+    """Return True for a number of calls that a forced answer may have."""
     return n_calls == 1 or (many and n_calls > 1)
 
 
@@ -121,7 +122,7 @@ class _Rest:
     def result(
         self, segment: Segment, calls: tuple[ToolCall, ...], problems: tuple[Problem, ...] = ()
     ) -> ParseResult:
-        """The result whose only content is `segment`, left out where it is empty.
+        """Return the result whose only content is `segment`, left out where it is empty.
 
         segment: the text or the call that fills the rest.
         calls: those of the segment. problems: those of the text as a whole.
@@ -132,7 +133,7 @@ class _Rest:
 
 
 def _without_markup(own: ParseResult) -> _Rest:
-    """The answer from the first word behind its reasoning on, to the markup at its very end.
+    """Return the answer from the first word behind its reasoning on, to the markup at its very end.
 
     own: the parse by the protocol, whose segments of reasoning and markup are trusted.
     """
@@ -162,7 +163,7 @@ _ANY_PROTOCOL = HERMES
 def _json_calls(
     rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions, cut: bool, many: bool
 ) -> ParseResult | str:
-    """The result if the rest is one call as JSON, otherwise the reason why it is not.
+    """Return the result if the rest is one call as JSON, otherwise the reason why it is not.
 
     rest: the part of the answer that should be the call.
     allowed: the tools of which one must be called.
@@ -209,13 +210,13 @@ def parse_like_seed(
     *,
     cut: bool = False,
 ) -> ParseResult:
-    """The reading of the oldest version: strict JSON only, no coercion, and a call of `unknown`
-    with the arguments `{}` where the answer is something else.
+    """Return the reading of the oldest version: strict JSON only, no coercion, and a call of
+    `unknown` with the arguments `{}` if the answer is something else.
 
     raw: the whole text of the answer.
     protocol_id: stands in the result and in the call.
-    tools, options: stand in the result; nothing is checked against them.
-    cut: the answer was cut off; one that is no JSON then is a truncated call.
+    tools, options: stand in the result. Nothing is checked against them.
+    cut: the answer ended early. One that is not JSON then is a truncated call.
     """
     everything = Span(0, len(raw))
     problems: tuple[Problem, ...] = ()

@@ -2,11 +2,11 @@
 text.
 
 How it works: one walk over the messages. Calls of an assistant message are written as the model
-would have written them; their ids are remembered with the tools' names, because a result names only
+would have written them. Their ids are remembered with the tools' names, because a result names only
 the id of its call. Results wait until the next message that is none, and go out in the order of
 their calls. At the end neighbouring user messages become one, for many models take no two in a row.
 
-Nothing of the caller's objects is changed; every message is a new dict. Messages may be dicts or
+Nothing of the caller's objects is changed. Every message is a new dict. Messages may be dicts or
 objects with `model_dump`, as clients return them, with tool calls in OpenAI shape or as parts of an
 AI SDK.
 """
@@ -48,7 +48,7 @@ class _CallText(str):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes calls and results. protocol: ours or somebody else's. tools: by name."""
+    """Writes calls and results. protocol: ours or another's. tools: by name."""
 
     protocol: Any
     tools: Mapping[str, ToolSpec]
@@ -56,18 +56,18 @@ class Writer:
     on_error: OnError | None = None
 
     def tell(self, message: str, /, **metadata: Any) -> None:
-        """Call `on_error`, where there is one.
+        """Call `on_error`, if there is one.
 
-        message: one sentence. metadata: what it is about, as `on_error` gets it.
+        message: one sentence. metadata: its subject, as `on_error` gets it.
         """
         if self.on_error is not None:
             call_safely(self.on_error, message, metadata)
 
     def call(self, call: Mapping[str, Any]) -> Any:
-        """A call of the history as the model would have written it: a _CallText, or a part that
-        shows it as JSON.
+        """Return a call of the history as the model would have written it: a _CallText, or a part
+        that shows it as JSON.
 
-        call: in any shape that a history may have; its id, name and arguments are found by
+        call: in any shape that a history may have. Its id, name and arguments are found by
         `_call_id`, `_name_of` and `_arguments_of`.
         """
         name = _name_of(call) or ""
@@ -132,11 +132,11 @@ class _Calls:
 
 
 def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
-    """The messages without tool calls and tool results: those are text now.
+    """Return the messages without tool calls and tool results: those are text now.
 
-    Results become user messages, those of parallel calls in the calls' order; neighbouring user
-    messages become one. Raises BadMessage for what is no list of messages, and UnknownToolCallId
-    for a result that names neither its tool nor a call before it.
+    Results become user messages, those of parallel calls in the calls' order. Neighbouring user
+    messages become one. Raises BadMessage for anything but a list of messages, and
+    UnknownToolCallId for a result that names neither its tool nor a call before it.
 
     messages: dicts, or objects with `model_dump`, in order.
     writer: writes calls and results in the form of the protocol.
@@ -170,8 +170,8 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
 
 
 def _plain_talk(messages: Any) -> list[Message] | None:
-    """The messages as new dicts, where all of them are texts that stay as they are; None for
-    others. Most requests are such, and looking once is much cheaper than rewriting nothing.
+    """Return the messages as new dicts, where all of them are texts that stay as they are, or None
+    for others. Most requests are such, and looking once is much cheaper than rewriting nothing.
 
     messages: as the caller gave them, not checked yet. Nothing is raised: the slower way does that.
     """
@@ -197,17 +197,26 @@ def _plain_talk(messages: Any) -> list[Message] | None:
 
 
 def _read_messages(messages: Any) -> list[Message]:
-    """The messages as new dicts; raises BadMessage.
+    """Return the messages as new dicts.
 
-    messages: any iterable that is no text and no mapping.
+    Raises BadMessage.
+
+    messages: any iterable that is not text and no mapping.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise BadMessage("messages are a list", got=type(messages).__name__, expected=_EXPECTED)
+        raise BadMessage(
+            "messages are a list",
+            got=messages,
+            expected=_EXPECTED,
+            hint='messages=[{"role": "user", "content": "…"}]',
+        )
     return [_read_message(m, i) for i, m in enumerate(messages)]
 
 
 def _read_message(message: Any, index: int) -> Message:
-    """One message as a new dict, from a dict or an object with `model_dump`; raises BadMessage.
+    """Return one message as a new dict, from a dict or an object with `model_dump`.
+
+    Raises BadMessage.
 
     index: the place in the conversation, for the error.
     """
@@ -227,10 +236,10 @@ def _read_message(message: Any, index: int) -> Message:
 
 
 def _copied(value: Any) -> Any:
-    """A copy with new containers, so that whoever changes the request does not change what the
-    caller holds.
+    """Return a copy with new containers, so that whoever changes the request does not change the
+    caller's objects.
 
-    value: of a message, nested to any depth. Objects that are no containers are shared.
+    value: of a message, nested to any depth. Objects that are not containers are shared.
     """
     if isinstance(value, Mapping):
         return {k: _copied(v) for k, v in value.items()}
@@ -243,7 +252,9 @@ def _copied(value: Any) -> Any:
 
 
 def _assistant(message: Message, calls: _Calls, writer: Writer) -> Message:
-    """An assistant message with its calls as text; they are noted in `calls`.
+    """Return an assistant message with its calls as text.
+
+    They are noted in `calls`.
 
     message: a dict of our own, with calls among its parts, beside them, or none.
     calls: the names and the order of the calls, which are added to.
@@ -265,9 +276,9 @@ def _assistant(message: Message, calls: _Calls, writer: Writer) -> Message:
 
 
 def _together(parts: list[Any], writer: Writer) -> list[Any]:
-    """The parts with each run of calls as one text.
+    """Return the parts with each run of calls as one text.
 
-    parts: in order; calls are `_CallText`, everything else stays as it is.
+    parts: in order. Calls are `_CallText`, everything else stays as it is.
     """
     out: list[Any] = []
     for are_calls, group in itertools.groupby(parts, lambda p: isinstance(p, _CallText)):
@@ -278,7 +289,7 @@ def _together(parts: list[Any], writer: Writer) -> list[Any]:
 
 
 def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
-    """The parts that one part of an assistant's content becomes: none or one.
+    """Return the parts that one part of an assistant's content becomes: none or one.
 
     part: a text, a part in the shape of OpenAI, Anthropic or an AI SDK, or something unknown.
     calls: noted here where the part is a call.
@@ -303,7 +314,9 @@ def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
 
 
 def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
-    """The calls of a message in OpenAI shape, today's and the one before it; raises BadMessage.
+    """Return the calls of a message in OpenAI shape, today's and the one before it.
+
+    Raises BadMessage.
 
     message: with `tool_calls`, or with `function_call` as older clients write it.
     """
@@ -327,7 +340,7 @@ def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
 
 
 def _name_of(call: Mapping[str, Any]) -> str | None:
-    """The name of a call's tool in any shape; None where it has none.
+    """Return the name of a call's tool in any shape, or None if it has none.
 
     >>> _name_of({"function": {"name": "f"}}), _name_of({"toolName": "g"}), _name_of({})
     ('f', 'g', None)
@@ -344,7 +357,9 @@ def _name_of(call: Mapping[str, Any]) -> str | None:
 
 
 def _arguments_of(call: Mapping[str, Any]) -> Any:
-    """The arguments of a call in any shape; `{}` as text where it has none.
+    """Return the arguments of a call in any shape.
+
+    `{}` as text where it has none.
 
     They are not read here: text stays text.
 
@@ -362,7 +377,7 @@ def _arguments_of(call: Mapping[str, Any]) -> Any:
 
 
 def _call_id(part: Mapping[str, Any]) -> Any:
-    """The id of a call or result in any shape; None where it has none.
+    """Return the id of a call or result in any shape, or None if it has none.
 
     >>> _call_id({"tool_use_id": "a"}), _call_id({"id": ""})
     ('a', None)
@@ -376,11 +391,11 @@ def _call_id(part: Mapping[str, Any]) -> Any:
 
 
 def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolResult]:
-    """The results of a message: its content, or one for each of its parts.
+    """Return the results of a message: its content, or one for each of its parts.
 
     message: of the role 'tool' or 'function'.
     calls: those so far, by which a result finds the name of its tool.
-    writer: is told of parts that are no results; they are shown as JSON.
+    writer: is told of parts that are not results. They are shown as JSON.
     """
     content = message.get("content")
     if not isinstance(content, list) or not any(_is_result(p) for p in content):
@@ -399,7 +414,7 @@ def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolRes
 
 
 def _is_result(part: Any) -> bool:
-    """True for a part that holds a tool's result.
+    """Return True for a part that holds a tool's result.
 
     part: a member of a message's content, of any type.
     """
@@ -407,7 +422,9 @@ def _is_result(part: Any) -> bool:
 
 
 def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResult:
-    """A result with the name of its tool; raises UnknownToolCallId where nothing says it.
+    """Return a result with the name of its tool.
+
+    Raises UnknownToolCallId if nothing says it.
 
     message: the message or the part that names the call.
     output: the result proper, of any type.
@@ -433,7 +450,7 @@ def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResul
 
 
 def _is_error(message: Mapping[str, Any]) -> bool:
-    """True for a result that is marked as a failure, in the ways of Anthropic, MCP and others.
+    """Return True for a result marked as a failure, in the ways of Anthropic, MCP and others.
 
     message: a whole message, or a part of one.
     """
@@ -443,7 +460,9 @@ def _is_error(message: Mapping[str, Any]) -> bool:
 
 
 def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -> list[Message]:
-    """A user message for each result, in the order of their calls; strangers come last.
+    """Return a user message for each result, in the order of their calls.
+
+    Strangers come last.
 
     results: those that waited for the next message.
     calls: those of the last assistant message give the order.
@@ -454,7 +473,7 @@ def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -
 
 
 def _result_message(result: ToolResult, writer: Writer) -> Message:
-    """A result as a message of the user, its images beside the text.
+    """Return a result as a message of the user, its images beside the text.
 
     Without images the content is the text itself, which every model takes.
     """
@@ -470,19 +489,24 @@ def _result_message(result: ToolResult, writer: Writer) -> Message:
 
 
 def _text(text: str) -> Message:
-    """A part of text."""
+    """Return a part of text."""
     return {"type": "text", "text": text}
 
 
 def _is_plain(part: Any) -> bool:
-    """True for a text and nothing more; a mark for a provider's cache would be more."""
+    """Return True for a text and nothing more.
+
+    A mark for a provider's cache would be more.
+    """
     return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Neighbouring texts joined by a line break; a single text is no list.
+    """Neighbouring texts joined by a line break.
 
-    parts: in order; those that are no plain text separate their neighbours.
+    A single text is not a list.
+
+    parts: in order. Those that are not plain text separate their neighbours.
 
     >>> _joined([_text("a"), _text("b")]).splitlines()
     ['a', 'b']
@@ -501,9 +525,9 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _condensed(message: Message) -> Message:
-    """The message with neighbouring texts of its content joined.
+    """Return the message with neighbouring texts of its content joined.
 
-    message: a dict of our own, which is returned itself where nothing is to be joined.
+    message: a dict of our own, which comes back itself if nothing is to be joined.
     """
     content = message.get("content")
     if isinstance(content, list) and content:
@@ -512,7 +536,7 @@ def _condensed(message: Message) -> Message:
 
 
 def _merged(messages: list[Message]) -> list[Message]:
-    """The messages with neighbouring ones of the user joined, unless they differ beside the
+    """Return the messages with neighbouring ones of the user joined, unless they differ beside the
     content.
 
     messages: in order, all of them dicts of our own.
@@ -529,7 +553,7 @@ def _merged(messages: list[Message]) -> list[Message]:
 
 
 def _are_one(first: Message, second: Message) -> bool:
-    """True for two messages of the user that differ in nothing but their content.
+    """Return True for two messages of the user that differ in nothing but their content.
 
     first, second: neighbours in the conversation.
     """
@@ -537,7 +561,7 @@ def _are_one(first: Message, second: Message) -> bool:
 
 
 def _rest(message: Message) -> Message:
-    """The message without its content: a name, a mark of a provider.
+    """Return the message without its content: a name, a mark of a provider.
 
     >>> _rest({"role": "user", "content": "words"})
     {'role': 'user'}
@@ -546,7 +570,7 @@ def _rest(message: Message) -> Message:
 
 
 def _parts(message: Message) -> list[Any]:
-    """The content of a message as a list of parts.
+    """Return the content of a message as a list of parts.
 
     message: of the user. Content that is neither text nor a list counts as none.
     """
@@ -557,7 +581,9 @@ def _parts(message: Message) -> list[Any]:
 
 
 def _json(value: Any) -> str:
-    """Canonical JSON of a value; whatever cannot be written so is shown as Python does.
+    """Canonical JSON of a value.
+
+    Whatever cannot be written so is shown as Python does.
 
     value: of a message, which came from anywhere.
     """

@@ -14,12 +14,16 @@ _RUN_MARKS = ("providerExecuted", "provider_executed")
 
 
 def fix_tool_call_with_schema(call: Mapping[str, Any], tools: Any) -> dict[str, Any]:
-    """The call with its arguments coerced to its tool's schema by the policy 'middleware', as JSON
-    text.
+    """Return the call with its arguments coerced to its tool's schema.
 
-    call: `{toolName, input}`, or a tool call in OpenAI shape; what else it holds is kept. Calls
-    that the provider ran itself, calls of unknown tools and arguments that are no JSON or fit
-    already stay as they are. Raises BadToolSpec.
+    The policy is 'middleware'. The arguments are JSON text.
+
+    Args:
+        call: `{toolName, input}`, or a tool call in OpenAI shape. Its other members stay. Calls
+            that the provider ran itself, calls of unknown tools and arguments that are not JSON or
+            fit already stay as they are.
+
+    Raises BadToolSpec.
 
     >>> tool = {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}
     >>> fix_tool_call_with_schema({"toolName": "f", "input": '{"a": "1"}'}, [tool])
@@ -33,7 +37,7 @@ def coerce_call(
 ) -> dict[str, Any]:
     """`fix_tool_call_with_schema` by any policy.
 
-    call: `{toolName, input}`, or a tool call in OpenAI shape; it is not changed.
+    call: `{toolName, input}`, or a tool call in OpenAI shape. It is not changed.
     tools: by name. policy: of the coercion.
     """
     fixed = dict(call)
@@ -64,7 +68,7 @@ def coerce_call(
 
 
 def was_run(call: Mapping[str, Any]) -> bool:
-    """True where the provider ran the call itself, so that nobody else is to run it.
+    """Return True if the provider ran the call itself, so that no one else is to run it.
 
     call: in any shape, with the mark of an AI SDK's spelling or of Python's.
     """

@@ -10,10 +10,12 @@ from ..protocols.neutral import neutral
 
 
 def without_delimiters(messages: Any, delimiters: tuple[str, ...]) -> Any:
-    """The messages with the texts of users neutralised; results are written by the protocol.
+    """Return the messages with the texts of users neutralised.
 
-    messages: as the caller gave them, not checked yet; what is no list of messages comes back as it
-    is, and the caller's objects are not changed.
+    Results are written by the protocol.
+
+    messages: as the caller gave them, not checked yet. Anything but a list of messages comes back
+    as it is, and the caller's objects are not changed.
     """
     if not delimiters or not isinstance(messages, (list, tuple)):
         return messages
@@ -24,7 +26,7 @@ def without_delimiters(messages: Any, delimiters: tuple[str, ...]) -> Any:
 
 
 def _without(message: Any, delimiters: tuple[str, ...]) -> Any:
-    """A message, or a copy with its texts neutralised where a user said it."""
+    """Return a message, or a copy with its texts neutralised where a user said it."""
     if not isinstance(message, Mapping):
         dump = getattr(message, "model_dump", None)
         if not callable(dump) or getattr(message, "role", None) != "user":
@@ -42,7 +44,7 @@ def _without(message: Any, delimiters: tuple[str, ...]) -> Any:
 
 
 def documents_without(documents: Any, delimiters: tuple[str, ...]) -> Any:
-    """The documents of a request with their texts neutralised, whatever their shape.
+    """Return the documents of a request with their texts neutralised, whatever their shape.
 
     documents: texts, or mappings with texts at any place in them. The caller's objects are not
     changed.
@@ -51,7 +53,10 @@ def documents_without(documents: Any, delimiters: tuple[str, ...]) -> Any:
 
 
 def _part(part: Any, delimiters: tuple[str, ...]) -> Any:
-    """A part of a content, documents included; images and the like stay as they are."""
+    """Return a part of a content, documents included.
+
+    Images and the like stay as they are.
+    """
     kind = part.get("type") if isinstance(part, Mapping) else None
     if isinstance(kind, str) and kind.startswith(NO_TEXT):
         return part
@@ -59,7 +64,10 @@ def _part(part: Any, delimiters: tuple[str, ...]) -> Any:
 
 
 def _clean(value: Any, delimiters: tuple[str, ...], depth: int) -> Any:
-    """A value with all texts in it neutralised; what is nested too deep is no text of a prompt."""
+    """Return a value with all texts in it neutralised.
+
+    A value nested too deep is no text of a prompt.
+    """
     if isinstance(value, str):
         return neutral(value, delimiters)
     if depth > MOST_NESTED:

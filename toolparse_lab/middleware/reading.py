@@ -1,4 +1,4 @@
-"""The reading of answers: whole texts, pieces and forced choices, and telling what failed."""
+"""The reading of answers: whole texts, pieces and forced choices, and naming the failure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from .turn import Readers, Turn
 
 @dataclass(frozen=True, slots=True)
 class AnswerReading:
-    """The part of a middleware that reads answers; its fields are those of the middleware."""
+    """The part of a middleware that reads answers.
+
+    Its fields are those of the middleware.
+    """
 
     protocol: Protocol | ForeignProtocol
     ways: Ways
@@ -27,7 +30,8 @@ class AnswerReading:
     attempts: Attempts
 
     def readers(self, turn: Turn) -> Readers:
-        """The readers of a turn's answer, from the preparation of its request where that fits.
+        """Return the readers of a turn's answer, from the preparation of its request where that
+        fits.
 
         turn: one request. Its preparation is only used where it was made with the same tools,
         protocol and ways, because a turn may be made or changed by hand.
@@ -48,10 +52,11 @@ class AnswerReading:
         return prepared.readers
 
     def parse_whole(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
-        """The parse of an answer that must be a call, or JSON of the caller's own form.
+        """Return the parse of an answer that must be a call, or JSON of the caller's own form.
 
         turn: one request, with the tools that may be called. text: the whole answer.
-        finish_reason: what the provider said; one that was cut off has to close by itself.
+        finish_reason: the words that the provider said. One that ended early has to close by
+            itself.
         """
         cut, ways = was_cut(finish_reason), self.ways
         if turn.formatted:
@@ -71,7 +76,7 @@ class AnswerReading:
         return judged(result, turn.asked)
 
     def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
-        """Tell `on_error` what could not be read, and which further calls are left out.
+        """Tell `on_error` the unreadable part, and which further calls drop out.
 
         result: the parse, finished. streamed: the answer came in pieces.
         """

@@ -20,6 +20,17 @@ class AnswerStream:
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
     is taken back. An answer that must be a call, or has a format of the caller's own, says nothing
     before its end.
+
+    >>> from toolparse_lab import hermes_tool_middleware as middleware
+    >>> tools = [{"name": "f"}]
+    >>> question = [{"role": "user", "content": "Hi"}]
+    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> stream = middleware.wrap_stream(turn)
+    >>> deltas = [*stream.feed(text[:20]), *stream.feed(text[20:])]
+    >>> last, answer = stream.close()
+    >>> answer.finish_reason
+    'tool_calls'
     """
 
     def __init__(
@@ -50,9 +61,12 @@ class AnswerStream:
             )
 
     def feed(self, text: str) -> tuple[Delta, ...]:
-        """The deltas that a piece of text settles. Raises ParserClosed after `close`.
+        """Return the deltas that a piece of text settles.
 
-        text: of any size, '' included. The deltas are in OpenAI's shape.
+        Raises ParserClosed after `close`.
+
+        Args:
+            text: of any size, '' included. The deltas are in OpenAI's shape.
         """
         if self._end is not None:
             raise ParserClosed("this answer is closed", hint="make a new one with wrap_stream")
@@ -73,10 +87,14 @@ class AnswerStream:
     def close(
         self, finish_reason: str | None = None, *, called: bool = False
     ) -> tuple[tuple[Delta, ...], Answer]:
-        """The last deltas, and the whole; a second call returns the same.
+        """Return the last deltas, and the whole.
 
-        finish_reason: what the provider said, None where it said nothing. called: the provider made
-        calls itself beside the text, so that a text that says nothing is no failure.
+        A second call returns the same.
+
+        Args:
+            finish_reason: the words that the provider said, None if it said nothing.
+            called: the provider made calls itself beside the text, so that a text that says nothing
+                is no failure.
         """
         if self._end is None:
             deltas, answer = self._finish(finish_reason, called)
@@ -87,12 +105,12 @@ class AnswerStream:
         return self._end
 
     def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
-        """The last deltas and the answer, by the way this answer is read.
+        """Return the last deltas and the answer, by the way this answer is read.
 
         finish_reason, called: as for `close`.
 
-        An answer without tools is the texts themselves; one with a parser is what the parser says;
-        a forced one is read as a whole.
+        An answer without tools is the texts themselves. One with a parser is the parser's word. A
+        forced one is read as a whole.
         """
         if not self._turn.active:
             return (), passed_through("".join(self._texts), finish_reason)
@@ -112,7 +130,7 @@ class AnswerStream:
         return deltas_of(answer), answer
 
     def _answer(self, result: ParseResult, finish_reason: str | None) -> Answer:
-        """The answer of a finished parse, its failures told.
+        """Return the answer of a finished parse, its failures told.
 
         result: of the parser or of the forced reading. finish_reason: as for `close`.
         """

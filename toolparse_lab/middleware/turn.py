@@ -1,4 +1,4 @@
-"""One request and what is prepared for its answer."""
+"""One request and everything prepared for its answer."""
 
 from __future__ import annotations
 
@@ -18,15 +18,26 @@ from .history import Writer
 
 @dataclass(frozen=True)
 class Turn:
-    """One request and what its answer may be.
+    """One request and the allowed forms of its answer.
 
-    params: what to send. tools: what the model was told of, with the schemas to read arguments by.
-    choice and tool_name: what was asked for. active: answers are parsed; False where there are no
-    tools or none may be called. forced: the answer must be one call. one_call: of the calls that a
-    text holds only the first is made, because the request says `parallel_tool_calls=False`.
-    messages: the conversation as the application gave it, by which echoes are known. many: a forced
-    answer may be several calls. formatted: the answer is a call as JSON, or what the request's own
-    response_format says.
+    Attributes:
+        params: the request to send.
+        tools: those that the model was told of, with the schemas to read arguments by. choice and
+            tool_name: everything asked for.
+        active: answers are parsed, or False if there are no tools or none may be called.
+        forced: the answer must be one call.
+        one_call: of the calls that a text holds only the first is made, because the request says
+            `parallel_tool_calls=False`.
+        messages: the conversation as the application gave it, by which echoes are known.
+        many: a forced answer may be several calls.
+        formatted: the answer is a call as JSON, or the form of the request's own response_format.
+
+    >>> from toolparse_lab import hermes_tool_middleware as middleware
+    >>> tools = [{"name": "f"}]
+    >>> question = [{"role": "user", "content": "Hi"}]
+    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> [message["role"] for message in turn.params["messages"]], turn.active
+    (['system', 'user'], True)
     """
 
     params: dict[str, Any]
@@ -64,7 +75,10 @@ class Turn:
 
     @property
     def left_out(self) -> tuple[Mapping[str, Any], ...]:
-        """The tools of the request that only the provider could run, and nobody is told of."""
+        """The tools of the request that only the provider could run.
+
+        The model does not learn of them.
+        """
         return self._prepared.offer.provider if self._prepared is not None else ()
 
 
@@ -79,9 +93,11 @@ class Readers:
     def of(
         cls, protocol: Protocol | ForeignProtocol, tools: tuple[ToolSpec, ...], ways: Ways
     ) -> Readers:
-        """The readers of one set of tools; one reader for both where the options are the same.
+        """Return the readers of one set of tools.
 
-        protocol: ours or somebody else's.
+        One reader for both where the options are the same.
+
+        protocol: ours or another's.
         tools: with the schemas to read arguments by.
         ways: the options for whole answers and for streams.
         """
@@ -96,8 +112,8 @@ class Prepared:
     """The outcome of one set of tools and one tool choice, shared by all requests with them.
 
     writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
-    the system message. readers: made when the first answer is read; a request that only asks what
-    to send pays for none. delimiters: of the format, which no user's text may hold.
+    the system message. readers: made when the first answer is read. A request that only asks for
+    the request to send pays for none. delimiters: of the format, which no user's text may hold.
     """
 
     offer: Offer

@@ -1,4 +1,4 @@
-"""A plan: steps that call tools, with what each depends on, and the inputs of a workflow."""
+"""A plan: steps that call tools, with the dependencies of each, and the inputs of a workflow."""
 
 from __future__ import annotations
 
@@ -36,9 +36,16 @@ _TYPES = {
 class Step:
     """One call of a plan.
 
-    step_id: its name, unlike all others. tool: the name of the tool. parameters: its arguments,
-    with templates such as `{{step.path}}`. depends_on: the steps whose results they may use. agent:
-    the owner of the tool, where there is one.
+    Attributes:
+        step_id: its name, unlike all others.
+        tool: the name of the tool.
+        parameters: its arguments, with templates such as `{{step.path}}`.
+        depends_on: the steps whose results they may use.
+        agent: the owner of the tool, if there is one.
+
+    >>> from toolparse_lab.plans import Step
+    >>> Step("a", "f", {"n": 1}, depends_on=("b",)).depends_on
+    ('b',)
     """
 
     step_id: str
@@ -48,7 +55,7 @@ class Step:
     agent: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as JSON."""
+        """Return the step as JSON."""
         record: dict[str, Any] = {
             "step_id": self.step_id,
             "tool": self.tool,
@@ -58,7 +65,7 @@ class Step:
         return {**record, "agent": self.agent} if self.agent else record
 
     def to_seed(self) -> dict[str, Any]:
-        """The step in the seed's shape: the tool as a capability in `metadata`."""
+        """Return the step in the seed's shape: the tool as a capability in `metadata`."""
         return {
             "step_id": self.step_id,
             "agent_name": self.agent or self.tool,
@@ -69,7 +76,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A typed input of a workflow. type: of JSON Schema, or a word such as "float64"."""
+    """A typed input of a workflow.
+
+    Attributes:
+        type: of JSON Schema, or a word such as "float64".
+
+    >>> from toolparse_lab.plans import Input
+    >>> Input("integer", default=3).default
+    3
+    """
 
     type: str = "string"
     required: bool = False
@@ -77,7 +92,10 @@ class Input:
 
     @classmethod
     def of(cls, x: Input | Mapping[str, Any] | str) -> Input:
-        """An input from `{type, required, default}` or a type's name. Raises BadTaskPlan."""
+        """Return an input from `{type, required, default}` or a type's name.
+
+        Raises BadTaskPlan.
+        """
         if isinstance(x, Input):
             return x
         if isinstance(x, str):
@@ -99,8 +117,15 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """Steps that are known to fit together: names differ, dependencies exist, none goes in a
-    circle, templates use nothing but dependencies and inputs. Raises BadTaskPlan otherwise."""
+    """Steps that fit together.
+
+    Names differ, dependencies exist, none goes in a circle, templates use nothing but dependencies
+    and inputs. Raises BadTaskPlan otherwise.
+
+    >>> from toolparse_lab.plans import Step, TaskPlan
+    >>> len(TaskPlan((Step("a", "f"),)).steps)
+    1
+    """
 
     steps: tuple[Step, ...]
     inputs: Mapping[str, Input] = field(default_factory=dict)
@@ -140,7 +165,7 @@ class TaskPlan:
                 )
 
     def bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the inputs, defaults filled in.
+        """Return the values of the inputs, defaults filled in.
 
         Raises BadTaskPlan for one that is missing, of another type, or no input at all.
         """
@@ -164,7 +189,7 @@ class TaskPlan:
         return bound
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return {"steps": [step.to_dict() for step in self.steps]}
 
 
@@ -192,10 +217,15 @@ def read_plan(
     *,
     inputs: Mapping[str, Input | Mapping[str, Any] | str] | None = None,
 ) -> TaskPlan:
-    """A plan from JSON-like data: `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list
-    of steps; the seed's shape (`metadata.{capability, parameters}`) is read, too.
+    """Return a plan from JSON-like data.
 
-    tools: those that there are, None for no check. inputs: name -> `{type, required, default}`.
+    Pass `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list of steps. The function also
+    reads the seed's shape (`metadata.{capability, parameters}`).
+
+    Args:
+        tools: those that there are, None for no check.
+        inputs: name -> `{type, required, default}`.
+
     Raises BadTaskPlan, whose `kind` is "no_plan", "bad_step" or "unknown_tool".
 
     >>> read_plan([{"step_id": "a", "tool": "f"}]).steps[0].tool
@@ -217,7 +247,9 @@ def read_plan(
 
 
 def _step(x: Any, number: int) -> Step:
-    """One step of either shape. Raises BadTaskPlan.
+    """Return one step of either shape.
+
+    Raises BadTaskPlan.
 
     number: its place in the plan, from 1, which names it where it has no id.
     """
@@ -235,7 +267,10 @@ def _step(x: Any, number: int) -> Step:
 
 
 def _id_of(x: Mapping[Any, Any], number: int) -> str:
-    """The id of a step, made of its place where it has none. Raises BadTaskPlan."""
+    """Return the id of a step, made of its place where it has none.
+
+    Raises BadTaskPlan.
+    """
     step_id = x.get("step_id", x.get("id", f"step_{number}"))
     if not _is_id(step_id):
         raise BadTaskPlan(f"the id of step {number} is a text", got=step_id)
@@ -243,7 +278,10 @@ def _id_of(x: Mapping[Any, Any], number: int) -> str:
 
 
 def _tool_of(body: Mapping[Any, Any], number: int) -> str:
-    """The name of a step's tool: in the seed's shape, its capability. Raises BadTaskPlan."""
+    """Return the name of a step's tool: in the seed's shape, its capability.
+
+    Raises BadTaskPlan.
+    """
     tool = body.get("capability") or body.get("tool") or body.get("name")
     if not isinstance(tool, str):
         raise BadTaskPlan(f"step {number} names no tool", got=dict(body))
@@ -251,7 +289,7 @@ def _tool_of(body: Mapping[Any, Any], number: int) -> str:
 
 
 def _parameters_of(body: Mapping[Any, Any], number: int) -> dict[str, Any]:
-    """The arguments of a step, {} where it has none. Raises BadTaskPlan."""
+    """Return the arguments of a step, {} where it has none. Raises BadTaskPlan."""
     parameters = body.get("parameters", body.get("arguments"))
     if parameters is None:
         return {}
@@ -261,7 +299,9 @@ def _parameters_of(body: Mapping[Any, Any], number: int) -> dict[str, Any]:
 
 
 def _dependencies_of(x: Mapping[Any, Any], number: int) -> tuple[str, ...]:
-    """The ids of the steps that a step depends on; one alone may be a text.
+    """Return the ids of the steps that a step depends on.
+
+    One alone may be a text.
 
     Raises BadTaskPlan.
     """
@@ -274,7 +314,7 @@ def _dependencies_of(x: Mapping[Any, Any], number: int) -> tuple[str, ...]:
 
 
 def _is_id(x: Any) -> bool:
-    """True for what may name a step; models write numbers, too."""
+    """Return True for a value that may name a step. Models write numbers, too."""
     return (isinstance(x, str) and x != "") or (isinstance(x, int) and not isinstance(x, bool))
 
 

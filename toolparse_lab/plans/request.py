@@ -1,5 +1,6 @@
-"""Plans that a model writes: the planning prompt, and the plan read from its answer, with what is
-wrong in it."""
+"""Plans that a model writes: the planning prompt, and the plan read from its answer, with the fault
+in it.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,16 @@ PlanFault = Literal["no_answer", "no_plan", "bad_step", "unknown_tool", "wrong_t
 class PlanAnswer:
     """A model's plan as it was read.
 
-    plan: None where none could be read. fault: the first that was found, None for none; a plan with
-    a "wrong_type" is a plan, since coercion or its tool's refusal may mend it. problems: step id ->
-    problems of its parameters under the tool's schema, templates left out.
+    Attributes:
+        plan: None if none could be read.
+        fault: the first that was found, None for none. A plan with a "wrong_type" is a plan, since
+            coercion or its tool's refusal may mend it.
+        problems: step id -> problems of its parameters under the tool's schema, templates left out.
+
+    >>> from toolparse_lab.plans import read_plan_answer
+    >>> answer = read_plan_answer('{"steps": [{"step_id": "a", "tool": "f"}]}', [{"name": "f"}])
+    >>> answer.plan.steps[0].tool, answer.fault
+    ('f', None)
     """
 
     raw: str
@@ -42,9 +50,15 @@ class PlanAnswer:
 def plan_messages(
     request: str, tools: ToolsLike, *, type_rules: bool = True
 ) -> tuple[dict[str, Any], ...]:
-    """The messages that ask a model for a plan.
+    """Return the messages that ask a model for a plan.
 
-    request: what the user wants. type_rules: layer 1 of type safety, the rules about JSON types.
+    Args:
+        request: the user's wish.
+        type_rules: layer 1 of type safety, the rules about JSON types.
+
+    >>> from toolparse_lab.plans import plan_messages
+    >>> [message["role"] for message in plan_messages("Weather in Oslo?", [{"name": "f"}])]
+    ['system', 'user']
     """
     specs = tool_specs(tools)
     lines = [
@@ -74,9 +88,20 @@ def plan_from_request(
     type_rules: bool = True,
     policy: Policy = "safe",
 ) -> Flow[PlanAnswer]:
-    """A flow that asks a model for a plan: it yields one Request and returns a PlanAnswer.
+    """Run a flow that asks a model for a plan.
 
-    question: whose model and parameters are taken; its messages are replaced.
+    It yields one Request and returns a PlanAnswer.
+
+    Args:
+        question: whose model and parameters are taken. Its messages are replaced.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.plans import plan_from_request
+    >>> from toolparse_lab.exchange.types import Request
+    >>> question = Request(tp.Model("openai/m"), "m", ())
+    >>> flow = plan_from_request("Weather in Oslo?", [{"name": "f"}], question)
+    >>> len(next(flow).messages)
+    2
     """
     messages = plan_messages(request, tools, type_rules=type_rules)
     completion: Completion | None = yield replace(question, messages=messages, tools=())
@@ -87,10 +112,20 @@ def plan_from_request(
 
 
 def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> PlanAnswer:
-    """The plan in a model's text: strict or damaged JSON in any fence, prose or reasoning.
+    """Return the plan in a model's text, strict or damaged JSON.
 
-    policy: of coercion, under which the parameters' problems are told; "none" tells those of the
-    model's own types. Raises nothing for any text.
+    Any fence, prose or reasoning may stand around it.
+
+    Args:
+        policy: of coercion, under which the parameters' problems are told. "none" tells those of
+            the model's own types.
+
+    Raises nothing for any text.
+
+    >>> from toolparse_lab.plans import read_plan_answer
+    >>> text = 'Sure: {"steps": [{"step_id": "a", "tool": "f"}]}'
+    >>> read_plan_answer(text, [{"name": "f"}]).plan.steps[0].step_id
+    'a'
     """
     specs = {tool.name: tool for tool in tool_specs(tools)}
     fault = BadTaskPlan("the answer holds no plan", got=raw[:200], kind="no_plan")
@@ -113,7 +148,7 @@ def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> 
 
 
 def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> tuple[Problem, ...]:
-    """The problems of a step's parameters, but for templates, whose values are not known."""
+    """Return the problems of a step's parameters, but for templates, whose values are unknown."""
     coerced = coerce(dict(parameters), tool.schema_json, policy).value
     problems = validate(coerced, tool.schema_json)
     templates = [f"/{name}" for name, v in parameters.items() if any(references_in(v))]
@@ -125,7 +160,7 @@ def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> 
 
 
 def _values(raw: str) -> Sequence[Any]:
-    """The JSON values that may be the plan, the likeliest first."""
+    """Return the JSON values that may be the plan, the likeliest first."""
     # What a model thought before is not what it says.
     text = raw.rpartition("</think>")[2]
     parts = [part.partition("\n")[2] for part in text.split("```")[1::2]]

@@ -1,5 +1,6 @@
-"""Running a plan: steps run as soon as what they depend on is done, a few at a time; each call is
-coerced, and corrected where its tool refuses it."""
+"""Running a plan: steps run as soon as their dependencies are done, a few at a time. Each call is
+coerced, and corrected where its tool refuses it.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +25,20 @@ Status = Literal["done", "failed", "skipped"]
 class StepRun:
     """One step and its outcome.
 
-    status: "done"; "failed", with `reason`; "skipped", because a step that it depends on is not
-    done, which `reason` names. parameters: with templates resolved, None where they were not. call:
-    with every attempt and correction, None where the tool was not called. seconds: from its start.
+    Attributes:
+        status: "done". "failed", with `reason`. "skipped", because a step that it depends on is not
+            done, which `reason` names.
+        parameters: with templates resolved, None if they were not.
+        call: with every attempt and correction, None if the tool was not called.
+        seconds: from its start.
+
+    >>> from toolparse_lab.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> step = run_plan(plan, tools, {"add": lambda n: n + 1})["a"]
+    >>> step.status, step.value
+    ('done', 8)
     """
 
     step: Step
@@ -40,14 +52,22 @@ class StepRun:
 
 @dataclass(frozen=True, slots=True)
 class PlanRun:
-    """A plan that was run: a StepRun for each step, in the plan's order."""
+    """A plan that was run: a StepRun for each step, in the plan's order.
+
+    >>> from toolparse_lab.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> print(run_plan(plan, tools, {"add": lambda n: n + 1}))
+    a add: done
+    """
 
     plan: TaskPlan
     steps: tuple[StepRun, ...]
 
     @property
     def ok(self) -> bool:
-        """True where every step is done."""
+        """True if every step is done."""
         return all(step.status == "done" for step in self.steps)
 
     @property
@@ -59,7 +79,7 @@ class PlanRun:
         return {run.step.step_id: run for run in self.steps}[step_id]
 
     def __str__(self) -> str:
-        """A line for each step."""
+        """Return a line for each step."""
         return "\n".join(
             f"{run.step.step_id} {run.step.tool}: {run.status}"
             + (f" ({run.reason})" if run.reason else "")
@@ -82,12 +102,23 @@ async def arun_plan(
 ) -> PlanRun:
     """Run a plan to its end.
 
-    tools: the definitions, as anywhere. runnable: name -> function, awaitable function, or the
-    `later` of an `HttpTool`. inputs: of a workflow, each checked by its type. correct, feedback,
-    messages, sleep, on_event: as for `run_call`. concurrency: steps that run at once.
+    Args:
+        tools: the definitions, as anywhere.
+        runnable: name -> function, awaitable function, or the `later` of an `HttpTool`.
+        inputs: of a workflow, each checked by its type.
+        correct, feedback, messages, sleep, on_event: as for `run_call`.
+        concurrency: steps that run at once.
 
     A step that fails skips those that depend on it, and no others. Raises BadOptions for a tool
     without a function, BadTaskPlan for inputs that do not fit.
+
+    >>> import asyncio
+    >>> from toolparse_lab.plans import arun_plan, read_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> asyncio.run(arun_plan(plan, tools, {"add": lambda n: n + 1})).results
+    {'a': 8}
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise BadOptions(
@@ -131,7 +162,15 @@ def run_plan(
     sleep: Callable[[float], Any] = asyncio.sleep,
     on_event: OnEvent | None = None,
 ) -> PlanRun:
-    """`arun_plan` for code that is not async."""
+    """`arun_plan` for code that is not async.
+
+    >>> from toolparse_lab.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> run_plan(plan, tools, {"add": lambda n: n + 1}).results
+    {'a': 8}
+    """
     return asyncio.run(
         arun_plan(
             plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,
@@ -155,7 +194,7 @@ class _Running:
     slots: asyncio.Semaphore
 
     async def step(self, step: Step, tasks: Mapping[str, asyncio.Task[StepRun]]) -> StepRun:
-        """Wait for what a step depends on, then run it."""
+        """Wait for the dependencies of a step, then run it."""
         results: dict[str, Any] = {"inputs": self.inputs} if self.inputs else {}
         for name in step.depends_on:
             before = await tasks[name]

@@ -1,5 +1,6 @@
 """Templates in the parameters of a step: `{{step.path.to.value}}` stands for a part of an earlier
-result."""
+result.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Reference:
 
     @classmethod
     def of(cls, match: re.Match[str]) -> Reference:
-        """The reference of a template that was found.
+        """Return the reference of a template that was found.
 
         >>> Reference.of(_TEMPLATE.search("{{a.list[0].name}}")).path
         ('list', '0', 'name')
@@ -37,7 +38,7 @@ class Reference:
 
 
 def references_in(value: Any) -> Iterator[Reference]:
-    """Every template in the texts of a JSON-like value, at any depth."""
+    """Yield every template in the texts of a JSON-like value, at any depth."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -50,10 +51,12 @@ def references_in(value: Any) -> Iterator[Reference]:
 
 
 def resolve(value: object, results: Mapping[str, Any]) -> Any:
-    """A value with its templates replaced by parts of `results`, a result for each step.
+    """Return a value with its templates replaced by parts of `results`.
 
-    A text that is nothing but one template becomes the part itself, with its type; elsewhere a text
-    is put in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
+    `results` holds a result for each step.
+
+    A text that is nothing but one template becomes the part itself, with its type. Elsewhere a text
+    goes in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
     nowhere.
 
     >>> resolve({"a": "{{s.n}}", "b": "n is {{s.n}}"}, {"s": {"n": 7}})
@@ -63,7 +66,7 @@ def resolve(value: object, results: Mapping[str, Any]) -> Any:
 
 
 def _resolved(value: Any, results: Mapping[str, Any], level: int) -> Any:
-    """`resolve` at a level of nesting; what nests too deep has no templates."""
+    """`resolve` at a level of nesting. A value that nests too deep has no templates."""
     if level > _MOST_LEVELS:
         return value
     if isinstance(value, str):
@@ -76,7 +79,10 @@ def _resolved(value: Any, results: Mapping[str, Any], level: int) -> Any:
 
 
 def _text(text: str, results: Mapping[str, Any]) -> Any:
-    """A text with its templates replaced; the value itself where it is one template."""
+    """Return a text with its templates replaced.
+
+    The value itself if it is one template.
+    """
     whole = _TEMPLATE.fullmatch(text.strip())
     if whole is not None:
         return _part(Reference.of(whole), results)
@@ -89,7 +95,7 @@ def _text(text: str, results: Mapping[str, Any]) -> Any:
 
 
 def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
-    """The part of a result that a template names. Raises UnresolvedTemplate."""
+    """Return the part of a result that a template names. Raises UnresolvedTemplate."""
     if reference.step not in results:
         raise UnresolvedTemplate(
             "a template names a step without a result",
@@ -112,7 +118,7 @@ def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
 
 
 def _missing(reference: Reference, token: str, expected: str) -> UnresolvedTemplate:
-    """The error of a template whose path ends early."""
+    """Return the error of a template whose path ends early."""
     return UnresolvedTemplate(
         f"a template leads nowhere: there is no {token!r}", got=reference.text, expected=expected
     )

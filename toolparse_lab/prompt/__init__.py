@@ -1,5 +1,7 @@
-"""Prompts: how tools, the form of a call and the types of arguments are explained; grammars.
+"""Prompts: how tools, the form of a call and the types of arguments are explained.
 
-Neutral about formats: what is particular to one is a field of its protocol, and reaches these
+Grammars.
+
+Neutral about formats: a fact particular to one is a field of its protocol, and reaches these
 functions as an argument.
 """

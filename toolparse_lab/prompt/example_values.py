@@ -100,7 +100,7 @@ def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None
     """Return plausible arguments by the tool's schema.
 
     These are all required ones, or the first where none is required. `variant` chooses among the
-    values at hand, and any integer will do. None where a pattern admits none of them.
+    values at hand, and any integer will do. None if a pattern admits none of them.
 
     >>> schema = '{"properties":{"city":{"type":"string"}},"required":["city"]}'
     >>> example_arguments(ToolSpec("t", "", schema))
@@ -146,7 +146,9 @@ def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
 
 
 def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
-    """Return an example of a value that holds no others; a text where any value will do.
+    """Return an example of a value that holds no others.
+
+    A text where any value will do.
 
     Raises _NoValue for a text whose pattern fits none at hand.
     """
@@ -202,7 +204,9 @@ def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
 
 
 def _integer(node: Mapping[str, Any], variant: int) -> int:
-    """Return an integer within the schema's bounds; one with a step is moved to a multiple of it.
+    """Return an integer within the schema's bounds.
+
+    One with a step is moved to a multiple of it.
 
     >>> _integer({"minimum": 10}, 0), _integer({"multipleOf": 5}, 1)
     (11, 25)
@@ -241,7 +245,7 @@ def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
     """Return a text that fits the schema's format, pattern and lengths.
 
     name: of the parameter that holds it. Too short a text is repeated, too long a one cut. Raises
-    _NoValue where no text at hand fits the pattern.
+    _NoValue if no text at hand fits the pattern.
     """
     pool = _pool(name, node)
     pattern = node.get("pattern")
@@ -278,8 +282,8 @@ def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
 def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
     """Return a value that a pattern admits.
 
-    pool: the values for the parameter's name, which are tried first; then all others are. Raises
-    _NoValue where the pattern admits none.
+    pool: the values for the parameter's name, which are tried first. Then all others are. Raises
+    _NoValue if the pattern admits none.
 
     >>> _matching("^[a-z]{2}$", ("cedar",), 0), _matching("^c", ("lantern", "cedar"), 0)
     ('fi', 'cedar')
@@ -297,7 +301,7 @@ def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
 
 
 def _fits(pattern: str, value: str) -> bool:
-    """Return True where a pattern admits the value.
+    """Return True if a pattern admits the value.
 
     As in JSON Schema, it may match anywhere in the value unless it is anchored.
     """

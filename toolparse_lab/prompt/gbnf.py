@@ -1,6 +1,6 @@
 """The vocabulary of grammars in GBNF: terminals, alternatives, and the rules they all share.
 
-Nothing in this module knows schemas; `grammar` builds on it.
+Nothing in this module knows schemas. `grammar` builds on it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def one_of(options: Sequence[str]) -> str:
 
 
 def is_rule_name(expression: str) -> bool:
-    """Return True where an expression is the name of a rule and nothing else."""
+    """Return True if an expression is the name of a rule and nothing else."""
     return _RULE_NAME.fullmatch(expression) is not None
 
 

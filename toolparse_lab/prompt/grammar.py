@@ -1,7 +1,7 @@
 """Grammars in GBNF, as llama.cpp reads it, under which a model can only write one well-formed call.
 
-This module holds what every format needs: JSON values and the rules they share. The grammar of a
-format is written beside its codec and derives from `GrammarWriter`.
+This module holds the parts that every format needs: JSON values and the rules they share. The
+grammar of a format is written beside its codec and derives from `GrammarWriter`.
 """
 
 # How it works. A schema is walked once, from the tool's arguments down. Every method returns the
@@ -52,7 +52,7 @@ _MAX_RANGE = 200
 def object_schema(tool: ToolSpec) -> Any:
     """Return the schema of a tool's arguments, which are always an object.
 
-    A schema that names another type keeps it; one that is no mapping at all admits any object.
+    A schema that names another type keeps it. One that is not a mapping at all admits any object.
     """
     schema = tool.schema
     if not isinstance(schema, Mapping):
@@ -86,7 +86,7 @@ def integer_bounds(node: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the least and the greatest integer that a schema admits, as it declares them.
 
     An exclusive bound goes before an inclusive one. None stands for a missing bound. Bounds that
-    are no integers are returned as they are.
+    are not integers come back as they are.
 
     >>> integer_bounds({"exclusiveMinimum": 0, "maximum": 9})
     (1, 9)
@@ -112,13 +112,13 @@ class GrammarWriter(ABC):
     """
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        """Write the call of every tool; raises BadToolSpec where one of them has none."""
+        """Write the call of every tool. Raises BadToolSpec if one of them has none."""
         self.rules: dict[str, str] = {}
         self.root_schema: Any = None
         self.calls = [self._call_of(tool) for tool in tools]
 
     def grammar(self, root: str) -> str:
-        """Return the whole GBNF; `root` is the expression around the rule `call`."""
+        """Return the whole GBNF. `root` is the expression around the rule `call`."""
         lines = [f"root ::= {root}", f"call ::= {' | '.join(self.calls)}"]
         lines += [f"{name} ::= {body}" for body, name in self.rules.items()]
         text = "\n".join(lines)
@@ -126,7 +126,7 @@ class GrammarWriter(ABC):
         return "\n".join([text, *shared_rules(text)])
 
     def _call_of(self, tool: ToolSpec) -> str:
-        """Return the rule of one tool's call; raises BadToolSpec where no call is possible."""
+        """Return the rule of one tool's call. Raises BadToolSpec if no call is possible."""
         self.root_schema = tool.schema
         call = self.call(tool)
         if call is None:
@@ -139,12 +139,12 @@ class GrammarWriter(ABC):
 
     @abstractmethod
     def call(self, tool: ToolSpec) -> str | None:
-        """Return the rule of one tool's call, None where no value within the depth bound fits."""
+        """Return the rule of one tool's call, None if no value within the depth bound fits."""
 
     def rule(self, body: str) -> str:
         """Return the name of the rule with that body, made where it does not exist yet.
 
-        body: an expression; the name of a rule stands for itself.
+        body: an expression. The name of a rule stands for itself.
         """
         if is_rule_name(body):
             return body
@@ -156,7 +156,7 @@ class GrammarWriter(ABC):
         """Return the expression of a JSON value that fits a schema.
 
         depth: the levels below this one that may still be followed. chars: the alphabet of the
-        place where the value is written. None where nothing fits.
+        place where the value is written. None if nothing fits.
         """
         if depth < 0 or schema is False:
             return None
@@ -231,7 +231,7 @@ class GrammarWriter(ABC):
     def _json_string(self, node: Mapping[str, Any], chars: Alphabet) -> str:
         """Return the expression of a quoted string of a bounded length, or of a known format.
 
-        Where the schema limits the length, each character counts; else a blank counts with the
+        If the schema limits the length, each character counts, else a blank counts with the
         character behind it.
         """
         text = FORMATS.get(str(node.get("format")))
@@ -245,8 +245,8 @@ class GrammarWriter(ABC):
     def _json_array(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
         """Return the expression of a list of at most `MAX_ITEMS` items, or of a tuple.
 
-        Where no item is possible within the depth bound, this is the empty list, or None for a
-        schema that does not admit it.
+        If no item is possible within the depth bound, this is the empty list, or None for a schema
+        that does not admit it.
         """
         positions = positions_of(node)
         if positions:
@@ -267,7 +267,7 @@ class GrammarWriter(ABC):
     def _json_tuple(self, positions: Sequence[Any], depth: int, chars: Alphabet) -> str | None:
         """Return the expression of a list with one schema for each position.
 
-        Every position is filled. None where one of them is not possible.
+        Every position is filled. None if one of them is not possible.
         """
         values = [self.json_value(position, depth - 1, chars) for position in positions]
         possible = [value for value in values if value is not None]
@@ -278,7 +278,7 @@ class GrammarWriter(ABC):
     def _json_object(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
         """Return the expression of an object with the properties of its schema, in their order.
 
-        Optional properties that are not possible are left out; None where a required one is not.
+        Optional properties that are not possible drop out. None if a required one is not.
         """
         required: list[str] = []
         optional: list[str] = []

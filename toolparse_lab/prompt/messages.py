@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 from typing import Protocol as Interface
 
+from .. import hooks
 from ..errors import BadCase, BadOptions, UnwritableCall
 from ..toolspec import ToolSpec, tool_specs
 from .shots import Shot, make_shots
@@ -30,7 +31,10 @@ _FORM_CALL = ("TOOL_NAME", '{"PARAMETER":"VALUE"}')
 
 
 class Explained(Interface):
-    """The part of a protocol that a prompt needs; declared here, since protocols import us."""
+    """The part of a protocol that a prompt needs.
+
+    Declared here, since protocols import us.
+    """
 
     @property
     def id(self) -> str:
@@ -48,9 +52,11 @@ class Explained(Interface):
         ...
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
-        """Return a call in this format; raises UnwritableCall where it cannot carry it.
+        """Return a call in this format.
 
-        tool: the spec of the tool that is called, None where there is none.
+        Raises UnwritableCall if it cannot carry it.
+
+        tool: the spec of the tool that is called, None if there is none.
         """
         ...
 
@@ -58,9 +64,8 @@ class Explained(Interface):
 class PromptBuilder(Interface):
     """A system prompt of the user's own, called with the parts of the built-in one.
 
-    shots: examples as (request, written call). type_rules: whether the prompt should hold them,
-    see `TypeRules.at`.
-    Returns the text of the prompt.
+    shots: examples as (request, written call). type_rules: whether the prompt should hold them, see
+    `TypeRules.at`. Returns the text of the prompt.
     """
 
     def __call__(
@@ -71,7 +76,10 @@ class PromptBuilder(Interface):
         shots: tuple[tuple[str, str], ...],
         type_rules: RulesLevel,
     ) -> str:
-        """Return the text of the prompt; an exception makes the built-in one take its place."""
+        """Return the text of the prompt.
+
+        An exception makes the built-in one take its place.
+        """
         ...
 
 
@@ -85,8 +93,8 @@ def render_system(
 ) -> str:
     """Return the system prompt alone: tools, the form of a call, type rules and examples.
 
-    tools: anything `tool_specs` takes; "" for none. A wording without a place for examples shows
-    none here; `build_messages` gives them as turns. Raises BadOptions for an unknown wording,
+    tools: anything `tool_specs` takes, or "" for none. A wording without a place for examples shows
+    none here. `build_messages` gives them as turns. Raises BadOptions for an unknown wording,
     listing those there are.
     """
     specs = tool_specs(tools)
@@ -122,19 +130,19 @@ def build_messages(
 ) -> tuple[dict[str, Any], ...]:
     """Return the messages of one request, as new dicts in OpenAI shape.
 
-    `case_input` is the user's text or a message list; the messages of a list are kept as they are,
+    `case_input` is the user's text or a message list. The messages of a list stay as they are,
     except that an existing system message is merged with the prompt (prompt, blank line, theirs).
-    With `placement="last"` the order is turned round, and where there is no system message the
-    prompt goes to the end.
+    With `placement="last"` the order is turned round, and if there is no system message the prompt
+    goes to the end.
 
-    `few_shot` examples are made from `tools`; none shows what the input, or `target` where given,
-    asks for. They stand in the prompt where its wording has a place for them, else as user and
-    assistant turns before the input. One that the protocol cannot write is left out.
+    `few_shot` examples are made from `tools`. None shows what the input, or `target` if given, asks
+    for. They stand in the prompt where its wording has a place for them, else as user and assistant
+    turns before the input. One that the protocol cannot write drops out.
 
     `builder` replaces the system prompt. When it raises, the built-in one is used and
     `on_error(message, metadata)` is called. Without tools the input comes back unchanged.
 
-    Raises BadOptions for an unknown wording, placement or count, BadCase for an input that is no
+    Raises BadOptions for an unknown wording, placement or count, BadCase for an input that is not
     text and no message list.
     """
     if placement not in ("first", "last"):
@@ -193,7 +201,7 @@ def explain_tools(
 
 
 def _check_few_shot(few_shot: int) -> None:
-    """Raise BadOptions for what is no number of examples."""
+    """Raise BadOptions for anything that is not a number of examples."""
     if isinstance(few_shot, bool) or not isinstance(few_shot, int) or not 0 <= few_shot <= 16:
         raise BadOptions("few_shot is a number of examples", got=few_shot, expected="0 to 16")
 
@@ -216,7 +224,7 @@ def _shots(
 
 
 def _write(protocol: Explained, shot: Shot, tools: Mapping[str, ToolSpec]) -> str:
-    """Return the call of an example; a fixed one has a tool that `tools` lacks."""
+    """Return the call of an example. A fixed one has a tool that `tools` lacks."""
     return protocol.write_call(shot.name, shot.arguments_json, tools.get(shot.name))
 
 
@@ -244,6 +252,8 @@ def _render(
             "type_rules": lambda: protocol.type_rules.at(type_rules),
             "examples": examples,
             "form": lambda: protocol.write_call(*_FORM_CALL),
+            # The chat template that a protocol was derived from, rendered in its own process.
+            "model_prompt": lambda: str(hooks.call("model_prompt_of", protocol, specs)),
         },
     )
 
@@ -256,7 +266,10 @@ def _ask_builder(
     shots: tuple[tuple[str, str], ...],
     type_rules: RulesLevel,
 ) -> str | None:
-    """Return the prompt of the user's builder; None where it fails, which `on_error` is told."""
+    """Return the prompt of the user's builder.
+
+    None if it fails, which `on_error` is told.
+    """
     try:
         prompt: object = builder(
             protocol_id=protocol_id, tools=specs, shots=shots, type_rules=type_rules
@@ -275,7 +288,10 @@ def _ask_builder(
 
 
 def _read_input(case_input: Any) -> list[dict[str, Any]]:
-    """Return an input as new message dicts; raises BadCase where it is neither text nor list."""
+    """Return an input as new message dicts.
+
+    Raises BadCase if it is neither text nor list.
+    """
     if isinstance(case_input, str):
         return [{"role": "user", "content": case_input}]
     if isinstance(case_input, (list, tuple)) and all(map(_is_message, case_input)):
@@ -314,7 +330,10 @@ def _turns(shots: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 def _place(
     prompt: str, turns: list[dict[str, Any]], messages: list[dict[str, Any]], placement: Placement
 ) -> list[dict[str, Any]]:
-    """Return the messages with prompt and turns added; see `build_messages` for the places."""
+    """Return the messages with prompt and turns added.
+
+    See `build_messages` for the places.
+    """
     at = _system_index(messages)
     if at is None:
         ours = {"role": "system", "content": prompt}

@@ -1,5 +1,6 @@
 """A prompt of the caller's own beside a protocol's wordings: a template, or a function that builds
-it."""
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ class OwnPrompt:
     """A prompt of the caller's own.
 
     name: by which plans and frames show it. template: text with the placeholders of a wording, ""
-    for a builder. builder: see `messages.PromptBuilder`; None for a template, and where a recorded
-    run had one that is not at hand.
+    for a builder. builder: see `messages.PromptBuilder`, or None for a template, and where a
+    recorded run had one that is not at hand.
     """
 
     name: str
@@ -30,16 +31,20 @@ class OwnPrompt:
 
     @property
     def is_lost(self) -> bool:
-        """True where it was code that is not at hand."""
+        """True if it was code that is not at hand."""
         return not self.template and self.builder is None
 
     def record(self) -> dict[str, str]:
-        """The prompt as it is recorded: a template whole, of a builder only that there was one."""
+        """Return the prompt as it is recorded: a template whole, of a builder only that there was
+        one.
+        """
         return {"template": self.template} if self.template else {"builder": self.name}
 
     @classmethod
     def of(cls, value: Any, name: str = "") -> OwnPrompt:
-        """The prompt that a template or a builder is; raises BadOptions for anything else.
+        """Return the prompt that a template or a builder is.
+
+        Raises BadOptions for anything else.
 
         name: for want of one a builder has that of its function, and a template a short hash.
 
@@ -61,7 +66,9 @@ class OwnPrompt:
 
 
 def is_own_prompt(value: Any) -> bool:
-    """True for what `OwnPrompt.of` takes, and no protocol has as the name of a wording."""
+    """Return True for the inputs of `OwnPrompt.of`, and no protocol has as the name of a
+    wording.
+    """
     return (
         isinstance(value, OwnPrompt)
         or (isinstance(value, str) and _PLACE in value)
@@ -70,7 +77,7 @@ def is_own_prompt(value: Any) -> bool:
 
 
 def _checked(name: str) -> str:
-    """A name for frames and files; raises BadOptions."""
+    """Return a name for frames and files. Raises BadOptions."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadOptions(
             "a prompt's name is one short word", got=name, expected="letters, digits, _ . : + -"

@@ -53,7 +53,7 @@ def resolve(node: Any, root: Any) -> dict[str, Any]:
 
 
 def _target(ref: Any, root: Any) -> dict[str, Any]:
-    """Return the schema that a reference names; raises BadToolSpec where it names none."""
+    """Return the schema that a reference names. Raises BadToolSpec if it names none."""
     target = None
     if isinstance(ref, str) and ref.startswith("#"):
         with suppress(KeyError, ValueError):
@@ -163,7 +163,7 @@ def properties_of(node: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
     """Return (name, schema, required) of every property that may be set.
 
     Required ones come first, else the order is the schema's. A required name that no property
-    describes has the schema `{}`; a property whose schema is false may not be set.
+    describes has the schema `{}`. A property whose schema is false may not be set.
 
     >>> properties_of({"properties": {"a": {}, "b": {}, "c": False}, "required": ["b"]})
     [('b', {}, True), ('a', {}, False)]
@@ -181,7 +181,7 @@ def properties_of(node: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
 
 
 def positions_of(node: Mapping[str, Any]) -> list[Any]:
-    """Return the schemas of a tuple's positions; empty where the array is no tuple.
+    """Return the schemas of a tuple's positions, or empty if the array is no tuple.
 
     They are `prefixItems`, or the list that draft 7 writes as `items`.
 
@@ -196,9 +196,11 @@ def positions_of(node: Mapping[str, Any]) -> list[Any]:
 
 
 def items_of(node: Mapping[str, Any]) -> Any:
-    """Return the schema of an array's items behind its positions; False where none may follow.
+    """Return the schema of an array's items behind its positions.
 
-    Draft 7 writes it as `additionalItems` where `items` is the list of positions.
+    False if none may follow.
+
+    Draft 7 writes it as `additionalItems` if `items` is the list of positions.
     """
     if isinstance(node.get("items"), list):
         return node.get("additionalItems", {})

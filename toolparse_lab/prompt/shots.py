@@ -92,7 +92,7 @@ def _new_shot(
     """Return an example with one tool that is not among `shots` and gives nothing away.
 
     folded: the text of the case, case-folded. answers: the values of its target, as canonical JSON.
-    None where every variant is used, or shows too much.
+    None if every variant is used, or shows too much.
     """
     for candidate in range(variant, variant + VARIANTS):
         shot = _own_shot(tool, candidate)
@@ -105,7 +105,7 @@ def _new_shot(
 
 @lru_cache(maxsize=4096)  # the cases of a dataset share their tools
 def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
-    """Return an example with one tool, None where no arguments for it are at hand."""
+    """Return an example with one tool, None if no arguments for it are at hand."""
     arguments = example_arguments(tool, variant)
     if arguments is None:
         return None
@@ -123,7 +123,7 @@ def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
 def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -> Shot:
     """Return a fixed example, preferably with a tool and values that are new to the case.
 
-    There are only a few, so that the last resort is one that was shown before.
+    There are only a few, so that the last resort is one shown before.
     """
     names = {tool.name for tool in tools} | {shot.name for shot in shots}
     usable = [shot for shot in FIXED_SHOTS if shot.name not in names]
@@ -137,7 +137,7 @@ def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -
 
 
 def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str]) -> bool:
-    """Return True where an example shows what the case asks for.
+    """Return True if an example shows the call that the case asks for.
 
     folded, answers: as for `_new_shot`. An example without any value of its own choosing, because
     the schema lists them all, counts as one that does.
@@ -181,7 +181,7 @@ def _listed_values(tool: ToolSpec) -> frozenset[str]:
 
 
 def _stands_in(value: Any, folded: str) -> bool:
-    """Return True where a leaf occurs in the case-folded text, as a whole word or number.
+    """Return True if a leaf occurs in the case-folded text, as a whole word or number.
 
     >>> _stands_in("Oslo", "from oslo to lima"), _stands_in(7, "at 17:00")
     (True, False)

@@ -65,7 +65,7 @@ def _tool_json(tool: ToolSpec) -> str:
 
 
 def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
-    """Return one signature a tool, with what the schema says about its parameters indented below.
+    """Return one signature a tool, with the schema's facts about its parameters indented below.
 
     Required parameters come first.
 
@@ -229,7 +229,7 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
 def _remarks(node: Mapping[str, Any], *, required: bool, repeated: bool) -> list[str]:
     """Return the remarks of an outline about a parameter, beside its type.
 
-    repeated: it is a list that is written as repeated elements.
+    repeated: it is a list written as repeated elements.
     """
     words = [] if required else ["optional"]
     if repeated:
@@ -280,7 +280,9 @@ def _choice_text(node: Mapping[str, Any], *, bare: bool = False) -> str:
 
 
 def _note(node: Mapping[str, Any]) -> str:
-    """Return the description of a node and its limits in brackets; "" where it has neither.
+    """Return the description of a node and its limits in brackets.
+
+    "" if it has neither.
 
     >>> _note({"description": "The size.", "minimum": 1, "maximum": 9})
     'The size. (at least 1, at most 9)'

@@ -2,7 +2,7 @@
 
 A rule uses the notation of one format: `"enabled": true` is advice for JSON and wrong beside Python
 calls. So each protocol has its own `TypeRules`. Those of JSON are in this module, because most
-formats carry JSON; the others are in the folders of their formats.
+formats carry JSON. The others are in the folders of their formats.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TypeRules:
         return "\n".join(["CORRECT:", *right, "WRONG:", *wrong])
 
     def at(self, level: RulesLevel) -> str:
-        """Return what a prompt says at a level, "" for nothing."""
+        """Return the words of a prompt at a level, "" for nothing."""
         if level == "pairs":
             return f"{self.render()}\n\n{self.render_pairs()}"
         return self.render() if level else ""
@@ -152,7 +152,10 @@ JSON_TYPE_RULES = TypeRules(
 
 
 def rule_for(type_name: str, rules: TypeRules = JSON_TYPE_RULES) -> TypeRule | None:
-    """Return the rule whose `type_names` hold this word, in any case; None where none does."""
+    """Return the rule whose `type_names` hold this word, in any case.
+
+    None if none does.
+    """
     for rule in rules.rules:
         if type_name.lower() in rule.type_names:
             return rule

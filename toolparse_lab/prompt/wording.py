@@ -16,7 +16,7 @@ from ..errors import BadOptions, near
 
 PLACEHOLDERS = (
     *("tools_json", "tools_lines", "tools_signatures", "tools_xml"),
-    *("type_rules", "examples", "form"),
+    *("type_rules", "examples", "form", "model_prompt"),
 )
 
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
@@ -27,8 +27,8 @@ _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 class Wordings:
     """The wordings in which a protocol can be explained to a model.
 
-    folder: the folder of `templates` with its texts. texts: (wording, template) pairs of a
-    caller's own; one of the same name replaces the text of the folder.
+    folder: the folder of `templates` with its texts. texts: (wording, template) pairs of a caller's
+    own. One of the same name replaces the text of the folder.
 
     >>> Wordings("hermes").names
     ('brief', 'chat_template', 'plain', 'strict', 'upstream')
@@ -66,7 +66,7 @@ GENERIC = Wordings()
 
 @lru_cache(maxsize=64)
 def _shipped_names(folder: str) -> tuple[str, ...]:
-    """Return the wordings in a folder of `templates`, none where there is no such folder."""
+    """Return the wordings in a folder of `templates`, none if there is no such folder."""
     from importlib import resources  # a tenth of the time to import us
 
     directory = resources.files(__package__).joinpath("templates", folder)
@@ -86,7 +86,7 @@ def _read_shipped(folder: str, wording: str) -> str:
 
 
 def asks_for(template: str, name: str) -> bool:
-    """Return True where the template has a place for that value.
+    """Return True if the template has a place for that value.
 
     >>> asks_for("Tools: {{tools_json}}", "tools_json"), asks_for("", "examples")
     (True, False)
@@ -97,7 +97,7 @@ def asks_for(template: str, name: str) -> bool:
 def fill(template: str, values: Mapping[str, Callable[[], str]]) -> str:
     """Return the template with its placeholders replaced.
 
-    values: placeholder -> a function that returns its text; only those that the template asks for
+    values: placeholder -> a function that returns its text. Only those that the template asks for
     are called, each once. Raises BadOptions for a placeholder that `values` lacks.
     """
     computed: dict[str, str] = {}

@@ -1,5 +1,6 @@
 """Wire formats: how a call opens and closes, how its body is read, how calls and results are
-written."""
+written.
+"""
 
 from .base import Decoded, Opening, Protocol, Reading
 

@@ -1,6 +1,8 @@
-"""A protocol: an envelope finds calls in a text, a codec reads and writes them. Pure, no state.
+"""A protocol: an envelope finds calls in a text, a codec reads and writes them.
 
-The contract of envelopes and codecs is in their docstrings; `Protocol` puts the two together with
+Pure, no state.
+
+The contract of envelopes and codecs is in their docstrings. `Protocol` puts the two together with
 everything else that is particular to one format.
 """
 
@@ -18,7 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, Unpack, final
 
 from .. import hooks
 from ..errors import BadOptions, BadSpec, UnwritableCall
@@ -28,10 +30,13 @@ from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..toolspec import ToolSpec, tool_specs
 from ..types import Edit, Problem, Span, Step
+from ..types.derivation import Derivation
+from ..types.makers import maker_of
 from ..types.readings import Reading as Candidate
 from ..values import Value, read_strict, same
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
+from .spec_keywords import SpecKeywords
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
 """Name -> tool."""
@@ -50,11 +55,13 @@ NEED_MORE: Final = NeedMore()
 class Opening:
     """An opener, with offsets relative to its own beginning.
 
-    end: the offset behind the opener. kind: what it opens. name: the tool, where the opener names
-    it. name_span: the place of that name. wire_id: the id that the text itself gives the call.
-    whole: the opener is the whole call. speculative: a format without delimiters; if the body is no
+    end: the offset behind the opener. kind: the part that it opens. name: the tool, where the
+    opener names it. name_span: the place of that name. wire_id: the id that the text itself gives
+    the call.
+    whole: the opener is the whole call. speculative: a format without delimiters. If the body is no
     good call, it is text after all. owner: the protocol that opened it, where several are read at
-    once. attributes: the opener's text behind the name, where arguments may stand there.
+    once. attributes: the opener's text behind the name, where arguments may stand there. text: of
+    the header of a message that is text, the literals of which one ends it. No call opens before.
     """
 
     end: int
@@ -66,6 +73,10 @@ class Opening:
     speculative: bool = False
     owner: Protocol | None = None
     attributes: str = ""
+    text: tuple[str, ...] = ()
+
+
+make_opening = maker_of(Opening)
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
@@ -97,14 +108,16 @@ def _nowhere() -> Places:
 
 @dataclass(slots=True)  # as above
 class Decoded:
-    """One call read out of a body. Spans and edits count from the beginning of the body.
+    """One call read out of a body.
+
+    Spans and edits count from the beginning of the body.
 
     arguments: the value as the text has it, before coercion. places: called only for the origin of
     a value, since computing them costs another scan. unescape: called with the raw text of a string
-    value; returns the offset in it of each character of the value, or None where there is no such
+    value. Returns the offset in it of each character of the value, or None if there is no such
     mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
-    ends inside it, which matters where a body holds several calls. readings: what a call that is
-    not readable may mean.
+    ends inside it, which matters where a body holds several calls. readings: the possible readings
+    of a call that is not readable may mean.
     """
 
     name: str
@@ -136,7 +149,7 @@ class Piece:
 class Message(tuple[Decoded, ...]):
     """The calls of a body that is a whole message with text beside them.
 
-    pieces: in the order of the body, one of kind 'call' for each call; all between them is markup.
+    pieces: in the order of the body, one of kind 'call' for each call. All between them is markup.
     """
 
     pieces: tuple[Piece, ...]
@@ -151,15 +164,29 @@ class Message(tuple[Decoded, ...]):
 class Envelope(ABC):
     """Finds the openers of calls, reasoning and markup, and the ends of bodies.
 
-    A subclass defines `heads`, `open` and `scanner`; what formats rarely need has a default here.
+    A subclass defines `heads`, `open` and `scanner`. A part that formats rarely need has a default
+    here.
     """
 
     __slots__ = ()
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The literals that close a body; empty for a format without."""
+        """The literals that close a body, or empty for a format without."""
         return ()
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True if `heads` and `closers_in_text` are the same for any tools.
+
+        `auto` then works them out once, and asks the envelope only where one of them stands.
+        """
+        return False
+
+    @property
+    def calls_are_python(self) -> bool:
+        """True if calls written as Python count outside the format too, on own lines."""
+        return False
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
         """Return the literals that in plain text say that an opener was lost."""
@@ -167,7 +194,7 @@ class Envelope(ABC):
 
     @property
     def restarts(self) -> tuple[str, ...] | None:
-        """The literals at which a model may begin a body anew after one that cannot be read.
+        """The literals at which a model may begin a body again after an unreadable one.
 
         None for the heads.
         """
@@ -179,7 +206,9 @@ class Envelope(ABC):
 
     @abstractmethod
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opener at `text[pos]`, where one of the heads is; None for ordinary text.
+        """Return the opener at `text[pos]`, where one of the heads is.
+
+        None for ordinary text.
 
         final: the text is complete. NEED_MORE where more text may change the answer, never once
         `final` is set.
@@ -204,6 +233,48 @@ class Envelope(ABC):
         """
         return None
 
+    @property
+    def sure_body(self) -> re.Pattern[str] | None:
+        """The beginning of a body that is this format's, of all with the same opener.
+
+        `auto` then asks no other. None if only `suits` can tell.
+        """
+        return None
+
+    @property
+    def opener_is_body(self) -> bool:
+        """True if the literal before a sure body is a part of it: the opening is empty."""
+        return False
+
+    def may_open(self, literal: str) -> bool:
+        """Return False if no text that begins with a literal opens anything of this format.
+
+        `auto` asks once for each literal, and then spares the question at every such text.
+        """
+        return True
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        """Return the characters that an answer may begin with which `resumes`.
+
+        None for any.
+        """
+        return None
+
+    @property
+    def may_resume(self) -> bool:
+        """True if `resumes` is worth a question: a class has one of its own."""
+        return type(self).resumes is not Envelope.resumes
+
+    @property
+    def in_auto(self) -> bool:
+        """True if `auto` asks this format. Not where calls outside any look like its own."""
+        return True
+
+    @property
+    def among_others(self) -> Envelope:
+        """The envelope as `auto` asks it, without openers that belong to another format."""
+        return self
+
     def closer_of(self, opening: Opening) -> str | None:
         """Return the literal that every closer of the body behind `opening` contains, if any.
 
@@ -212,25 +283,28 @@ class Envelope(ABC):
         return None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether a body that was given up behind `text` ends inside one of its values.
+        """Return True if a body that was given up behind `text` ends inside one of its values.
 
-        text: the body so far. What follows is then part of that value: it is what the value
-        quotes, and no call of the model's own. By default every character but white space counts as
-        the beginning of a value.
+        text: the body so far. The text behind it is then part of that value: it is part of the
+        value's quotation, and no call of the model's own. By default every character but white
+        space counts as the beginning of a value.
         """
         return bool(text.strip())
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return whether what looks like an opener inside a body is a parameter of its call.
+        """Return True if text that looks like an opener inside a body is a parameter of its call.
 
-        opening: of the body. inner: what `open` says of the place inside it. By default never.
+        opening: of the body. inner: the answer of `open` about the place inside it. By default
+            never.
         """
         return False
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return whether the body that begins at `text[at]` is of this format; None: it takes any.
+        """Return True if the body that begins at `text[at]` is of this format.
+
+        None: it takes any.
 
         Called where formats share an opener. A function of the text alone, so that chunking cannot
         change it.
@@ -245,16 +319,16 @@ class Codec(ABC):
 
     @abstractmethod
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of one body, as a `Message` where it holds text too.
+        """Return the calls of one body, as a `Message` if it holds text too.
 
         Raises rjson.damage.Refusal when it cannot be read without inventing content.
         """
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return whether the body, taken as closed, reads without any repair.
+        """Return True if the body, taken as closed, reads without any repair.
 
         The engine asks this where a body could end at two places. By default the body is read for
-        it; a format that has a shorter way to tell overrides this.
+        it. A format that has a shorter way to tell overrides this.
         """
         try:
             calls = self.read(body, replace(reading, closed=True, repair=False))
@@ -262,9 +336,19 @@ class Codec(ABC):
             return False
         return all(call.readable for call in calls)
 
+    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls that stand whole in front of the damage of a body that was refused.
+
+        By default none does.
+        """
+        return ()
+
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as this format writes it, delimiters included. Raises UnwritableCall."""
+        """Return the call as this format writes it, delimiters included.
+
+        Raises UnwritableCall.
+        """
 
     def join(self, calls: Sequence[str]) -> str:
         """Return written calls as one answer of the model, by default a line each."""
@@ -294,12 +378,18 @@ Grammar: TypeAlias = Callable[[Sequence[ToolSpec]], str]
 class Protocol:
     """A wire format, whole: reading and writing it, and explaining it to a model.
 
-    id, aliases, title: its names. envelope, codec: read and write it. tags: its properties, such as
-    'delimited' or 'schema-typed' (right only with the schema). results: write tool results.
-    grammar: see `write_grammar`; None where there is none. type_rules: a prompt's rules about
-    types, in the format's own notation. wordings: its prompt texts. failure: the message about a
-    call that cannot be read; `{text}` is its text. signs: signs of an attempt; None for its opening
-    literals. spec: the data it was made from, as JSON; "" for code.
+    Attributes:
+        id, aliases, title: its names.
+        envelope, codec: read and write it.
+        tags: its properties, such as 'delimited' or 'schema-typed' (right only with the schema).
+        results: write tool results.
+        grammar: see `write_grammar`, or None if there is none.
+        type_rules: a prompt's rules about types, in the format's own notation.
+        wordings: its prompt texts.
+        failure: the message about an unreadable call. `{text}` is its text.
+        signs: signs of an attempt, or None for its opening literals.
+        spec: the data it was made from, as JSON, or "" for code.
+        derivation: the account of a protocol derived from a model's files.
 
     The six methods from `format_tools` to `extract_tool_call_segments` are those of a tool-call
     protocol of an AI SDK. Three of them write, and need only modules below this one. The other
@@ -325,11 +415,21 @@ class Protocol:
     failure: str = FAILURE
     signs: Signs | None = None
     spec: str = ""
+    derivation: Derivation | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         # Early, since an object without the defaults of its base class fails late and obscurely.
         self._check_part("envelope", self.envelope, Envelope)
         self._check_part("codec", self.codec, Codec)
+
+    @property
+    def among_others(self) -> Protocol:
+        """The protocol as `auto` asks it: without openers that belong to another format.
+
+        The protocol itself where there are none.
+        """
+        envelope = self.envelope.among_others
+        return self if envelope is self.envelope else replace(self, envelope=envelope)
 
     @staticmethod
     def _check_part(name: str, value: object, base: type) -> None:
@@ -343,17 +443,19 @@ class Protocol:
             )
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any] | None = None, **fields: Any) -> Protocol:
+    def from_spec(
+        cls, spec: Mapping[str, Any] | None = None, **fields: Unpack[SpecKeywords]
+    ) -> Protocol:
         """Return a protocol made from data, for a format of a family that is here.
 
         Fields may come as a mapping or by name.
 
-        id is required; title and aliases are not. body is the family. "json", the default: opener,
+        id is required. Title and aliases are not. body is the family. "json", the default: opener,
         closer, name_key, arguments_key, own_line (the opener is a line of its own, as a code fence
         is), response_name_key and response_content_key. "tags" (a tag for the function and one for
-        each parameter): opener and closer around a block of functions, or neither; function and
-        parameter, the tags' words; attribute (`name="…"` instead of `=…`); trim (a value loses one
-        line break at each end); lines (tags stand on lines of their own). "xml" and "yaml": one
+        each parameter): opener and closer around a block of functions, or neither. Function and
+        parameter, the tags' words. Attribute (`name="…"` instead of `=…`). Trim (a value loses one
+        line break at each end). Lines (tags stand on lines of their own). "xml" and "yaml": one
         element a call. response_opener and response_closer enclose the results of json and tags.
 
         Raises BadSpec, which names the field, its value and the expected one.
@@ -365,6 +467,60 @@ class Protocol:
         # Families of formats import this module, so the door to them is a hook.
         protocol: Protocol = hooks.call("protocol_from_spec", spec, fields=fields)
         return protocol
+
+    @classmethod
+    def from_chat_template(cls, template: Any, *, id: str | None = None) -> Protocol:
+        """Return the protocol of a model's chat template, derived and verified.
+
+        Args:
+            template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
+                path of such a file, of a .jinja file or of a model's folder.
+            id: of the protocol, else one that follows from the text. The template is rendered in a
+                process of its own, with limits of time and memory. `protocol.derivation` says the
+                measured quantity.
+
+        Raises BadOptions for anything that is not a template, and UnreadableTemplate for one that
+        writes no calls, or calls that no protocol reads back: it names the probe that differs.
+        """
+        protocol: Protocol = hooks.call("protocol_from_chat_template", template, id=id)
+        return protocol
+
+    @classmethod
+    def from_response_template(cls, template: Any, *, id: str | None = None) -> Protocol:
+        """Return the protocol of a model's response template, derived and verified.
+
+        Args:
+            template: a `response_template` of transformers, the dict of a tokenizer_config.json
+                that has one (or the older `response_schema`), or the path of such a file.
+
+        Raises BadOptions for anything else, and UnreadableTemplate for one whose calls are of no
+        known family.
+        """
+        protocol: Protocol = hooks.call("protocol_from_response_template", template, id=id)
+        return protocol
+
+    def to_response_template(self) -> dict[str, Any]:
+        """Return this format as a `response_template` of transformers.
+
+        The template says as much of the format as such a template can.
+
+        Raises BadOptions for formats that it cannot say, such as calls written as Python.
+        """
+        return dict(hooks.call("response_template_of", self))
+
+    def structural_tag(self, tools: Any) -> dict[str, Any]:
+        """Return the structural tag that keeps calls of `tools` to this format.
+
+        xgrammar reads it, and so vLLM and SGLang: text is free until a call begins, whose arguments
+        follow the tool's schema.
+
+        Args:
+            tools: anything `ToolSpec.of` takes, at least one.
+
+        Raises BadOptions for no tools, and for formats whose values are no JSON and no parameters
+        of Qwen's tags.
+        """
+        return dict(hooks.call("structural_tag_of", self, tools))
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """Return the call as this format writes it.
@@ -392,11 +548,14 @@ class Protocol:
     def write_grammar(self, tools: Any) -> str:
         """Return the GBNF, as llama.cpp reads it, of exactly one call of one of `tools`.
 
-        tools: anything `ToolSpec.of` takes, at least one. Strings have at most 80 visible
-        characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are followed 6
-        levels deep; optional properties that lead deeper are left out. Raises BadOptions for no
-        tools and for a format without a grammar, BadToolSpec for a schema that nothing within the
-        depth bound satisfies, UnwritableCall for a name that the format cannot hold.
+        Args:
+            tools: anything `ToolSpec.of` takes, at least one. Strings have at most 80 visible
+                characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are
+                followed 6 levels deep. Optional properties that lead deeper drop out.
+
+        Raises BadOptions for no tools and for a format without a grammar, BadToolSpec for a schema
+        that nothing within the depth bound satisfies, UnwritableCall for a name that the format
+        cannot hold.
         """
         specs = tool_specs(tools)
         if not specs:
@@ -418,7 +577,10 @@ class Protocol:
         return self.failure.replace("{text}", text)
 
     def signs_of_attempts(self) -> Signs:
-        """Return the signs of an attempt: `signs`, or the literals that open a call of any tool."""
+        """Return the signs of an attempt at a call.
+
+        These are `signs`, or the literals that open a call of any tool.
+        """
         if self.signs is not None:
             return self.signs
         # Heads that depend on the tools are no sign by themselves: any text may hold such a word.
@@ -429,31 +591,40 @@ class Protocol:
     ) -> str:
         """Return the system prompt that explains the tools.
 
-        tools: in any shape `ToolSpec.of` takes; "" for none. A template of your own is a function,
-        called with the tools as the text of a JSON array of {name, description, parameters}, or
-        text with the placeholders of the built-in ones, such as `{{tools_json}}`. Raises BadOptions
-        for a template that is neither or has an unknown placeholder.
+        Args:
+            tools: in any shape `ToolSpec.of` takes, or "" for none. A template of your own is a
+                function, called with the tools as the text of a JSON array of {name, description,
+                parameters}, or text with the placeholders of the built-in ones, such as
+                `{{tools_json}}`.
+
+        Raises BadOptions for a template that is neither or has an unknown placeholder.
         """
         return str(hooks.call("format_tools", self, tools, tool_system_prompt_template))
 
     def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
         """Return a call of the conversation so far as the model would have written it.
 
-        call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall; the arguments
-        as a mapping or JSON text. Text that is no JSON is shown as it is. Raises BadOptions for a
-        call without a name, and UnwritableCall as `write_call` does.
+        Args:
+            call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall. The
+                arguments as a mapping or JSON text. Text that is not JSON is shown as it is.
+
+        Raises BadOptions for a call without a name, and UnwritableCall as `write_call` does.
         """
         return str(hooks.call("format_tool_call", self, call, tool))
 
     def format_tool_response(self, result: Any, *, compat: Literal["seed"] | None = None) -> str:
         """Return the result of a tool in the shape the format's models know.
 
-        compat: "seed" for the form of the oldest version. result: {toolName, output} with an output
-        of type text, json, error-text, error-json, execution-denied or content; {toolName, result};
-        or {name, content}. Errors are written `[Error: …]`; images and files leave a placeholder,
-        and `protocols.results.media_of` gives them for the message. Delimiters of the format inside
-        the result are escaped where it has escapes (see `protocols.results`); only delimiters that
-        consist of JSON's own punctuation cannot be. Raises BadOptions for what is no result.
+        Args:
+            compat: "seed" for the form of the oldest version.
+            result: {toolName, output} with an output of type text, json, error-text, error-json,
+                execution-denied or content. {toolName, result}. Or {name, content}. Errors are
+                written `[Error: …]`. Images and files leave a placeholder, and
+                `protocols.results.media_of` gives them for the message. Delimiters of the format
+                inside the result are escaped where it has escapes (see `protocols.results`). Only
+                delimiters that consist of JSON's own punctuation cannot be.
+
+        Raises BadOptions for anything that is not a result.
         """
         return str(hooks.call("format_tool_response", self, result, compat))
 
@@ -462,34 +633,38 @@ class Protocol:
     ) -> list[dict[str, Any]]:
         """Return the parts of a whole answer.
 
-        A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`;
-        `input` is JSON text. options: None, ParseOptions, or a mapping of its fields, with
-        `on_error` (or `onError`), called as on_error(message, metadata) for each call that could
-        not be read, whose part is its text. The policy of coercion is 'middleware' by default.
+        A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`.
+        `input` is JSON text.
+
+        Args:
+            options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
+                called as on_error(message, metadata) for each call that could not be read, whose
+                part is its text. The policy of coercion is 'middleware' by default.
         """
         return list(
             hooks.call("parse_generated_text", self, text=text, tools=tools, options=options)
         )
 
     def create_stream_parser(self, tools: Any = None, options: Any = None) -> Any:
-        """Return a `PartStream`, whose `.feed(chunk)` and `.close()` return the parts of a stream.
+        """Return a `PartStream`: `.feed(chunk)` and `.close()` return stream parts.
 
-        options: as for `parse_generated_text`; with `input_events=False` the parts
-        tool-input-start, -delta and -end are left out.
+        Args:
+            options: as for `parse_generated_text`. With `input_events=False` the parts
+                tool-input-start, -delta and -end drop out.
         """
         return hooks.call("create_stream_parser", self, tools=tools, options=options)
 
     def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
         """Return the pieces of `text` that are calls, delimiters included.
 
-        Calls that cannot be read are among them.
+        Unreadable calls are among them.
         """
         return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
-        """Return whether a text is one call of that name with the same arguments."""
+        """Return True if a text is one call of that name with the same arguments."""
         tools = {tool.name: tool} if tool is not None else {}
-        opening, start = self._open_call(text, tools)
+        opening, start = self._open_call(text, tools, name)
         if opening is None:
             return False
         body = self._body_of(opening, text[start:], tools)
@@ -512,15 +687,17 @@ class Protocol:
             ).value
         return same(value, read_strict(arguments_json))
 
-    def _open_call(self, text: str, tools: Tools) -> tuple[Opening | None, int]:
+    def _open_call(self, text: str, tools: Tools, name: str) -> tuple[Opening | None, int]:
         """Return the opener of the call that a text begins with, and the offset behind it.
 
-        Markup before the call, such as the opener of a section of calls, is passed over. None where
+        Markup before the call, such as the opener of a section of calls, does not count. None if
         the text does not begin with a call.
         """
         start = 0
         # A format without delimiters has no heads to look for.
         opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
+        if opening is None and self.envelope.may_resume:
+            opening = self.envelope.resumes(text, tools or {name: ToolSpec.of({"name": name})})
         while isinstance(opening, Opening) and opening.kind == "markup":
             if not 0 < opening.end <= len(text) - start:
                 break  # an envelope of somebody else's must not keep this loop going
@@ -532,7 +709,10 @@ class Protocol:
         return opening, start + opening.end
 
     def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
-        """Return the body that a text behind an opener begins with; None if it is not closed."""
+        """Return the body that a text behind an opener begins with.
+
+        None if it stays open.
+        """
         if opening.whole:
             return ""
         close = self.envelope.scanner(opening, tools).scan(text, True)

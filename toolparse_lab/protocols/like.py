@@ -1,4 +1,4 @@
-"""The type of what stands for a protocol, and the shape of somebody else's protocol object."""
+"""The type of the stand-ins for a protocol, and the shape of another's protocol object."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from .base import Protocol
 
 
 class ProtocolObject(Shape):
-    """A protocol object of your own, with the methods of an AI SDK's in snake case; reading a text
-    needs this one alone."""
+    """A protocol object of your own, with the methods of an AI SDK's in snake case.
+
+    Reading a text needs this one alone.
+    """
 
     @property
     def parse_generated_text(self) -> Callable[..., Any]:

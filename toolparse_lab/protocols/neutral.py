@@ -1,8 +1,8 @@
-"""Delimiters of a format in text that somebody else wrote: neutralised for the prompt, and back.
+"""Delimiters of a format in text that another wrote: neutralised for the prompt, and back.
 
 A user's text, or a document's, may hold the format's own delimiters, and a model that reads them
 takes them for calls. The neutral form is the one that results have (see `results`): the first
-character of a delimiter becomes its JSON escape, so that a model still reads what was meant.
+character of a delimiter becomes its JSON escape, so that a model still reads the meaning.
 """
 
 # How it works
@@ -26,7 +26,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def delimiters_of(protocol: Protocol, tools: Tools) -> tuple[str, ...]:
-    """The delimiters of a format that a text can be rid of: those with a letter in them.
+    """Return the delimiters of a format that a text can be rid of: those with a letter in them.
 
     What consists of brackets, quotes or backticks alone is in any text, and opens no call by
     itself.
@@ -37,7 +37,9 @@ def delimiters_of(protocol: Protocol, tools: Tools) -> tuple[str, ...]:
 
 
 def neutral(text: str, delimiters: Iterable[str]) -> str:
-    """The text with none of the delimiters in it; `with_delimiters` gives it back.
+    """Return the text with none of the delimiters in it.
+
+    `with_delimiters` gives it back.
 
     >>> neutral("a <tool_call> b", ["<tool_call>"])
     'a \\\\u003ctool_call> b'
@@ -47,7 +49,7 @@ def neutral(text: str, delimiters: Iterable[str]) -> str:
 
 
 def with_delimiters(text: str, delimiters: Iterable[str]) -> str:
-    """The text that `neutral` was given, under the same delimiters.
+    """Return the text that `neutral` was given, under the same delimiters.
 
     >>> with_delimiters("a \\\\u003ctool_call> b", ["<tool_call>"])
     'a <tool_call> b'
@@ -58,7 +60,7 @@ def with_delimiters(text: str, delimiters: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _pattern(delimiters: tuple[str, ...]) -> re.Pattern[str] | None:
-    """The pattern of a delimiter or its neutral form, with the backslashes before it."""
+    """Return the pattern of a delimiter or its neutral form, with the backslashes before it."""
     if not delimiters:
         return None
     bare = "|".join(rf"{re.escape(d[0])}(?={re.escape(d[1:])})" for d in delimiters)
@@ -70,7 +72,10 @@ def _pattern(delimiters: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _neutralised(match: re.Match[str]) -> str:
-    """A delimiter's first character as an escape; one that was an escape already is kept apart."""
+    """Return a delimiter's first character as an escape.
+
+    One that was an escape already is kept apart.
+    """
     slashes, bare = match["slashes"], match["bare"]
     if bare is not None:
         return slashes * 2 + write_escape(bare)
@@ -78,7 +83,10 @@ def _neutralised(match: re.Match[str]) -> str:
 
 
 def _restored(match: re.Match[str]) -> str:
-    """Return what `_neutralised` was given; a delimiter that stands bare is left alone."""
+    """Return the argument of `_neutralised`.
+
+    A delimiter that stands bare is left alone.
+    """
     slashes, coded = match["slashes"], match["coded"]
     if coded is None:
         return match[0]

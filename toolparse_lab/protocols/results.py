@@ -1,6 +1,6 @@
 """Results of tools as they are written for the model, one form a family of formats.
 
-A result is hostile text: a web page may quote the format's own delimiters. Where the format carries
+A result is hostile text: a web page may quote the format's own delimiters. If the format carries
 JSON or XML they are escaped, so that the model reads the same value and no delimiter stands in the
 text. Raw text has no escape: it stays as it is as long as no delimiter stands in it, and is written
 as a JSON string otherwise. A delimiter made of nothing but JSON's own brackets, commas and quotes
@@ -36,7 +36,8 @@ _MAX_DEPTH = 200
 class ToolResult:
     """A result as a tool gave it, and as the model reads it.
 
-    output: as it was handed over. content: what the model is to read of it, a text or a JSON value.
+    output: as it was handed over. content: the text that the model is to read of it, a text or a
+        JSON value.
     call_id: of the call it answers, where that has one.
     """
 
@@ -94,7 +95,7 @@ def _first(x: Mapping[Any, Any], *keys: str) -> Any:
 
 
 def _json_value(x: Any, depth: int = 0) -> Value:
-    """Return any Python value as JSON can carry it: what it cannot carry becomes its text.
+    """Return any Python value as JSON can carry it: a value that it cannot carry becomes its text.
 
     Infinity and not-a-number are text as well. Raises BadOptions for a value that nests deeper than
     200, such as one that contains itself.
@@ -121,7 +122,7 @@ def _json_value(x: Any, depth: int = 0) -> Value:
 
 
 def unwrap(output: Value) -> Value:
-    """Return what the model reads of an output.
+    """Return the text that the model reads of an output.
 
     Texts and JSON without their wrapping, errors and refusals in brackets, images and files as
     placeholders (`media_of` gives them for a message that can carry them).
@@ -162,9 +163,9 @@ _PARTS = {
 
 
 def _is_part(x: Any) -> bool:
-    """Return if a value is a content part of a kind that is known.
+    """Return True if a value is a content part of a kind that is known.
 
-    A text part holds a text; of the others the kind is enough for a placeholder.
+    A text part holds a text. Of the others the kind is enough for a placeholder.
     """
     if not isinstance(x, dict) or x.get("type") not in _PARTS:
         return False
@@ -172,7 +173,7 @@ def _is_part(x: Any) -> bool:
 
 
 def _are_parts(items: list[Any]) -> bool:
-    """Return if a list is one of content parts, and not a list of the tool's own."""
+    """Return True if a list is one of content parts, and not a list of the tool's own."""
     return bool(items) and all(_is_part(item) for item in items)
 
 
@@ -204,7 +205,7 @@ def _media_type(part: Mapping[str, Any]) -> str:
 def media_of(result: Any) -> list[dict[str, Any]]:
     """Return the images and files of a result as content parts in OpenAI shape.
 
-    They are for a message that can carry them; `result` is anything that `ToolResult.of` takes.
+    They are for a message that can carry them. `result` is anything that `ToolResult.of` takes.
 
     >>> image = {"type": "media", "mediaType": "image/png", "data": "AAAA"}
     >>> media_of({"name": "f", "content": [image]})
@@ -239,9 +240,11 @@ def _openai_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data_url(inline: str, media: str, is_image: bool) -> str:
-    """Return bytes in base64 as an address; some clients put an address in their place.
+    """Return bytes in base64 as an address.
 
-    media: the media type, or nothing; then the kind of the part decides.
+    Some clients put an address in their place.
+
+    media: the media type, or nothing. Then the kind of the part decides.
     """
     if inline.startswith(("http:", "https:", "data:")):
         return inline
@@ -259,8 +262,8 @@ class ResultForm(Interface):
         """Return the result as the format's models know it.
 
         literals: every delimiter of the format that a result must not forge. seed: in the shape
-        that the oldest version wrote, where it differs. Raises UnwritableCall for what the form
-        cannot carry.
+        that the oldest version wrote, where it differs. Raises UnwritableCall for a value that the
+        form cannot carry.
         """
         ...
 
@@ -303,7 +306,9 @@ class ElementResult:
     """
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return an element; raises UnwritableCall if XML cannot carry even the JSON text.
+        """Return an element.
+
+        Raises UnwritableCall if XML cannot carry even the JSON text.
 
         The seed's shape keeps the declaration in front and escapes more than XML asks for.
         """
@@ -360,8 +365,8 @@ class YamlResult:
 class TextResult:
     """Raw text, or the JSON text of a value, in a frame of literals.
 
-    frame: called as frame(name, call_id, content). own: the frame's literals. In a name, what no
-    tool's name holds becomes an underscore.
+    frame: called as frame(name, call_id, content). own: the frame's literals. In a name, a
+    character that no tool's name holds becomes an underscore.
     """
 
     frame: Callable[[str, str, str], str]
@@ -412,7 +417,7 @@ def guarded(text: str, literals: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _guard(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for an escape sequence, which is kept, or a literal's first character."""
+    """Return a pattern for an escape sequence, which stays, or a literal's first character."""
     begins = any_of(literals)
     return re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|(?=(?:{begins}))(?P<first>.)", re.DOTALL)
 
@@ -434,7 +439,7 @@ def write_escape(ch: str) -> str:
 
 
 def _is_forged(text: str, literals: Iterable[str]) -> bool:
-    """Return if a delimiter stands in a text, white space around it aside.
+    """Return True if a delimiter stands in a text, white space around it aside.
 
     A model takes a delimiter for one without the line breaks beside it too.
     """

@@ -1,7 +1,7 @@
 """Resumable scanners: where a body ends, found in text that arrives in pieces.
 
 A scanner is fed the unsettled tail of a body. It answers with a `Close`, or with the number of
-characters that are settled: they are part of the body whatever comes next, and it will not be shown
+characters that are final: they are part of the body whatever comes next, and it will not be shown
 them again. A scanner keeps its own small state and never the text.
 
 Offsets in a `Close` count from the beginning of the body.
@@ -27,9 +27,10 @@ Offsets in a `Close` count from the beginning of the body.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from ..values import Value
 
@@ -42,10 +43,10 @@ SPACE = re.compile(r"\s*")
 class Close:
     """The body is [0, start), its closer [start, end).
 
-    kind: 'closer' = the closer itself; 'implicit' = the next opener stands where the closer should;
-    'rescued' = a closer inside an unterminated string; 'end' = the body closed itself. `hidden` is
+    kind: 'closer' = the closer itself. 'implicit' = the next opener stands where the closer should.
+    'rescued' = a closer inside an unterminated string. 'end' = the body closed itself. `hidden` is
     a closer seen inside a string before: the place to close instead, if the body to `start` cannot
-    be read strictly. `value` holds what the body says, where finding its end took reading it as
+    be read strictly. `value` holds the body's content, where finding its end took reading it as
     strict JSON.
     """
 
@@ -59,12 +60,14 @@ class Close:
 
 
 class Scanner(Protocol):
-    """Finds the end of one body; see the head of this module."""
+    """Finds the end of one body. See the head of this module."""
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Look at the unsettled tail; `final` means that no more text will come.
+        """Look at the unsettled tail.
 
-        Returns the close, or how many characters of the tail are settled.
+        `final` means that no more text will come.
+
+        Returns the close, or how many characters of the tail are final.
         """
         ...
 
@@ -77,12 +80,64 @@ class Scanner(Protocol):
 
 
 def any_of(literals: tuple[str, ...]) -> str:
-    """Return the source of a pattern that matches one of the literals; it fails if there is none.
+    """Return the source of a pattern that matches one of the literals.
+
+    It fails if there is none.
 
     >>> any_of(("a.", "b")), any_of(())
     ('a\\\\.|b', '(?!)')
     """
     return "|".join(re.escape(literal) for literal in literals) or "(?!)"
+
+
+_Tree: TypeAlias = "dict[str, _Tree]"
+"""Character -> what may follow it; the key "" where a literal ends."""
+
+
+def _tree_of(literals: Iterable[str]) -> _Tree:
+    """Return the literals as a tree, so that their common beginnings are looked at once."""
+    root: _Tree = {}
+    for literal in literals:
+        node = root
+        for char in literal:
+            node = node.setdefault(char, {})
+        node[""] = {}
+    return root
+
+
+def longest_of(literals: Iterable[str]) -> str:
+    """Return the source of a pattern that matches the longest of the literals at a place.
+
+    It costs as much as one literal, however many there are. An alternation tries one after the
+    other.
+
+    >>> re.match(longest_of(["<a", "<a>", "b"]), "<a>")[0], longest_of(())
+    ('<a>', '(?!)')
+    """
+    return _longest(_tree_of(literals)) or "(?!)"
+
+
+def _longest(node: _Tree) -> str:
+    """Return the source of the text that may follow a node, "" if nothing may."""
+    ways = [re.escape(char) + _longest(below) for char, below in node.items() if char]
+    if not ways:
+        return ""
+    if len(ways) == 1 and "" not in node:
+        return ways[0]
+    return f"(?:{'|'.join(ways)}){'?' if '' in node else ''}"
+
+
+def _beginnings(node: _Tree) -> str:
+    """Return the source of every beginning of the text that may follow a node, the whole
+    left out.
+    """
+    # Behind the last character of a literal nothing but its end follows: there it is whole.
+    ways = [
+        re.escape(char) + _beginnings(below)
+        for char, below in node.items()
+        if char and below.keys() != {""}
+    ]
+    return f"(?:{'|'.join(ways)})?" if ways else ""
 
 
 @lru_cache(maxsize=512)
@@ -92,26 +147,41 @@ def partial_pattern(literals: tuple[str, ...]) -> re.Pattern[str]:
     >>> partial_pattern(("<tool_call>",)).search("ab<to").start()
     2
     """
-    prefixes = {lit[:n] for lit in literals for n in range(1, len(lit))}
-    # A search finds the leftmost match anyway; longest first makes it the longest at that place.
-    alternatives = any_of(tuple(sorted(prefixes, key=len, reverse=True)))
-    return re.compile(f"(?:{alternatives})\\Z")
+    tree = _tree_of(literals)
+    ways = [
+        re.escape(char) + _beginnings(below)
+        for char, below in tree.items()
+        if char and below.keys() != {""}
+    ]
+    # A search finds the leftmost match, which is the longest end.
+    return re.compile(f"(?:{'|'.join(ways) or '(?!)'})\\Z")
 
 
 def partial_start(text: str, literals: tuple[str, ...]) -> int:
     """Return the offset of the longest end of `text` that may begin one of the literals.
 
-    It is len(text) when there is none. What stands before it can be settled: no literal that begins
+    It is len(text) when there is none. The text before it can be final: no literal that begins
     there is still to come.
     """
+    return partial_finder(literals)(text)
+
+
+@lru_cache(maxsize=512)
+def partial_finder(literals: tuple[str, ...]) -> Callable[[str], int]:
+    """Return `partial_start` for some literals, of which there may be many."""
+    search = partial_pattern(literals).search
     longest = max(map(len, literals), default=1) - 1
-    match = partial_pattern(literals).search(text, max(0, len(text) - longest))
-    return match.start() if match else len(text)
+
+    def find(text: str) -> int:
+        match = search(text, max(0, len(text) - longest))
+        return match.start() if match else len(text)
+
+    return find
 
 
 @lru_cache(maxsize=512)
 def _opener_or_other(openers: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for what follows white space: an opener, or anything else."""
+    """Return a pattern for the text behind white space: an opener, or anything else."""
     return re.compile(rf"\s*(?:(?P<open>{any_of(openers)})|(?P<other>\S))")
 
 
@@ -157,7 +227,7 @@ class FollowCheck:
 
 @lru_cache(maxsize=512)
 def _closer_or_stop(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the first literal; its group tells which kind it is."""
+    """Return a pattern for the first literal. Its group tells which kind it is."""
     return re.compile(f"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})")
 
 
@@ -181,9 +251,11 @@ class LiteralBody:
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for a literal; hold back what may be the beginning of one.
+        """Search for a literal.
 
-        Returns the close, or how many characters of the tail are settled.
+        Hold back text that may be the beginning of one.
+
+        Returns the close, or how many characters of the tail are final.
         """
         match = self._pattern.search(tail)
         if match is None:
@@ -206,14 +278,18 @@ class LiteralBody:
 
 @lru_cache(maxsize=16)
 def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
-    """Return what counts outside strings, and what counts inside a string of each quote."""
+    """Return the characters that count outside strings, and what counts inside a string of each
+    quote.
+    """
     outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
     inside = {quote: re.compile(rf"[{re.escape(quote)}\\]") for quote in quotes}
     return outside, inside
 
 
 class Balanced:
-    """Ends behind the bracket that closes the first one; strings in `quotes` are skipped.
+    """Ends behind the bracket that closes the first one.
+
+    Strings in `quotes` are skipped.
 
     For bodies with no closer. Kinds of brackets are not told apart: a model that closes `[` with
     `}` meant to close it, and the codec says so with more context.
@@ -235,8 +311,8 @@ class Balanced:
     def scan(self, tail: str, final: bool) -> Close | int:
         """Count brackets outside strings.
 
-        Returns the close, or how many characters are settled: all of them but for a backslash at
-        the very end, of which the next character decides what it escapes.
+        Returns the close, or how many characters are final: all of them but for a backslash at the
+        very end, of which the next character decides the escaped text.
         """
         pos = 0
         while True:
@@ -263,6 +339,6 @@ class Balanced:
                 self._quote = char
 
     def _settle(self, settled: int) -> int:
-        """Move on behind what is settled; return it."""
+        """Move on behind the final part. Return it."""
         self._at += settled
         return settled

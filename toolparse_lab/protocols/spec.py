@@ -1,7 +1,7 @@
 """A protocol from data: `Protocol.from_spec`, and a recorded one made again.
 
-Each family of formats has its own fields, and an error names the field that is wrong. The data is
-kept in `Protocol.spec`, so that a run can record it.
+Each family of formats has its own fields, and an error names the field that is wrong. The data
+stays in `Protocol.spec`, so that a run can record it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import BadSpec, near
 from .base import Protocol
+from .derived import derived_protocol
 from .json.call import JsonCall
 from .json.grammar import JsonGrammar
 from .json.mix import FAILURE, json_mix_protocol
@@ -48,7 +49,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Protocol:
-    """Return the protocol that `spec` and `fields` describe; see `Protocol.from_spec`."""
+    """Return the protocol that `spec` and `fields` describe. See `Protocol.from_spec`."""
     values = _all_fields(spec, fields)
     body = values.get("body", "json")
     if not isinstance(body, str) or body not in _FIELDS:
@@ -70,7 +71,7 @@ def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Prot
 
 
 def _all_fields(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mapping and those by name, which win; raises BadSpec."""
+    """Return the fields of a mapping and those by name, which win. Raises BadSpec."""
     if spec is not None and not isinstance(spec, Mapping):
         raise BadSpec(
             "spec",
@@ -95,12 +96,17 @@ def _check_names(names: Iterable[Any], body: str, valid: Mapping[str, Any]) -> N
 
 
 def from_record(spec_json: str) -> Protocol:
-    """Return a protocol made again from its `spec`. Raises BadSpec where this version cannot."""
+    """Return a protocol made again from its `spec`.
+
+    Raises BadSpec if this version cannot.
+    """
     values = json.loads(spec_json)
     # A family that only `json_mix_protocol` makes: `from_spec` has no body of this name.
     if values.get("body") == "json_mix":
         del values["body"]
         return json_mix_protocol(**values)
+    if values.get("body") == "derived":
+        return derived_protocol(values)
     return from_spec(values, {})
 
 
@@ -132,7 +138,10 @@ def _json(fields: SpecFields) -> Protocol:
 
 
 def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
-    """Return the values of two fields that are keys of one object; raises BadSpec if equal."""
+    """Return the values of two fields that are keys of one object.
+
+    Raises BadSpec if equal.
+    """
     keys = fields.text(first), fields.text(second)
     if keys[0] == keys[1]:
         raise fields.wrong(second, f"{first} and {second} are the same key", "two keys")
@@ -166,9 +175,11 @@ def _tags(fields: SpecFields) -> Protocol:
 
 
 def _block(fields: SpecFields) -> tuple[str, str]:
-    """Return opener and closer of a block of functions; two empty texts where there is none.
+    """Return opener and closer of a block of functions.
 
-    Raises BadSpec where there is only one of them, and where they are the same.
+    Two empty texts if there is none.
+
+    Raises BadSpec if there is only one of them, and where they are the same.
     """
     opener = fields.text("opener", empty=True).strip()
     closer = fields.text("closer", empty=True).strip()

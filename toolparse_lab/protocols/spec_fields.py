@@ -27,8 +27,8 @@ _RESERVED = ("auto", "native")
 class SpecFields:
     """The fields of a spec, each checked when it is read.
 
-    values: field -> value, with defaults filled in; None for a required field that is missing. All
-    methods raise BadSpec.
+    values: field -> value, with defaults filled in, or None for a required field that is missing.
+    All methods raise BadSpec.
     """
 
     values: Mapping[str, Any]
@@ -38,7 +38,7 @@ class SpecFields:
         return BadSpec(field, message, got=self.values[field], expected=expected, hint=hint)
 
     def text(self, field: str, *, empty: bool = False) -> str:
-        """Return a text; with `empty` it may be one without characters."""
+        """Return a text. With `empty` it may be one without characters."""
         value = self.values[field]
         # Required fields have None for a default; for the others, None is as wrong.
         if value is None:
@@ -124,5 +124,5 @@ class SpecFields:
 
 
 def _holds_texts(mapping: Mapping[Any, Any]) -> bool:
-    """Return whether all keys and values of a mapping are texts."""
+    """Return True if all keys and values of a mapping are texts."""
     return all(isinstance(item, str) for pair in mapping.items() for item in pair)

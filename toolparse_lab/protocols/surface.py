@@ -1,6 +1,6 @@
 """The texts that a protocol writes for a model: tools, calls and results of a conversation.
 
-Arguments come in the shapes of chat front ends; each function accepts several. They are the methods
+Arguments come in the shapes of chat front ends. Each function accepts several. They are the methods
 of the same names of `Protocol`, which imports this module when one is called.
 """
 
@@ -31,7 +31,7 @@ _EXPECTED_CALL = "{toolName, input}, {name, arguments}, an OpenAI tool call or a
 
 
 def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> str:
-    """Return the system prompt that explains the tools; see `Protocol.format_tools`."""
+    """Return the system prompt that explains the tools. See `Protocol.format_tools`."""
     specs = tool_specs(tools)
     if template is None:
         return _built_in(protocol, specs)
@@ -58,7 +58,10 @@ def _built_in(protocol: Protocol, specs: tuple[ToolSpec, ...]) -> str:
 
 
 def format_tool_call(protocol: Protocol, call: Any, tool: ToolSpec | None) -> str:
-    """Return a call as the model would have written it; see `Protocol.format_tool_call`."""
+    """Return a call as the model would have written it.
+
+    See `Protocol.format_tool_call`.
+    """
     name, arguments = _name_and_input(call)
     value = _read_json(arguments) if isinstance(arguments, str) else arguments
     if isinstance(value, Mapping):
@@ -69,7 +72,7 @@ def format_tool_call(protocol: Protocol, call: Any, tool: ToolSpec | None) -> st
 
 
 def _read_json(text: str) -> Value:
-    """Return the value of JSON text; the text itself where it is none."""
+    """Return the value of JSON text. The text itself if it is none."""
     try:
         return read_strict(text)
     except (ValueError, RecursionError):
@@ -77,7 +80,10 @@ def _read_json(text: str) -> Value:
 
 
 def _name_and_input(call: Any) -> tuple[str, Any]:
-    """Return the name of a call and its arguments, {} where it has none; raises BadOptions."""
+    """Return the name of a call and its arguments, {} where it has none.
+
+    Raises BadOptions.
+    """
     if isinstance(call, ToolCall):
         return call.name, call.arguments_json or "{}"
     if not isinstance(call, Mapping):
@@ -98,7 +104,10 @@ def _name_and_input(call: Any) -> tuple[str, Any]:
 
 
 def _first_member(mapping: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first of these keys that a mapping has; None where it has none."""
+    """Return the value of the first of these keys that a mapping has.
+
+    None if it has none.
+    """
     for key in keys:
         if key in mapping:
             return mapping[key]
@@ -106,7 +115,10 @@ def _first_member(mapping: Mapping[Any, Any], keys: Iterable[str]) -> Any:
 
 
 def format_tool_response(protocol: Protocol, result: Any, compat: str | None) -> str:
-    """Return a tool's result as the model knows it; see `Protocol.format_tool_response`."""
+    """Return a tool's result as the model knows it.
+
+    See `Protocol.format_tool_response`.
+    """
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old shapes", got=compat, expected="None or 'seed'")
     # Inside a result, the format's own delimiters would be read as a call of the model.

@@ -5,14 +5,27 @@ The reasoning tags are here as well: they may stand in an answer of any format.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .base import NEED_MORE, Envelope, NeedMore, Opening, Tools
+from .base import NEED_MORE, Envelope, NeedMore, Opening, Tools, make_opening
 from .json.scan import JsonBody, ends_in_value
 from .scan import LiteralBody, Scanner
 
-THINK_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>", "<|thinking|>": "<|/thinking|>"}
+THINK_TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<|thinking|>": "<|/thinking|>",
+    "<|thought_start|>": "<|thought_end|>",
+    "<seed:think>": "</seed:think>",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+    "<think:opensource>": "</think:opensource>",
+    "<ifm|think>": "</ifm|think>",
+    "<ifm|think_fast>": "</ifm|think_fast>",
+    "<ifm|think_faster>": "</ifm|think_faster>",
+}
+THINK_ENDS = tuple(THINK_TAGS.values())
 
 
 # An opener of a code fence may be followed by blanks, but not by a whole line of them.
@@ -20,7 +33,7 @@ _MAX_LINE_END = 64
 
 
 def open_reasoning(text: str, pos: int) -> Opening | None:
-    """Return the opening of reasoning at `text[pos]`, None where no tag of it begins there."""
+    """Return the opening of reasoning at `text[pos]`, None if no tag of it begins there."""
     for tag in THINK_TAGS:
         if text.startswith(tag, pos):
             return Opening(len(tag), "reasoning")
@@ -28,9 +41,14 @@ def open_reasoning(text: str, pos: int) -> Opening | None:
 
 
 def reasoning_scanner(opener: str) -> Scanner:
-    """Return the scanner for reasoning behind that tag; "" for reasoning without an opener."""
+    """Return the scanner for reasoning behind that tag.
+
+    "" for reasoning without an opener.
+    """
     return LiteralBody((THINK_TAGS.get(opener, "</think>"),))
 
+
+_OBJECT = re.compile(r"""\s{0,64}\{\s{0,40}"name"\s{0,10}:""")
 
 # Openings are frozen, so equal ones can be shared: making one costs more than the look-up.
 _opening = lru_cache(maxsize=256)(Opening)
@@ -48,12 +66,25 @@ class JsonTags(Envelope):
     closers: tuple[str, ...] = ()
     line: bool = False
 
+    @property
+    def sure_body(self) -> re.Pattern[str] | None:
+        """Return the head of a call.
+
+        None for a fence, whose opener is more than a literal.
+        """
+        return None if self.line else _OBJECT
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
+
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return the openers, which do not depend on the tools."""
         return self.openers
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`; see `Envelope.open`."""
+        """Return the opening at `text[pos]`. See `Envelope.open`."""
         for opener in self.openers:
             if not text.startswith(opener, pos):
                 continue
@@ -65,7 +96,7 @@ class JsonTags(Envelope):
     def _open_line(self, text: str, pos: int, end: int, final: bool) -> Opening | NeedMore | None:
         """Return the opener with the white space and line break that end its line.
 
-        `end` is the offset behind the opener itself. None where anything else is on the line.
+        `end` is the offset behind the opener itself. None if anything else is on the line.
         """
         while end < len(text) and text[end] in " \t\r":
             end += 1
@@ -75,7 +106,7 @@ class JsonTags(Envelope):
         # The line break may be in the next chunk.
         if end >= len(text):
             return None if final else NEED_MORE
-        return Opening(end + 1 - pos) if text[end] == "\n" else None
+        return make_opening(end + 1 - pos) if text[end] == "\n" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return a scanner for JSON that stops at a closer outside its strings."""
@@ -84,7 +115,7 @@ class JsonTags(Envelope):
         return JsonBody(self.closers, () if self.line else self.openers)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether JSON that was given up behind `text` ends inside a value."""
+        """Return True if JSON that was given up behind `text` ends inside a value."""
         return ends_in_value(text)
 
     def closer_of(self, opening: Opening) -> str:

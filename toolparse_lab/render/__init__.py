@@ -1,5 +1,7 @@
-"""Pure views of a ParseResult: HTML without JavaScript, and ANSI for terminals. Everything is
-escaped here."""
+"""Pure views of a ParseResult: HTML without JavaScript, and ANSI for terminals.
+
+Everything is escaped here.
+"""
 
 from __future__ import annotations
 

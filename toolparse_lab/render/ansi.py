@@ -1,5 +1,7 @@
-"""A ParseResult for the terminal. Model text can send no escape sequence: every control character
-is shown instead."""
+"""A ParseResult for the terminal.
+
+Model text can send no escape sequence: every control character appears instead.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def render_ansi(result: ParseResult, style: AnsiStyle = "background", color: boo
     """Return the raw text with highlights, then one block a call: name, status, arguments, repairs
     and steps by rule id.
 
-    `style` is the way highlights are drawn; only "background" tells their kinds apart.
+    `style` is the way highlights are drawn. Only "background" tells their kinds apart.
     `color=False` writes no escape sequence at all and puts marks in brackets instead: `[a|b]` is
     `b`, read as kind `a`. Raises BadOptions for an unknown style.
     """
@@ -80,7 +82,7 @@ class _Pen:
     """Writes text in the colours of a style, or without any escape sequence."""
 
     def __init__(self, style: AnsiStyle, color: bool) -> None:
-        """Take a known style; `color=False` for text without any escape sequence."""
+        """Take a known style. Return `color=False` for text without any escape sequence."""
         self.style = style
         self.color = color
 
@@ -102,9 +104,11 @@ class _Pen:
         return "\n".join(f"\x1b[{code}m{line}{RESET}" if line else "" for line in lines)
 
     def mark(self, mark: Mark, text: str) -> str:
-        """Return the text of a mark, highlighted; an insertion has a sign instead of a text.
+        """Return the text of a mark, highlighted.
 
-        text: visible already. It is returned as it is for a mark around a whole call.
+        An insertion has a sign instead of a text.
+
+        text: visible already. It comes back as it is for a mark around a whole call.
         """
         kind = "coerced" if mark.coerced else mark.kind
         if kind in _QUIET:
@@ -138,12 +142,18 @@ def _header(result: ParseResult, pen: _Pen) -> str:
 
 
 def _blame(result: ParseResult) -> list[str]:
-    """Return the line that compares the server's own calls with these; none without a response."""
+    """Return the line that compares the server's own calls with these.
+
+    None without a response.
+    """
     return [visible(shorten(result.blame, 1_000))] if result.blame else []
 
 
 def _raw(result: ParseResult, pen: _Pen) -> str:
-    """Return the raw text with highlights; of one that is too long, its head and its tail."""
+    """Return the raw text with highlights.
+
+    Of one that is too long, its head and its tail.
+    """
     raw = result.raw
     marks = marks_of(result)
     runs = runs_of([m.span for m in marks], len(raw))
@@ -202,8 +212,9 @@ def _call(call: ToolCall, result: ParseResult, pen: _Pen) -> Iterator[str]:
 
 
 def _title(call: ToolCall, pen: _Pen) -> str:
-    """Return the line of a call: its number, name, verdict, status where that says more, and
-    place."""
+    """Return the line of a call: its number, name, verdict, status where that says more,
+    and place.
+    """
     status = _verdict(call.verdict, pen)
     if call.status not in ("ok", call.verdict):
         status += f" ({call.status.replace('_', ' ')})"
@@ -251,7 +262,7 @@ def _argument(row: Row, pen: _Pen) -> str:
 
 
 def _change(change: Change, pen: _Pen) -> str:
-    """Return the line of one change: its place, what it made of what, and its rule."""
+    """Return the line of one change: its place, its before and after, and its rule."""
     before = pen.write(one_line(change.before, 80), "31")
     after = pen.write(one_line(change.after, 80), "32")
     what = f"{before} → {after}"

@@ -1,4 +1,4 @@
-"""The small pieces of a result's page as HTML: text, badges, and what stands in the cells of rows.
+"""The small pieces of a result's page as HTML: text, badges, and the text in the cells of rows.
 
 They are joined as strings here, not rendered by templates: a page has thousands of them, a template
 takes two to four times as long for each, and a parse view is rendered often. Whatever comes from a
@@ -30,6 +30,7 @@ from .style import (
     VALUE,
     VERDICT,
     VERMILLION,
+    tint,
 )
 from .tree import Row
 
@@ -43,24 +44,27 @@ _MAX_NAMES = 6  # hidden characters named in one tooltip
 
 def escaped(value: object) -> Markup:
     """Return a value as HTML: characters that cannot be seen, or that turn text around, become
-    signs, and no other character is markup."""
+    signs, and no other character is markup.
+    """
     return Markup(_shown(str(value)))
 
 
 def text_of(text: str) -> Markup:
     """Return model text as HTML: escaped, hidden characters as signs that say on hover what they
-    are."""
+    are.
+    """
     return Markup(text_html(text))
 
 
 def _shown(text: str) -> str:
-    """Return what `escaped` does, as a plain string to be joined."""
+    """Return the result of `escaped`, as a plain string to be joined."""
     return escape(visible(text))
 
 
 def text_html(text: str) -> str:
-    """Return what `text_of` does, as a plain string to be joined: making Markup of every piece
-    would cost as much as escaping it."""
+    """Return the result of `text_of`, as a plain string to be joined: making Markup of every piece
+    would cost as much as escaping it.
+    """
     if text.isprintable() or not HIDDEN.search(text):
         return escape(text)
 
@@ -88,17 +92,17 @@ def _signs(hidden: str) -> str:
 
 
 def badge(text: str, rgb: str, *, title: str = "") -> Markup:
-    """Return a word in a coloured frame; `text` and `title` are escaped."""
+    """Return a word in a coloured frame. `text` and `title` are escaped."""
     return Markup(_badge(text, rgb, title))
 
 
 def _badge(text: str, rgb: str, title: str = "") -> str:
-    """Return what `badge` does, as a plain string to be joined.
+    """Return the result of `badge`, as a plain string to be joined.
 
-    rgb: the colour as "red,green,blue". title: what is shown on hover, '' for nothing.
+    rgb: the colour as "#rrggbb". title: the text shown on hover, '' for nothing.
     """
     tip = f' title="{_shown(title)}"' if title else ""
-    look = f"{BADGE};border:1px solid rgb({rgb});background-color:rgba({rgb},0.16)"
+    look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
     return f'<span style="{look}"{tip}>{_shown(text)}</span>'
 
 
@@ -154,14 +158,14 @@ def key_cell(row: Row) -> Markup:
 
 
 def value_cell(row: Row) -> Markup:
-    """Return the value of an argument; of a container, its kind and size."""
+    """Return the value of an argument. Of a container, its kind and size."""
     if not row.leaf:
         return Markup(_dim(f"{row.kind}, {row.text}"))
     return Markup(f'<span style="{VALUE}">{text_html(shorten(row.text, MAX_VALUE))}</span>')
 
 
 def origin_cell(row: Row, raw: str) -> Markup:
-    """Return the place an argument came from, with the text there on hover; '' without one."""
+    """Return the place an argument came from, with the text there on hover. '' without one."""
     if row.origin is None:
         return _NOTHING
 
@@ -177,7 +181,7 @@ def origin_cell(row: Row, raw: str) -> Markup:
 
 
 def steps_cell(changes: list[Change]) -> Markup:
-    """Return the coercions of an argument, one below another; '' where it has none.
+    """Return the coercions of an argument, one below another. '' where it has none.
 
     Beyond `MAX_STEPS` of them the rest is only counted.
     """
@@ -196,17 +200,22 @@ def steps_cell(changes: list[Change]) -> Markup:
     return Markup(steps)
 
 
-def change_cells(change: Change) -> tuple[Markup, Markup, Markup]:
-    """Return the cells of a change: what it made of what, its rule, and its place."""
-    return (
-        Markup(_before_after(change)),
-        Markup(_rule(change)),
-        place_cell(change.path, change.span),
-    )
+def change_cells(change: Change, more: int = 0) -> tuple[Markup, Markup, Markup]:
+    """Return the cells of a change: its before and after, its rule, and its place.
+
+    more: how many others did the same elsewhere.
+    """
+    where = place_cell(change.path, change.span)
+    if more:
+        where += Markup(_dim(f" and {more:,} more"))
+    return Markup(_before_after(change)), Markup(_rule(change)), where
 
 
 def _before_after(change: Change) -> str:
-    """Return what a change made of what; of a repair that only drops or adds, the word for it."""
+    """Return what a change made of what.
+
+    Of a repair that only drops or adds, the word for it.
+    """
     parts = []
     if change.before:
         text = text_html(shorten(change.before, MAX_VALUE))
@@ -240,5 +249,5 @@ def place_cell(path: str, span: Span | None) -> Markup:
 
 
 def note(text: str) -> Markup:
-    """Return a sentence of the page's own, such as what it leaves out."""
+    """Return a sentence of the page's own, such as the parts that it leaves out."""
     return Markup(f'<div style="{DIM};font-style:italic;margin:4px 0">{_shown(text)}</div>')

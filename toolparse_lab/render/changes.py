@@ -1,4 +1,4 @@
-"""What was changed and what was wrong, as one list that every view shows in the same words."""
+"""Anything changed and what was wrong, as one list that every view shows in the same words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ ChangeKind: TypeAlias = Literal["repair", "read", "coerce"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One repair (raw characters) or step (JSON values). `before` and `after` are text ready to be
-    escaped."""
+    """One repair (raw characters) or step (JSON values).
+
+    `before` and `after` are text ready to be escaped.
+    """
 
     kind: ChangeKind
     call: int
@@ -33,7 +35,7 @@ class Change:
 
     @property
     def lossless(self) -> bool:
-        """True where its rule is known to lose nothing."""
+        """True if its rule is known to lose nothing."""
         return is_lossless(self.rule)
 
 
@@ -66,9 +68,9 @@ def sentence_of(rule: str) -> str:
 
 
 def is_lossless(rule: str) -> bool:
-    """Return True for a rule that is known to lose nothing.
+    """Return True for a rule known to lose nothing.
 
-    A rule that nobody described counts as one that may.
+    A rule that no one described counts as one that may.
     """
     if rule not in RULES:
         return False

@@ -2,8 +2,8 @@
 escaped.
 
 It reads the same in a trusted and an untrusted notebook, without a kernel, in `nbconvert` and in a
-saved page. This file decides what a page shows and what it leaves out, `cells` writes the small
-pieces, and `templates` lays them out.
+saved page. This file decides the contents of a page and what it leaves out, `cells` writes the
+small pieces, and `templates` lays them out.
 """
 
 from __future__ import annotations
@@ -40,9 +40,15 @@ from .tree import Row, RowsOfCalls, rows_of
 
 __all__ = ["MAX_TEXT", "badge", "render_diff", "render_result", "table_of", "text_of"]
 
-MAX_ROWS = 500  # arguments, of all calls together
+MAX_ROWS = 500  # of all tables together
 MAX_CHANGES = 300  # of a call, and problems
 MAX_CALLS = 200
+# A page is at most about twenty times as long as a text of some length. What its highlighted text
+# leaves of that is for the tables, at so many characters a row; a call's frame counts as two.
+_SIZE_A_CHARACTER = 18
+_LEAST_SIZE = 120_000
+_SIZE_A_ROW = 650
+_FRAME = 2
 
 ChangeCells: TypeAlias = tuple[Markup, Markup, Markup]
 """The cells of a change: what it made of what, its rule, its place."""
@@ -54,8 +60,9 @@ def render_result(result: ParseResult) -> str:
     """Return the whole result as HTML: header, highlighted raw text, and for each call its
     arguments, repairs and problems.
 
-    What would make the page too heavy is left out with a note that says so: text beyond 256 K
-    characters, arguments beyond 500, calls beyond 200, changes beyond 300 a call.
+    A part that would make the page too heavy drops out with a note that says so: text beyond 256
+    K characters, tables that make the page more than twenty times as long as the text (120,000
+    characters for a short one) or have more than 500 rows, changes beyond 300 a call.
     """
     # Made once for both the marks of the text and the tables of arguments.
     rows = {call.index: list(rows_of(call)) for call in result.calls}
@@ -63,6 +70,9 @@ def render_result(result: ParseResult) -> str:
     raw_notes = raw.notes if raw else ["The text is empty."]
 
     reasons = [line for line in result.why().splitlines() if line.strip()]
+    size = max(_LEAST_SIZE, _SIZE_A_CHARACTER * len(result.raw)) - len(raw.body if raw else "")
+    most = min(max(size // _SIZE_A_ROW, 1), MAX_ROWS)
+    blocks = _call_blocks(result, rows, most)
 
     return render(
         "render/templates/result.html",
@@ -72,11 +82,11 @@ def render_result(result: ParseResult) -> str:
         blame=text_of(shorten(result.blame, 1_000)),
         raw=raw,
         raw_notes=[note(sentence) for sentence in raw_notes],
-        reasons=[text_of(shorten(line, 1_000)) for line in reasons[:MAX_CALLS]],
+        reasons=[text_of(shorten(line, 1_000)) for line in reasons[:most]],
         problems=[_ProblemCells.of(p) for p in result.problems[:MAX_CHANGES]],
         problem_notes=_left_out(len(result.problems) - MAX_CHANGES, "problems"),
-        calls=_call_blocks(result, rows),
-        call_notes=_left_out(len(result.calls) - MAX_CALLS, "calls"),
+        calls=blocks,
+        call_notes=_left_out(len(result.calls) - len(blocks), "calls"),
     )
 
 
@@ -100,14 +110,17 @@ def render_diff(subject: ParseResult | ToolCall) -> str:
 
 def table_of(heads: Iterable[tuple[str, int]], rows: Iterable[str]) -> Markup:
     """Return a table whose heads are (word, width in percent) and whose rows are HTML of whole
-    rows, escaped already."""
+    rows, escaped already.
+    """
     body = Markup("".join(rows))  # noqa: S704 - HTML by contract
     return macro("render/templates/parts.html", "table", heads, body)
 
 
 def _facts(result: ParseResult) -> list[str]:
-    """Return the figures of the header, in words; repairs and coercions only where there are
-    any."""
+    """Return the figures of the header, in words.
+
+    Repairs and coercions only where there are any.
+    """
     calls = result.calls
     facts = ["no calls"]
     if calls:
@@ -143,8 +156,8 @@ def _count(n: int, noun: str) -> str:
 def _left_out(n: int, noun: str) -> list[Markup]:
     """Return the note that `n` more of something are not shown, as a list of one.
 
-    noun: of more than one. The list is empty where nothing is left out, that is for a number of
-    zero or less.
+    noun: of more than one. The list is empty if nothing drops out, that is for a number of zero
+    or less.
     """
     if n <= 0:
         return []
@@ -153,7 +166,7 @@ def _left_out(n: int, noun: str) -> list[Markup]:
 
 @dataclass(frozen=True, slots=True)
 class _ProblemCells:
-    """The cells of a problem, and what stands in them."""
+    """The cells of a problem, and the text in them."""
 
     severity: Markup
     message: Markup
@@ -175,8 +188,9 @@ class _ProblemCells:
 
 
 def _argument_cells(rows: Sequence[Row], raw: str) -> list[ArgumentCells]:
-    """Return the cells of a call's rows; the arguments as a whole have some only where they were
-    coerced.
+    """Return the cells of a call's rows.
+
+    The arguments as a whole have some only where they were coerced.
 
     raw: the whole text, for the characters that a value came from.
     """
@@ -207,8 +221,8 @@ def _row_change(step: Step) -> Change:
 class _CallBlock:
     """One call of a page, ready for the template.
 
-    `arguments` is None where there is no table of them; `changes` are (title, rows) of each table
-    of changes. The notes say what is not there, or is left out.
+    `arguments` is None if there is no table of them. `changes` are (title, rows) of each table of
+    changes. The notes list the missing parts and those left out.
     """
 
     title: Markup
@@ -218,6 +232,11 @@ class _CallBlock:
     problem_notes: Sequence[Markup]
     changes: Sequence[tuple[str, Sequence[ChangeCells]]]
     change_notes: Sequence[Markup]
+
+    @property
+    def other_rows(self) -> int:
+        """The number of rows in its tables of problems and changes."""
+        return len(self.problems) + sum(len(rows) for _, rows in self.changes)
 
     @classmethod
     def of(cls, call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> _CallBlock:
@@ -238,7 +257,9 @@ class _CallBlock:
         return cls(
             title=call_title(call),
             arguments=arguments,
-            argument_notes=_argument_notes(call, has_none=has_none, cut=cut),
+            argument_notes=_argument_notes(
+                call, has_none=has_none, limit=len(rows) if cut else None
+            ),
             problems=[_ProblemCells.of(p) for p in call.problems[:MAX_CHANGES]],
             problem_notes=_left_out(len(call.problems) - MAX_CHANGES, "problems"),
             changes=_change_tables(changes, {row.path for row in rows}),
@@ -246,10 +267,10 @@ class _CallBlock:
         )
 
 
-def _argument_notes(call: ToolCall, *, has_none: bool, cut: bool) -> list[Markup]:
+def _argument_notes(call: ToolCall, *, has_none: bool, limit: int | None) -> list[Markup]:
     """Return the notes on arguments that are not there, or that the page has no room for.
 
-    has_none: the call was read and has no arguments. cut: some of them are left out.
+    has_none: the call was read and has no arguments. limit: how many stand here, None for all.
     """
     notes = []
     if not call.readable:
@@ -261,8 +282,8 @@ def _argument_notes(call: ToolCall, *, has_none: bool, cut: bool) -> list[Markup
     copied = explain_sources(call)
     if copied:
         notes.append(note(shorten(copied, 2_000)))
-    if cut:
-        text = f"Arguments beyond the first {MAX_ROWS:,} of the result are not shown."
+    if limit is not None:
+        text = f"Arguments beyond the first {limit:,} are not shown."
         notes.append(note(text))
     return notes
 
@@ -272,33 +293,46 @@ def _change_tables(
 ) -> list[tuple[str, list[ChangeCells]]]:
     """Return (title, rows) of each table of changes that has rows.
 
-    in_arguments: the paths in the table of arguments. A coercion of one of these is shown there,
-    and not a second time here.
+    in_arguments: the paths in the table of arguments. A coercion of one of these appears there, and
+    not a second time here.
     """
-    tables: dict[str, list[ChangeCells]] = {"Repairs": [], "Read as": [], "Coerced": []}
-    for change in changes:
-        if change.kind == "repair":
-            tables["Repairs"].append(change_cells(change))
-        elif change.kind == "read":
-            tables["Read as"].append(change_cells(change))
-        elif change.path not in in_arguments:
-            tables["Coerced"].append(change_cells(change))
-
+    tables: dict[str, list[ChangeCells]] = {
+        "Repairs": [change_cells(first, more) for first, more in _alike(changes)],
+        "Read as": [change_cells(change) for change in changes if change.kind == "read"],
+        "Coerced": [
+            change_cells(change)
+            for change in changes
+            if change.kind == "coerce" and change.path not in in_arguments
+        ],
+    }
     return [(title, rows) for title, rows in tables.items() if rows]
 
 
-def _call_blocks(result: ParseResult, rows: RowsOfCalls) -> list[_CallBlock]:
+def _alike(changes: Iterable[Change]) -> list[tuple[Change, int]]:
+    """Return the first of the repairs that did one thing, and how many more did it."""
+    groups: dict[tuple[str, str, str], list[Change]] = {}
+    for change in changes:
+        if change.kind == "repair":
+            groups.setdefault((change.rule, change.before, change.after), []).append(change)
+    return [(alike[0], len(alike) - 1) for alike in groups.values()]
+
+
+def _call_blocks(result: ParseResult, rows: RowsOfCalls, most: int) -> list[_CallBlock]:
     """Return the blocks of the calls that a page shows.
 
-    The calls share its `MAX_ROWS` arguments in their order: a later one has what room is left.
+    most: the rows that the page has room for. The calls share them in their order: a later one has
+    the room left, and one without any drops out.
     """
-    blocks = []
-    room = MAX_ROWS
+    blocks: list[_CallBlock] = []
+    room = most
     for call in result.calls[:MAX_CALLS]:
+        if blocks and room < _FRAME:
+            break
         mine = rows[call.index]
-        fitting = mine[:room]
-        blocks.append(_CallBlock.of(call, result.raw, fitting, cut=len(mine) > room))
-        room -= len(fitting)
+        fitting = mine[: max(room, 1)]
+        block = _CallBlock.of(call, result.raw, fitting, cut=len(mine) > len(fitting))
+        blocks.append(block)
+        room -= _FRAME + len(fitting) + block.other_rows
     return blocks
 
 

@@ -1,7 +1,7 @@
 """From a ParseResult to highlighted ranges of `raw`, and from overlapping ranges to runs that do
 not overlap.
 
-A mark is one range with one meaning. Marks nest and touch; `runs_of` cuts the text at every border,
+A mark is one range with one meaning. Marks nest and touch. `runs_of` cuts the text at every border,
 so that each run carries the stack of marks around it, outermost first. Both are linear in the text
 and the marks, but for sorting them.
 """
@@ -40,8 +40,11 @@ _PATHS = 8  # paths named in one tooltip
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One range. `paths` are the arguments it stands for: several where a structural change left
-    one common origin."""
+    """One range.
+
+    `paths` are the arguments it stands for: several where a structural change left one common
+    origin.
+    """
 
     kind: MarkKind
     span: Span
@@ -53,7 +56,10 @@ class Mark:
 
     @property
     def path(self) -> str | None:
-        """The JSON Pointer of the argument it stands for; None for no argument, and for several."""
+        """The JSON Pointer of the argument it stands for.
+
+        None for no argument, and for several.
+        """
         if len(self.paths) != 1:
             return None
         return self.paths[0]
@@ -87,8 +93,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`raw[start:end]` and the indexes of its marks, outermost first. Empty runs are insertion
-    points."""
+    """`raw[start:end]` and the indexes of its marks, outermost first.
+
+    Empty runs are insertion points.
+    """
 
     start: int
     end: int
@@ -99,7 +107,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
     """Return every mark of the result, sorted by start, then longest first, then layer.
 
     `rows` are those of its calls, where the caller has them already. In this order a mark comes
-    before those inside it, which is what `runs_of` needs.
+    before those inside it, which is the data that `runs_of` needs.
     """
     by_segment: dict[int, list[ToolCall]] = {}
     for call in result.calls:
@@ -121,7 +129,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
 
 
 def _segment_marks(segment: Segment, calls: Sequence[ToolCall]) -> Iterator[Mark]:
-    """Return the marks of a segment that is no text, and of its opener and closer.
+    """Return the marks of a segment that is not text, and of its opener and closer.
 
     calls: those in the segment. All its marks carry the index of the first of them.
     """
@@ -191,7 +199,9 @@ def _argument_mark(call: int, span: Span, leaves: Sequence[Row]) -> Mark:
 
 
 def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
-    """Return the marks of a call's repairs; that of an insertion is empty.
+    """Return the marks of a call's repairs.
+
+    That of an insertion is empty.
 
     raw: the whole text, for the characters that a repair replaced.
     """
@@ -210,9 +220,11 @@ def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
 
 
 def _problem_marks(result: ParseResult) -> list[Mark]:
-    """Return the marks of problems that have a place; those of one call and place are one mark.
+    """Return the marks of problems that have a place.
 
-    The mark has the labels of all of them; a code that it has already is not repeated.
+    Those of one call and place are one mark.
+
+    The mark has the labels of all of them. A code that it has already is not repeated.
     """
     merged: dict[tuple[int | None, Span], Mark] = {}
     for call, problem in problems_of(result):
@@ -242,7 +254,7 @@ def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
     """Return the text, cut at every border of the marks' `spans`.
 
     spans: sorted by start, then longest first. length: that of the text. The runs partition
-    `range(length)`; marks without characters of their own add empty runs at their place.
+    `range(length)`. Marks without characters of their own add empty runs at their place.
 
     >>> [(run.start, run.end, run.marks) for run in runs_of([Span(0, 4), Span(1, 2)], 5)]
     [(0, 1, (0,)), (1, 2, (0, 1)), (2, 4, (0,)), (4, 5, ())]
@@ -275,17 +287,18 @@ def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
 
 
 class _OpenMarks:
-    """The marks around the current place, linked from the innermost outwards and back; -1 is no
-    mark."""
+    """The marks around the current place, linked from the innermost outwards and back. -1 is no
+    mark.
+    """
 
     def __init__(self, count: int) -> None:
-        """Begin with no mark open; `count` is the number of all marks."""
+        """Begin with no mark open. `count` is the number of all marks."""
         self._outer = [-1] * count
         self._inner = [-1] * count
         self._top = -1
 
     def open(self, i: int) -> None:
-        """Put a mark on the inside of all others; `i` is its number among all marks."""
+        """Put a mark on the inside of all others. `i` is its number among all marks."""
         self._outer[i] = self._top
         if self._top >= 0:
             self._inner[self._top] = i

@@ -1,5 +1,6 @@
-"""One standalone HTML document: it asks the network for nothing and may run nothing but what it was
-built with."""
+"""One standalone HTML document: it asks the network for nothing and may run nothing but its own
+fields.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ def page_css() -> str:
 
 
 def render_page(title: str, body_html: str, *, css: str = "", module: str = "") -> str:
-    """Return a whole document around `body_html`, which must be escaped already; `title` is escaped
-    here.
+    """Return a whole document around `body_html`, which must be escaped already.
+
+    `title` is escaped here.
 
     `css` is added to the page's own. `module` is the source of the one ES module the page may run:
     the Content-Security-Policy allows exactly that text, by its hash, and no script at all when it

@@ -65,7 +65,9 @@ def _sign_of_match(match: re.Match[str]) -> str:
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """Return at most `limit` characters of `text`, head and tail; what was left out is counted.
+    """Return at most `limit` characters of `text`, head and tail.
+
+    The part left out is counted.
 
     >>> shorten("abcdefghij", 6)
     'abcd… 4 more …ij'
@@ -85,7 +87,7 @@ def one_line(text: str, limit: int = 80) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Visible text with the way from code points of the original to UTF-16 units of what is shown.
+    """Visible text with the way from code points of the original to UTF-16 units of the part shown.
 
     `hidden` holds, flat, the UTF-16 start and end of every stretch of signs.
     """
@@ -97,7 +99,7 @@ class Shown:
 
     @classmethod
     def of(cls, text: str) -> Shown:
-        """Return the visible form of a text, with what it takes to find places in it.
+        """Return the visible form of a text, with the tables to find places in it.
 
         Two things move a place: a sign is longer than the character it stands for, and a character
         beyond U+FFFF takes two units. `_breaks` are the offsets of both kinds of character, and

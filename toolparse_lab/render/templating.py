@@ -1,8 +1,8 @@
 """HTML from templates: the one place of jinja2.
 
 A template lies in the folder `templates` of the room that uses it and is named by its path within
-the package, such as "render/templates/result.html". jinja2 is imported when the first page is
-rendered, and a template is compiled when it is first used.
+the package, such as "render/templates/result.html". jinja2 loads when the first page is rendered,
+and a template is compiled when it is first used.
 
 Three rules hold for every template of this package:
 
@@ -89,14 +89,17 @@ def _environment() -> Environment:
 
 
 def _joint(line_break: re.Match[str]) -> str:
-    """Return what a line break of a template stands for; see the rules above."""
+    """Return the stand-in that a line break of a template stands for.
+
+    See the rules above.
+    """
     if line_break["after"] is not None or line_break["before"] is not None:
         return ""
     return " "
 
 
 def _finalized(value: object) -> Markup:
-    """Return a value as a template writes it; no subclass of Markup is trusted."""
+    """Return a value as a template writes it. No subclass of Markup is trusted."""
     if type(value) is Markup:
         return value
     return escaped(value)

@@ -1,4 +1,6 @@
-"""The arguments of a call as flat rows, in document order: what every view shows as a tree."""
+"""The arguments of a call as flat rows, in document order: the list that every view shows as a
+tree.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from ..values import escape_token, read_plain, read_strict, write_canonical
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One value of the arguments. `text` is its JSON for a leaf and a summary ('3 keys') for a
-    container.
+    """One value of the arguments.
+
+    `text` is its JSON for a leaf and a summary ('3 keys') for a container.
 
     `steps` are the coercions at the value itself, `inherited` the rules of the values around it.
     """
@@ -52,7 +55,9 @@ def read_value(text: str) -> Any:
 
 
 def json_of(value: Any) -> str:
-    """Return the canonical JSON of a value; a Decimal is written with its own digits.
+    """Return the canonical JSON of a value.
+
+    A Decimal is written with its own digits.
 
     >>> json_of({"b": 1, "a": None}), json_of(Decimal("1.50"))
     ('{"b":1,"a":null}', '1.50')
@@ -63,7 +68,9 @@ def json_of(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JSON type of a value, as a schema names it; a Decimal is a number.
+    """Return the JSON type of a value, as a schema names it.
+
+    A Decimal is a number.
 
     >>> kind_of(True), kind_of(3), kind_of(Decimal("3.0")), kind_of([])
     ('boolean', 'integer', 'number', 'array')
@@ -109,7 +116,7 @@ def steps_by_path(call: ToolCall) -> Mapping[str, tuple[Step, ...]]:
 def rows_of(call: ToolCall) -> Iterator[Row]:
     """Return a row for every value of the call's arguments, each before the values inside it.
 
-    The first row is that of the arguments as a whole, with an empty path. There are none where the
+    The first row is that of the arguments as a whole, with an empty path. There are none if the
     body was not read.
     """
     if not call.arguments_json:

@@ -1,5 +1,7 @@
-"""A Dask cluster that is there already. Its workers read, and write the parts of a folder,
-themselves."""
+"""A Dask cluster that is there already.
+
+Its workers read, and write the parts of a folder, themselves.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, No
     """Yield the results of the tasks in order.
 
     client: a `distributed.Client`, an address, or None for the current one. Raises MissingExtra,
-    BadOptions where there is no cluster, WorkerLost, and what a task raises.
+    BadOptions if there is no cluster, WorkerLost, and the error of a task.
     """
     try:
         import distributed
@@ -50,7 +52,10 @@ def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, No
 
 
 def _result(distributed: Any, future: Any) -> Done:
-    """Return the result of a task; what happened to its worker is raised as our own error."""
+    """Return the result of a task.
+
+    The outcome to its worker is raised as our own error.
+    """
     try:
         done: Done = future.result()
     except ToolparseError:
@@ -89,7 +94,10 @@ def _client(distributed: Any, client: Any) -> Iterator[Any]:
 
 
 def _current_client(distributed: Any) -> Any:
-    """Return the client that a script or notebook has made its default; raises BadOptions."""
+    """Return the client that a script or notebook has made its default.
+
+    Raises BadOptions.
+    """
     try:
         return distributed.Client.current()
     except ValueError:
@@ -101,7 +109,10 @@ def _current_client(distributed: Any) -> Any:
 
 
 def _new_client(distributed: Any, address: Any) -> Any:
-    """Return a client of the scheduler at an address; raises BadOptions where there is none."""
+    """Return a client of the scheduler at an address.
+
+    Raises BadOptions if there is none.
+    """
     try:
         return distributed.Client(address, set_as_default=False)
     except (OSError, ValueError, TypeError) as e:

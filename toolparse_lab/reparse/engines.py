@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, overload
 
 from ..engine.any_protocol import AnyProtocol
 from ..errors import BadOptions
@@ -43,6 +43,19 @@ ROWS_AT_ONCE = 2000
 few pieces."""
 FEW = 4000
 """Readings that one process is through with before others have begun."""
+
+
+class ReparseSettings(TypedDict, total=False):
+    """The options of `reparse` beside the place to write to."""
+
+    options: ParseOptions | Mapping[str, Any] | None
+    own: Mapping[str, AnyProtocol] | None
+    engine: Engine
+    workers: int | None
+    client: Any
+    overwrite: bool
+    batch_rows: int | None
+    progress: bool | None
 
 
 @overload
@@ -92,22 +105,33 @@ def reparse(
     batch_rows: int | None = None,
     progress: bool | None = None,
 ) -> Frame | Path:
-    """Read recorded answers again by every protocol under every policy; no model is called.
+    """Read recorded answers again by every protocol under every policy.
+
+    No model is called.
 
     source: a trials frame, a Parquet file or folder of one, a list of such paths, or
-    `evals.frames.answers.Answers`; where it holds several readings of one answer, the first is
-    taken. protocols, policies, options: as for `parse_frame`. own: protocols by the ids in the
-    rows, of those that are neither shipped nor installed. engine: one of `ENGINES`; for a few
-    thousand readings "processes" starts none. workers: processes, as many as there are cores by
-    default. client: for "dask", a `distributed.Client` or the address of a scheduler; by default
-    the current one. Files are then read and written by its workers, so they must see the same
-    paths. to: a .parquet file or a folder of parts to write, so that the memory used does not grow
-    with the number of rows; `overwrite` allows that it is there. batch_rows: answers a piece of
-    work holds; by default as many as take about half a second.
+    `evals.frames.answers.Answers`. If it holds several readings of one answer, the first is taken.
+    protocols, policies, options: as for `parse_frame`. own: protocols by the ids in the rows, of
+    those that are neither shipped nor installed. engine: one of `ENGINES`. For a few thousand
+    readings "processes" starts none. workers: processes, as many as there are cores by default.
+    client: for "dask", a `distributed.Client` or the address of a scheduler. By default the current
+    one. Files are then read and written by its workers, so they must see the same paths. to: a
+    .parquet file or a folder of parts to write, so that the memory used does not grow with the
+    number of rows. `overwrite` allows that it is there. batch_rows: answers a piece of work holds.
+    By default as many as take about half a second.
 
-    Gives the trials frame, or the path of what was written. Raises UnreadableInput,
+    Gives the trials frame, or the path of the written file. Raises UnreadableInput,
     UnknownProtocol, BadOptions, StoreError, MissingExtra, and WorkerLost where a worker ended
     before its work was done.
+
+    >>> import tempfile
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.reparse import reparse
+    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> run = lab.ingest([{"raw": text}], protocol="hermes", tools=[{"name": "f"}])
+    >>> reparse(run.frame(), ["hermes"], engine="serial")["outcome"].tolist()
+    ['ungraded']
     """
     reading = Reading.of(protocols, policies, options, own)
     run = _engine_of(engine, workers, client)
@@ -140,8 +164,10 @@ def _to_frame(pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress
 def _to_parquet(
     pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress, out: PartsWriter
 ) -> Path:
-    """Write the rows of all pieces and return their path; no more than a few pieces are in
-    memory."""
+    """Write the rows of all pieces and return their path.
+
+    No more than a few pieces are in memory.
+    """
     with out:
         # The parts of a folder are written where they are made; one file has one writer.
         tasks = (
@@ -157,7 +183,10 @@ def _to_parquet(
 
 
 def _engine_of(engine: Engine, workers: int | None, client: Any) -> Run:
-    """Return what runs tasks. Raises BadOptions for what does not go together."""
+    """Return the runner of tasks.
+
+    Raises BadOptions for options that exclude each other.
+    """
     if engine not in ENGINES:
         raise BadOptions("no engine of this name", got=engine, expected=", ".join(ENGINES))
     if client is not None and engine != "dask":
@@ -184,7 +213,7 @@ def _is_count(x: Any) -> bool:
 
 
 def _is_few(answers: Answers, reading: Reading) -> bool:
-    """Return True where one process is through before others have begun."""
+    """Return True if one process is through before others have begun."""
     return answers.count is not None and answers.count * reading.readings <= FEW
 
 

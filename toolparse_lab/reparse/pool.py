@@ -1,5 +1,6 @@
-"""A pool of processes. It takes pieces as they are wanted, gives rows in order, and leaves no
-process behind.
+"""A pool of processes.
+
+It takes pieces as they are wanted, gives rows in order, and leaves no process behind.
 """
 
 # How it works. Tasks go to the executor a few ahead of the results that are asked for, so memory
@@ -34,8 +35,10 @@ _starting = threading.Lock()
 
 
 def run_pool(tasks: Iterator[Task], workers: int) -> Generator[Done, None, None]:
-    """Yield the results of the tasks in order. Raises WorkerLost, BadOptions and what a task
-    raises."""
+    """Yield the results of the tasks in order.
+
+    Raises WorkerLost, BadOptions and the error of a task.
+    """
     context = _Context()
     stop = context.Event()
     executor = ProcessPoolExecutor(
@@ -67,8 +70,11 @@ _stop: Event | None = None  # of this process, where it is one of a pool's
 
 
 def _begin(stop: Event) -> None:
-    """Set a new process up. Ctrl-C reaches every process of a terminal; the parent alone heeds it
-    and tells the others to stop."""
+    """Set a new process up.
+
+    Ctrl-C reaches every process of a terminal. The parent alone heeds it and tells the others to
+    stop.
+    """
     global _stop
     _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -76,7 +82,7 @@ def _begin(stop: Event) -> None:
 
 
 def _work(task: Task) -> Done:
-    """Run a task, unless nobody waits for it any more."""
+    """Run a task, unless no one waits for it any more."""
     if _stop is not None and _stop.is_set():
         return 0, None
     return read_piece(task.piece, task.reading, task.part)
@@ -84,7 +90,8 @@ def _work(task: Task) -> Done:
 
 def _check_travels(reading: Reading) -> None:
     """Raise BadOptions for a protocol made in a script or a notebook: it is not there in another
-    process."""
+    process.
+    """
     try:
         travels = b"__main__" not in pickle.dumps(reading.protocols)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -125,7 +132,8 @@ class _Process(SpawnProcess):
 
     def start(self) -> None:
         """Start without the caller's script, which the child would run again, and with Ctrl-C left
-        to the parent."""
+        to the parent.
+        """
         with _starting, _interrupts_blocked():
             script = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
@@ -136,11 +144,12 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Start processes anew, because a fork of a process with threads may hang, and remember
-    them."""
+    """Start processes again, because a fork of a process with threads may hang, and
+    remember them.
+    """
 
     def __init__(self) -> None:
-        """Begin without a process; `started` is read where one of them has died."""
+        """Begin without a process. `started` is read where one of them has died."""
         self.started: list[_Process] = []
 
     # The name is that of the class which the base has in this place.
@@ -155,8 +164,11 @@ class _Context(SpawnContext):
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Hold Ctrl-C back. A child begins with the mask of its parent, so that none dies with a
-    traceback while it is still importing."""
+    """Hold Ctrl-C back.
+
+    A child begins with the mask of its parent, so that none dies with a traceback while it is still
+    importing.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,5 +1,6 @@
-"""Robust JSON. `repair` reads damaged JSON and says, as edits, what it changed; it never invents a
-value.
+"""Robust JSON.
+
+`repair` reads damaged JSON and says, its changes as edits. It never invents a value.
 
 `parse`, `transform` and `stringify` are the relaxed dialect: comments, trailing commas, single
 quotes, bare words.
@@ -16,7 +17,7 @@ __all__ = ["Repaired", "parse", "repair", "stringify", "transform"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the relaxed dialect, which is imported when it is first asked for.
+    """Return a name of the relaxed dialect, which loads when it is first asked for.
 
     Raises AttributeError for a name that this folder does not offer.
     """

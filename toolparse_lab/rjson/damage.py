@@ -1,6 +1,6 @@
 """Finds the edits that turn damaged JSON text into strict JSON, or refuses.
 
-Nothing is guessed: text that is cut off, or that can be read in two ways, ends in a `Refusal`.
+Nothing is guessed: text that ends early, or that can be read in two ways, ends in a `Refusal`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _VALUE, _MEMBER, _AFTER = range(3)
 
 
 class Damage(Source):
-    """One text under repair. `find_value(pos)` walks one value and returns the offset behind it.
+    """One text under repair.
+
+    `find_value(pos)` walks one value and returns the offset behind it.
 
     clean: the containers that held no damage, with their values.
     """
@@ -68,19 +70,22 @@ class Damage(Source):
         self._comma = -1  # the comma just passed, while nothing followed it
 
     def find_value(self, pos: int) -> int:
-        """The offset behind the value that begins at or after `pos`. Raises Refusal."""
+        """Return the offset behind the value that begins at or after `pos`.
+
+        Raises Refusal.
+        """
         self._stack = []
         return self._walk(pos, _VALUE)
 
     def find_members(self, pos: int) -> int:
-        """The offset behind the members of an object whose opening brace is missing."""
+        """Return the offset behind the members of an object whose opening brace is missing."""
         self._stack = ["{"]
         return self._walk(pos, _MEMBER)
 
     # the walk
 
     def _walk(self, pos: int, state: int) -> int:
-        """Walk until no bracket is open any more; returns the offset behind the last one."""
+        """Walk until no bracket is open any more. Returns the offset behind the last one."""
         text, stack = self.text, self._stack
         self._comma = -1
         pos = self.skip(pos)
@@ -148,9 +153,9 @@ class Damage(Source):
         return pos, _MEMBER
 
     def _pass_clean_run(self, pos: int, comma: int) -> int:
-        """The offset behind the whole clean members at `pos`, all passed at once.
+        """Return the offset behind the whole clean members at `pos`, all passed at once.
 
-        comma: the one before `pos`, -1 for none; it, or the last one of the run, is remembered.
+        comma: the one before `pos`, -1 for none. It, or the last one of the run, is remembered.
         """
         stack = self._stack
         if stack[-1] == "[":
@@ -188,7 +193,10 @@ class Damage(Source):
         return pos + 1
 
     def _missing_end(self) -> None:
-        """Add the brackets that the end of a whole text lacks. Raises Refusal where it is cut."""
+        """Add the brackets that the end of a whole text lacks.
+
+        Raises Refusal if it is cut.
+        """
         if not self.closed:
             raise Refusal("decode.truncated-value", "the text ends inside a value", self.size)
 
@@ -204,14 +212,14 @@ class Damage(Source):
         self._stack.clear()
 
     def _missing_comma(self, pos: int) -> None:
-        """Add a comma before the item that begins at `pos`. Raises Refusal where none does."""
+        """Add a comma before the item that begins at `pos`. Raises Refusal if none does."""
         if not item_begins(self.text, pos, self._stack[-1]):
             message = f"expected a comma or a closing bracket, got {self.text[pos]!r}"
             raise Refusal("decode.json", message, pos)
         self.edit(pos, pos, ",", "rjson.missing-comma")
 
     def _extra_comma(self, pos: int) -> int:
-        """Drop a comma without a member before it; in a list, a missing item is a Refusal."""
+        """Drop a comma without a member before it. In a list, a missing item is a Refusal."""
         if self._stack[-1] == "[":
             raise Refusal("decode.ambiguous", "an array item is missing", pos)
 
@@ -221,7 +229,10 @@ class Damage(Source):
     # keys and scalars
 
     def _key(self, pos: int) -> int:
-        """The offset of the value behind the key at `pos` and its colon. Raises Refusal."""
+        """Return the offset of the value behind the key at `pos` and its colon.
+
+        Raises Refusal.
+        """
         text = self.text
         head = _PAIR_HEAD.match(text, pos)
         if head:
@@ -239,7 +250,7 @@ class Damage(Source):
         return self.skip(end + 1)
 
     def _key_name(self, pos: int) -> int:
-        """The offset behind the name at `pos`: in quotes of some kind, or bare."""
+        """Return the offset behind the name at `pos`: in quotes of some kind, or bare."""
         text = self.text
         ch = text[pos]
         if ch == '"':
@@ -260,7 +271,10 @@ class Damage(Source):
         return name.end()
 
     def _scalar(self, pos: int, top: str) -> int:
-        """The offset behind the scalar at `pos`. top: the bracket around it. Raises Refusal."""
+        """Return the offset behind the scalar at `pos`. top: the bracket around it.
+
+        Raises Refusal.
+        """
         text = self.text
         if pos >= self.size:
             raise Refusal("decode.truncated-value", "the text ends where a value should be", pos)
@@ -280,7 +294,10 @@ class Damage(Source):
         return read_bare(self, pos, top)
 
     def _string(self, pos: int, top: str) -> int:
-        """The offset behind a string in double or triple quotes; `"a" + "b"` is one string."""
+        """Return the offset behind a string in double or triple quotes.
+
+        `"a" + "b"` is one string.
+        """
         text = self.text
         if text.startswith('"""', pos):
             end, edits = read_triple(text, pos)

@@ -38,9 +38,11 @@ class EscapeReading:
 
 
 def escape_readings(text: str, edits: Sequence[Edit]) -> list[EscapeReading]:
-    """The readings of a damaged escape that speak against the literal one; empty if none does.
+    """Return the readings of a damaged escape that speak against the literal one.
 
-    edits: what the repair made of the text, whose reading is the literal one.
+    Empty if none does.
+
+    edits: the changes that the repair made to the text, whose reading is the literal one.
     """
     if not 0 < len(edits) <= _MOST_EDITS or any(edit.rule not in _RULES for edit in edits):
         return []
@@ -124,7 +126,10 @@ def _takes_escape(edit: Edit) -> bool:
 
 
 def _string_at(text: str, at: int) -> str:
-    """The string of strict JSON that holds an offset, with its quotes; "" where none does."""
+    """Return the string of strict JSON that holds an offset, with its quotes.
+
+    "" if none does.
+    """
     for match in _STRING.finditer(text):
         if match.end() > at:
             return match[0] if match.start() <= at else ""

@@ -1,4 +1,4 @@
-"""What follows a place in damaged JSON: the evidence for a missing comma or a closing quote."""
+"""The text behind a place in damaged JSON: the evidence for a missing comma or a closing quote."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def item_begins(text: str, pos: int, top: str) -> bool:
 
 
 def double_quote_ends(text: str, at: int, top: str) -> bool:
-    """Tell if the double quote at `at` closes the string of a value, by what follows it.
+    """Tell if the double quote at `at` closes the string of a value, by the text behind it.
 
     top: the bracket around the value, "" at the top level, where nothing can follow.
 
@@ -54,7 +54,7 @@ def double_quote_ends(text: str, at: int, top: str) -> bool:
 
 
 def _comma_goes_on(text: str, pos: int, top: str) -> bool:
-    """Tell if what stands behind a comma is another item, the end of the container, or nothing."""
+    """Tell if the text behind a comma is another item, the end of the container, or nothing."""
     after = space_end(text, pos)
     if text[after : after + 2] in ("//", "/*"):
         return True
@@ -64,7 +64,9 @@ def _comma_goes_on(text: str, pos: int, top: str) -> bool:
 
 
 def apostrophe_ends(text: str, at: int, *, key: bool) -> bool:
-    """Tell if the apostrophe at `at` closes its string; one inside a word does not.
+    """Tell if the apostrophe at `at` closes its string.
+
+    One inside a word does not.
 
     key: the string is a member's name, behind which only a colon can stand.
     """

@@ -1,5 +1,6 @@
 """The readings of damaged JSON that are nearest to it: what one to three characters, put right,
-make of a text."""
+make of a text.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from ..types import Edit, Span
+from ..types.spans import make_edit
 from ..values import Value, space_end, write_canonical
 from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
@@ -45,6 +47,7 @@ DIALECT = 1
 write in JSON's place costs as little."""
 
 VALUE, ITEM, NEXT_ITEM, MEMBER, NEXT_MEMBER, COLON, AFTER = range(7)
+_SPACE = " \t\n\r"
 _VALUES = (VALUE, ITEM, NEXT_ITEM)
 _KEYS = (MEMBER, NEXT_MEMBER)
 _CLOSER = {"{": "}", "[": "]"}
@@ -64,7 +67,7 @@ _Hypothesis = tuple[int, int, int, str, Chain]  # place, cost, expectation, brac
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """One reading: its values, the edits that make the text strict JSON, and what they cost."""
+    """One reading: its values, the edits that make the text strict JSON, and their cost."""
 
     values: list[Value]
     edits: tuple[Edit, ...]
@@ -72,9 +75,9 @@ class Nearest:
 
 
 def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
-    """The readings of a text within a cost, cheapest first, each value once.
+    """Return the readings of a text within a cost, cheapest first, each value once.
 
-    Empty where there is none, and where the text is too long or too odd to look at them all.
+    Empty if there is none, and where the text is too long or too odd to look at them all.
     """
     search = _Search(text, max_cost, max_depth)
     ways = list(search.run())
@@ -92,7 +95,25 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
         if key not in by_value or cost < by_value[key].cost:
             by_value[key] = Nearest(values, tuple(edits), cost)
 
-    return sorted(by_value.values(), key=lambda reading: reading.cost)
+    readings = sorted(by_value.values(), key=lambda reading: reading.cost)
+    # Where `"time": 15:30` is best read with the name `time": 15`, nothing is known of it.
+    return [] if readings and _has_odd_name(readings[0]) else readings
+
+
+def _has_odd_name(reading: Nearest) -> bool:
+    """Tell if a reading made a name hold a quote, and so the colon of another member."""
+    if not any(edit.rule == "rjson.unescaped-quote" for edit in reading.edits):
+        return False
+    todo: list[Value] = list(reading.values)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if any('"' in name for name in value):
+                return True
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    return False
 
 
 class _Search:
@@ -128,10 +149,11 @@ class _Search:
         self.exhausted = self._count >= _MAX_STEPS
 
     def _add(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add a hypothesis, at the next character that is no white space."""
+        """Add a hypothesis, at the next character that is not a white space."""
         if cost > self._max_cost or len(stack) > self._max_depth:
             return
-        pos = space_end(self._text, pos)
+        if self._text[pos : pos + 1] in _SPACE:  # so is the end of the text
+            pos = space_end(self._text, pos)
         self._count += 1
         heappush(self._heap, (pos, cost, self._count, mode, stack, chain))
 
@@ -144,16 +166,24 @@ class _Search:
             return
 
         self._strictly(pos, ch, cost, mode, stack, chain)
-        self._in_dialect(pos, ch, cost, mode, stack, chain)
-        if cost + DROPPED_DOUBLE > self._max_cost:
+        # What costs too much is not even made: most hypotheses have spent nearly all.
+        budget = self._max_cost - cost
+        if budget < min(DIALECT, DROPPED_DOUBLE):
             return
-        self._put_in(pos, ch, cost, mode, stack, chain)
+        self._in_dialect(pos, ch, cost, mode, stack, chain)
+        if budget >= PUT_IN:
+            self._put_in(pos, ch, cost, mode, stack, chain)
         self._drop(pos, ch, cost, mode, stack, chain)
-        self._replace(pos, ch, cost, mode, stack, chain)
-        self._swap(pos, ch, cost, mode, stack, chain)
+        if budget >= REPLACED:
+            self._replace(pos, ch, cost, mode, stack, chain)
+        if budget >= SWAPPED:
+            self._swap(pos, ch, cost, mode, stack, chain)
 
     def _sign(self, sign: str, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> bool:
-        """Add what follows where `sign` stands, `pos` being behind it; False where it cannot."""
+        """Add the next states where `sign` stands, `pos` being behind it.
+
+        Return False if it cannot.
+        """
         following = _following(sign, mode, stack)
         if following is None:
             return False
@@ -182,7 +212,7 @@ class _Search:
     # what is there for nothing
 
     def _strictly(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add what follows where the text is JSON."""
+        """Add the next states where the text is JSON."""
         if ch == '"':
             if mode in _VALUES or mode in _KEYS:
                 self._string(pos + 1, cost, mode, stack, chain)
@@ -198,13 +228,13 @@ class _Search:
     def _in_dialect(
         self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
     ) -> None:
-        """Add what follows where the text is what another language writes."""
+        """Add the next states where the text is another language's notation."""
         text = self._text
         if ch in "/#" and (comment := _COMMENT.match(text, pos)):
-            edit = Edit(Span(pos, comment.end()), "", "rjson.comment")
+            edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
             self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
         if text.startswith("\\n", pos) and mode not in (VALUE, COLON):
-            edit = Edit(Span(pos, pos + 2), " ", "rjson.literal-newline")
+            edit = make_edit(Span(pos, pos + 2), " ", "rjson.literal-newline")
             self._add(pos + 2, cost + DIALECT, mode, stack, (chain, edit))
         if mode in _VALUES:
             self._dialect_value(pos, cost, stack, chain)
@@ -214,15 +244,15 @@ class _Search:
         closes_trailing = (ch == "}" and mode == NEXT_MEMBER) or (ch == "]" and mode == NEXT_ITEM)
         comma = len(text[:pos].rstrip()) - 1 if closes_trailing else -1
         if comma >= 0 and text[comma] == "," and not _touches(chain, comma):
-            edit = Edit(Span(comma, comma + 1), "", "rjson.trailing-comma")
+            edit = make_edit(Span(comma, comma + 1), "", "rjson.trailing-comma")
             self._sign(ch, pos + 1, cost + DIALECT, AFTER, stack, (chain, edit))
 
     def _dialect_value(self, pos: int, cost: int, stack: str, chain: Chain) -> None:
-        """Add what follows a word of Python, or a bare word."""
+        """Add the next states behind a word of Python, or a bare word."""
         literal = _LITERAL.match(self._text, pos)
         if literal:
             text = _JSON_LITERAL[literal[0][0].lower()]
-            edit = Edit(Span(*literal.span()), text, "rjson.python-literal")
+            edit = make_edit(Span(*literal.span()), text, "rjson.python-literal")
             self._add(literal.end(), cost + DIALECT, AFTER, stack, (chain, edit))
             return
         word = _BARE_WORD.match(self._text, pos)
@@ -232,9 +262,9 @@ class _Search:
     def _quoted(
         self, word: re.Match[str], cost: int, then: int, stack: str, chain: Chain, rule: str
     ) -> None:
-        """Add what follows a bare word, which gets quotes."""
-        opener = Edit(Span(word.start(), word.start()), '"', rule)
-        closer = Edit(Span(word.end(), word.end()), '"', rule)
+        """Add the next states behind a bare word, which gets quotes."""
+        opener = make_edit(Span(word.start(), word.start()), '"', rule)
+        closer = make_edit(Span(word.end(), word.end()), '"', rule)
         self._add(word.end(), cost, then, stack, ((chain, opener), closer))
 
     # one sign put right
@@ -243,13 +273,15 @@ class _Search:
         """Add the brackets that the end lacks."""
         if mode == AFTER and stack:
             closers = "".join(_CLOSER[opener] for opener in reversed(stack))
-            edit = Edit(Span(pos, pos), closers, "rjson.missing-bracket")
+            edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
             self._add(pos, cost + PUT_IN * len(stack), AFTER, "", (chain, edit))
 
     def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add what follows where a sign is missing before the character at `pos`."""
+        """Add the next states where a sign is missing before the character at `pos`."""
         for sign, rule in _missing(ch, mode, stack):
-            edit = Edit(Span(pos, pos), sign, rule)
+            if sign != '"' and _following(sign, mode, stack) is None:
+                continue
+            edit = make_edit(Span(pos, pos), sign, rule)
             if sign == '"':
                 # A quote of another kind that stands there was meant as this one.
                 price = PUT_IN + (ch in QUOTES)
@@ -258,19 +290,22 @@ class _Search:
                 self._sign(sign, pos, cost + PUT_IN, mode, stack, (chain, edit))
 
     def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add what follows where the character at `pos` is one too many."""
+        """Add the next states where the character at `pos` is one too many."""
         if ch not in DROPPABLE:
             return
         double = is_doubled(self._text, pos)
         if ch == '"' and mode in _VALUES and not double:
             return  # it opens a string; nobody puts it before a word by mistake
         price = DROPPED_DOUBLE if double else DROPPED
-        edit = Edit(Span(pos, pos + 1), "", "rjson.extra-sign")
+        if cost + price > self._max_cost:
+            return
+        edit = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
         self._add(pos + 1, cost + price, mode, stack, (chain, edit))
 
     def _replace(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add what follows where another sign stands in place of the right one."""
-        if ch.isalnum() or ch in "\\-_":
+        """Add the next states where another sign stands in place of the right one."""
+        # Behind a number the last of these are its unit, and no sign that went wrong.
+        if ch.isalnum() or ch in "\\-_%°$€£":
             return
         arrow = _ARROW.match(self._text, pos) if mode == COLON else None
         size = 2 if arrow else 1
@@ -278,18 +313,20 @@ class _Search:
             if sign == ch or (sign == '"' and ch not in QUOTES):
                 continue
             price = REPLACED if arrow or ch in ALIKE[sign] else REPLACED_BY_OTHER
-            edit = Edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
+            if cost + price > self._max_cost:
+                continue
+            edit = make_edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
             if sign == '"':
                 self._string(pos + 1, cost + price, mode, stack, (chain, edit))
             else:
                 self._sign(sign, pos + size, cost + price, mode, stack, (chain, edit))
 
     def _swap(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add what follows where the character at `pos` and the next one changed places."""
+        """Add the next states where the character at `pos` and the next one changed places."""
         sign = self._text[pos + 1 : pos + 2]
         if sign == ch or not sign or sign not in '{}[],:"':
             return
-        edit = Edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
+        edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
         longer = (chain, edit)
         cost += SWAPPED
         if sign == '"':
@@ -313,7 +350,10 @@ class _Search:
 
 
 def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
-    """Return what a sign leads to, and the brackets open then; None where it cannot stand."""
+    """Return the state that a sign leads to, and the brackets open then.
+
+    None if it cannot stand.
+    """
     if sign in "{[":
         opened = MEMBER if sign == "{" else ITEM
         return (opened, stack + sign) if mode in _VALUES else None
@@ -329,7 +369,7 @@ def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
 
 
 def _expected(mode: int, stack: str) -> str:
-    """The signs that may stand in a state."""
+    """Return the signs that may stand in a state."""
     if mode in _VALUES:
         return '{["]' if mode == ITEM else '{["'
     if mode in _KEYS:
@@ -374,7 +414,7 @@ def _touches(chain: Chain, pos: int) -> bool:
 
 
 def _edits_of(chain: Chain) -> list[Edit]:
-    """The edits of a hypothesis, in order."""
+    """Return the edits of a hypothesis, in order."""
     edits: list[Edit] = []
     while chain is not None:
         chain, edit = chain

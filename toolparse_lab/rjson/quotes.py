@@ -1,7 +1,7 @@
 """Strings in every kind of quotes, as the edits that make them JSON's.
 
-Double quotes, which JSON has, with damage inside; single, typographic and triple ones, which it
-has not.
+Double quotes, which JSON has, with damage inside. Single, typographic and triple ones, which it has
+not.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _APOSTROPHES = "'’"
 class Quotes:
     """One kind of quotes.
 
-    name: of a string in them, for messages. closers: the characters that may close it. stop: what
-    must be looked at inside. rule: of the double quotes that are escaped inside. apostrophe_rule:
-    of `\\'`, None where that is no escape. hex_escapes: `\\x41` is one.
+    name: of a string in them, for messages. closers: the characters that may close it. stop: the
+    offsets to look at inside. rule: of the double quotes that are escaped inside. apostrophe_rule:
+    of `\\'`, None if that is not an escape. hex_escapes: `\\x41` is one.
     """
 
     name: str
@@ -84,7 +84,7 @@ FOREIGN = {
 
 
 def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, list[Edit]]:
-    """The offset behind the string in double quotes at `pos`, and the edits inside it.
+    """Return the offset behind the string in double quotes at `pos`, and the edits inside it.
 
     key: the string is a member's name, and ends at the first quote. top: the bracket around it.
     Raises Refusal.
@@ -102,7 +102,7 @@ def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, 
 
 
 def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
-    """The offset behind the string that a mark of `FOREIGN` opens at `pos`, and its edits.
+    """Return the offset behind the string that a mark of `FOREIGN` opens at `pos`, and its edits.
 
     key: the string is a member's name, so that its closing quote stands before a colon. Raises
     Refusal.
@@ -122,9 +122,10 @@ def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
 
 
 def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
-    """The offset behind the string between three quotes on each side at `pos`, and its edits.
+    """Return the offset behind the string between three quotes on each side at `pos`, and its
+    edits.
 
-    Python writes texts of several lines so. Raises Refusal where it is not closed.
+    Python writes texts of several lines so. Raises Refusal if it stays open.
     """
     start = pos + 3
     end = text.find('"""', start)
@@ -139,7 +140,7 @@ def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
 
 
 class _Inside:
-    """The inside of one string: its edits, and what is known of its backslashes so far."""
+    """The inside of one string: its edits, and everything known of its backslashes so far."""
 
     __slots__ = ("_letter_escapes", "_lone_backslashes", "_quotes", "_text", "edits")
 
@@ -151,9 +152,9 @@ class _Inside:
         self.edits: list[Edit] = []
 
     def read_to_closer(self, pos: int, closes: Callable[[int], bool]) -> int:
-        """The offset of the closing quote of the string that opens at `pos`.
+        """Return the offset of the closing quote of the string that opens at `pos`.
 
-        closes: asked at each mark that may close it. Raises Refusal where none does, and where the
+        closes: asked at each mark that may close it. Raises Refusal if none does, and where the
         backslashes have two readings.
         """
         closers, search = self._quotes.closers, self._quotes.stop.search
@@ -169,14 +170,17 @@ class _Inside:
         raise Refusal("decode.truncated-value", f"{self._quotes.name} is not closed", pos)
 
     def read_until(self, start: int, end: int) -> None:
-        """Read an inside whose end is known; its backslashes are kept wherever they can be."""
+        """Read an inside whose end is known. Its backslashes stay wherever they can be."""
         search = self._quotes.stop.search
         offset = start
         while stop := search(self._text, offset, end):
             offset = self._pass_over(stop.start(), stop[0])
 
     def _pass_over(self, at: int, ch: str) -> int:
-        """Repair the character at `at`, which does not close; returns the offset to go on at."""
+        """Repair the character at `at`, which does not close.
+
+        Returns the offset to go on at.
+        """
         if ch == '"':
             self._edit(at, at + 1, '\\"', self._quotes.rule)
         elif ch == "\\":
@@ -186,7 +190,7 @@ class _Inside:
         return at + 1
 
     def _backslash(self, at: int) -> int:
-        """Repair the backslash at `at`; returns the offset behind its escape."""
+        """Repair the backslash at `at`. Returns the offset behind its escape."""
         text, quotes = self._text, self._quotes
         escape = _ESCAPE.match(text, at)
         if escape:
@@ -209,7 +213,8 @@ class _Inside:
 
     def _refuse_two_readings(self) -> None:
         """Refuse a string in which some backslashes begin escapes with a letter and some letters'
-        do not."""
+        do not.
+        """
         lone = self._lone_backslashes
         if self._letter_escapes and any(self._text[at + 1 : at + 2].isalpha() for at in lone):
             message = "some backslashes of this string begin escapes and some do not"
@@ -217,5 +222,5 @@ class _Inside:
 
 
 def escape_control(ch: str) -> str:
-    """A control character as JSON writes it inside a string."""
+    """Return a control character as JSON writes it inside a string."""
     return _CONTROL_NAMES.get(ch) or f"\\u{ord(ch):04x}"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from ..types import Edit
 from ..types.readings import Reading
 
 
 class Refusal(Exception):
-    """The text cannot be read without inventing something. `code` is a problem code, `position` an
-    offset.
+    """The text cannot be read without inventing something.
+
+    `code` is a problem code, `position` an offset.
 
     name: the tool that a body plainly names all the same, at [start, end) of it.
-    readings: what the text may mean, where that is more than one thing.
+    readings: the possible meanings of the text, where that is more than one thing. edits: what the
+    repair had changed before it refused.
     """
 
     name: str = ""
     readings: tuple[Reading, ...] = ()
+    edits: tuple[Edit, ...] = ()
     name_at: tuple[int, int] | None = None
 
     def __init__(self, code: str, message: str, position: int) -> None:

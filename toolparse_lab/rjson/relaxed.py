@@ -1,8 +1,8 @@
 """The relaxed dialect: JSON with comments, trailing commas, single quotes and bare words, read by
 fixed rules.
 
-Unlike `repair` it guesses nothing and repairs nothing: what the dialect does not have is a typed
-error with its position. A bare word is a string, so ``True`` is the text "True" here.
+Unlike `repair` it guesses nothing and repairs nothing: a construct that the dialect does not have
+is a typed error with its position. A bare word is a string, so ``True`` is the text "True" here.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ def parse(
     reviver: Reviver | None = None,
     max_depth: int = _DEFAULT_DEPTH,
 ) -> Any:
-    """The value of relaxed JSON text.
+    """Return the value of relaxed JSON text.
 
-    relaxed=False reads strict JSON only. duplicate: a key may stand twice, and the last one wins.
-    tolerant (and warnings, which means the same): reads on behind errors, then raises one
-    RJSONParseError with `.warnings`, `.line` of the first and `.obj`, what could be read.
-    reviver(key, value) replaces each value, innermost first.
+    relaxed=False reads strict JSON only.
+
+    Args:
+        duplicate: a key may stand twice, and the last one wins. tolerant (and warnings, which means
+            the same): reads on behind errors, then raises one RJSONParseError with `.warnings`,
+            `.line` of the first and `.obj`, what could be read. reviver(key, value) replaces each
+            value, innermost first.
 
     Raises RJSONParseError with `.line`, `.column` and `.position`.
 
@@ -64,7 +67,7 @@ def parse(
 
 
 def _read_if_strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
-    """The value of strict JSON by the C-backed reader; `_NOT_STRICT` where it is none."""
+    """Return the value of strict JSON by the C-backed reader, or `_NOT_STRICT` if it is none."""
     if text.count("[") + text.count("{") > max_depth:
         return _NOT_STRICT  # it may nest too deep; the slow reader counts
     try:
@@ -76,9 +79,10 @@ def _read_if_strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
 
 
 def transform(text: str) -> str:
-    """Relaxed JSON text as strict JSON text of the same length where that is possible: comments and
-    trailing commas become white space, other quotes double ones. Raises RJSONParseError for a
-    character that begins no token.
+    """Return relaxed JSON as strict JSON, of the same length if possible.
+
+    Comments and trailing commas become white space, other quotes double ones. Raises
+    RJSONParseError for a character that begins no token.
 
     >>> transform("{a: 1, /* x */}")
     '{"a": 1           }'
@@ -109,8 +113,9 @@ def transform(text: str) -> str:
 
 
 def stringify(value: object) -> str:
-    """A value as strict JSON text with sorted keys, compact. Raises BadOptions for what JSON cannot
-    carry.
+    """Return a value as strict JSON text with sorted keys, compact.
+
+    Raises BadOptions for values that JSON cannot carry.
 
     >>> stringify({"b": [1, 2.5], "a": None})
     '{"a":null,"b":[1,2.5]}'
@@ -122,7 +127,7 @@ def stringify(value: object) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """A copy with the keys of every object in order; without recursion."""
+    """Return a copy with the keys of every object in order. Without recursion."""
     # The copy hangs in a list of its own, so that the value itself is replaced like any other.
     root: list[Any] = [value]
     stack: list[tuple[Any, Any]] = [(root, 0)]
@@ -140,8 +145,9 @@ def _sorted(value: Any) -> Any:
 
 
 def _revive(value: Any, reviver: Reviver) -> Any:
-    """Every value through the reviver, innermost first, the whole last, under the key ''; without
-    recursion."""
+    """Return every value through the reviver, innermost first, the whole last, under the key ''.
+    Without recursion.
+    """
     # Parents come before what they hold in `order`; gone through backwards, they come after it.
     root: dict[str, Any] = {"": value}
     order: list[tuple[Any, Any]] = []

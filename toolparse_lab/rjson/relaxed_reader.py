@@ -1,4 +1,4 @@
-"""Reads the tokens of the relaxed dialect as a value, or says what is wrong with them."""
+"""Reads the tokens of the relaxed dialect as a value, or reports the fault of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPENERS = ("{", "[")
 class RelaxedReader:
     """One text under way.
 
-    relaxed: the dialect; else strict JSON. tolerant: reads on behind errors. duplicate: a key may
+    relaxed: the dialect, else strict JSON. tolerant: reads on behind errors. duplicate: a key may
     stand twice. Raises RJSONParseError for a text that has no tokens.
     """
 
@@ -38,7 +38,10 @@ class RelaxedReader:
         self._key: str | None = None  # of the member whose value is due
 
     def read(self) -> Any:
-        """The value of the whole text. Raises RJSONParseError, the tolerant reader at the end."""
+        """Return the value of the whole text.
+
+        Raises RJSONParseError, the tolerant reader at the end.
+        """
         value = self._value()
         end = self._next()
         if end.kind != "eof":
@@ -49,7 +52,7 @@ class RelaxedReader:
         return value
 
     def _all_warnings(self, value: Any) -> RJSONParseError:
-        """The one error of a tolerant reading, with what could be read."""
+        """Return the one error of a tolerant reading, with the readable part."""
         first, count = self._warnings[0], len(self._warnings)
         return RJSONParseError(
             first.message if count == 1 else f"{count} parse warnings",
@@ -66,7 +69,7 @@ class RelaxedReader:
     # tokens
 
     def _next(self) -> Token:
-        """Take the next token; the last one, eof, again and again."""
+        """Take the next token. The last one, eof, again and again."""
         token = self._tokens[self._pos]
         if token.kind != "eof":
             self._pos += 1
@@ -74,14 +77,14 @@ class RelaxedReader:
         return token
 
     def _peek(self) -> Token:
-        """The next token, which stays."""
+        """Return the next token, which stays."""
         return self._tokens[self._pos]
 
     def _unexpected(self, token: Token, expected: str) -> None:
         self._complain(token, f"Unexpected token: {token}, expected {expected}")
 
     def _complain(self, token: Token, message: str) -> None:
-        """Raise an error at a token; note it, where the reader is tolerant."""
+        """Raise an error at a token. Note it, where the reader is tolerant."""
         error = error_at(self._text, token.start, message)
         if not self._tolerant:
             raise error
@@ -91,7 +94,7 @@ class RelaxedReader:
     # values
 
     def _value(self) -> Any:
-        """One value with everything in it."""
+        """Return one value with everything in it."""
         root: list[Any] = []
         self._stack = [root]
         while True:
@@ -113,7 +116,7 @@ class RelaxedReader:
                 self._key = self._read_key()
 
     def _is_skipped(self, token: Token) -> bool:
-        """Complain of a token that is no value; True where another one may still be.
+        """Complain of a token that is not a value. Return True if another one may still be.
 
         Before the end, or a comma, the value is simply missing: it is null, and the comma stays.
         """
@@ -128,7 +131,10 @@ class RelaxedReader:
         return token.kind != "eof"
 
     def _place(self, token: Token) -> Any:
-        """Put the value of a token into the innermost container; returns it if it is one itself."""
+        """Put the value of a token into the innermost container.
+
+        Returns it if it is one itself.
+        """
         node: Any = token.value
         if token.kind in _OPENERS:
             node = {} if token.kind == "{" else []
@@ -142,7 +148,7 @@ class RelaxedReader:
         return node if token.kind in _OPENERS else None
 
     def _put(self, box: dict[str, Any], node: Any, token: Token) -> None:
-        """Put a member under its key; of two with one key, the last one wins."""
+        """Put a member under its key. Of two with one key, the last one wins."""
         name = "" if self._key is None else self._key
         if name in box and not self._duplicate:
             self._complain(token, f"Duplicate key: {name}")
@@ -150,7 +156,10 @@ class RelaxedReader:
         box[name] = node
 
     def _enter(self, box: Any, token: Token) -> bool:
-        """Open a container, up to its first value; False where it is empty, and closed again."""
+        """Open a container, up to its first value.
+
+        Return False if it is empty, and closed again.
+        """
         if len(self._stack) > self._max_depth:
             raise error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
 

@@ -1,5 +1,7 @@
-"""`repair`: the lenient reader. What it changes it says as edits; what it cannot know it
-refuses."""
+"""`repair`: the lenient reader.
+
+It lists its changes as edits. It refuses to guess.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Repaired:
     """The outcome of `repair`.
 
     `values` holds every top-level value, `value` the only one (None unless there is one). `ok` is
-    False for text that is truncated, ambiguous or no JSON; then `values` is empty and `problems`
+    False for text that is truncated, ambiguous or no JSON. Then `values` is empty and `problems`
     says why.
 
     >>> from toolparse_lab.rjson import repair
@@ -54,17 +56,19 @@ class Repaired:
 
     @property
     def ok(self) -> bool:
-        """True where there are no problems."""
+        """True if there are no problems."""
         return not self.problems
 
     @property
     def value(self) -> Any:
-        """The only value; None where there are none or several."""
+        """The only value, or None if there are none or several."""
         return self.values[0] if len(self.values) == 1 else None
 
 
 def repair(text: str, *, max_depth: int = 1000) -> Repaired:
-    """Reads damaged JSON. Never raises on account of `text`, never invents a value.
+    """Read damaged JSON.
+
+    Never raises on account of `text`, never invents a value.
 
     >>> repair("{'port': 'Bergen', 'dry': True,}").value
     {'port': 'Bergen', 'dry': True}
@@ -87,7 +91,9 @@ def repair(text: str, *, max_depth: int = 1000) -> Repaired:
 def read_damaged(
     text: str, *, closed: bool, numbers_end: bool, prose: bool, max_depth: int
 ) -> tuple[list[Value], list[Edit]]:
-    """The top-level values of `text` and the edits that make it strict JSON; raises Refusal.
+    """Return the top-level values of `text` and the edits that make it strict JSON.
+
+    Raises Refusal.
 
     closed: the text is known to be whole, so brackets missing at its end may be added. numbers_end:
     and a number at the very end is whole. prose: words around the value may be dropped.
@@ -105,7 +111,10 @@ def read_damaged(
 
 
 def _by_span(edit: Edit) -> tuple[int, int]:
-    """The order of edits; those at one place stay in the order in which they were made."""
+    """Return the order of edits.
+
+    Those at one place stay in the order in which they were made.
+    """
     return edit.span.start, edit.span.end
 
 
@@ -113,8 +122,9 @@ def _by_span(edit: Edit) -> tuple[int, int]:
 
 
 def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Value], list[Edit]]:
-    """The values of the edited text. Doubled keys with equal values become edits, others a
-    Refusal.
+    """Return the values of the edited text.
+
+    Doubled keys with equal values become edits, others a Refusal.
 
     parts: containers of it that are read already.
     """
@@ -128,7 +138,11 @@ def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Va
     try:
         return read_sequence(edited), edits
     except Duplicate:
-        return _load_without_doubles(text, edits, edited)
+        try:
+            return _load_without_doubles(text, edits, edited)
+        except Refusal as refusal:
+            refusal.edits = tuple(edits)
+            raise
     except ValueError as error:
         # The walk accepted what the strict reader does not: refuse, never guess.
         raise Refusal("decode.json", f"not JSON after repair: {error}", 0) from None
@@ -137,9 +151,10 @@ def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Va
 def _load_without_doubles(
     text: str, edits: list[Edit], edited: str
 ) -> tuple[list[Value], list[Edit]]:
-    """The values of the edited text without the members that stand there twice with equal values.
+    """Return the values of the edited text without the members that stand there twice with equal
+    values.
 
-    edited: the text with its edits applied. Raises Refusal where two values of one key differ.
+    edited: the text with its edits applied. Raises Refusal if two values of one key differ.
     """
     edit_map = EditMap(edits)
     drops: list[Edit] = []
@@ -164,9 +179,9 @@ def _load_without_doubles(
 
 
 def _outer_doubles(edited: str) -> list[Doubled]:
-    """The members that stand twice, in order, those inside another one left out.
+    """Return the members that stand twice, in order, those inside another one left out.
 
-    Raises Refusal where two values of one key differ.
+    Raises Refusal if two values of one key differ.
     """
     doubles = find_places(edited).doubled
     for double in doubles:
@@ -194,7 +209,9 @@ def _refuse_unless_equal(edited: str, double: Doubled) -> None:
 
 
 def _equal_texts(first: str, again: str) -> bool:
-    """Tell if two JSON texts have one value; strings come without their quotes, and are no JSON.
+    """Tell if two JSON texts have one value.
+
+    Strings come without their quotes, and are no JSON.
 
     >>> _equal_texts("[1, 2]", "[1,2]"), _equal_texts("1", "2"), _equal_texts("a", "b")
     (True, False, False)
@@ -209,7 +226,9 @@ def _equal_texts(first: str, again: str) -> bool:
 
 
 class _Search:
-    """The search for the top-level values of a text; what stands between them becomes edits.
+    """The search for the top-level values of a text.
+
+    The text between them becomes edits.
 
     prose: words may stand there.
     """
@@ -222,7 +241,9 @@ class _Search:
         self._tries = 0  # brackets in prose that began no JSON
 
     def run(self) -> int:
-        """Find all values; returns their number. Raises Refusal.
+        """Find all values.
+
+        Returns their number. Raises Refusal.
 
         Each step passes at least one character, so that the search ends.
         """
@@ -234,7 +255,7 @@ class _Search:
         return self._count
 
     def _step(self, pos: int) -> int:
-        """Pass one value, or one thing that is none; returns the offset to go on at."""
+        """Pass one value, or one thing that is none. Returns the offset to go on at."""
         if self._text.startswith(_FENCE, pos):
             return self._fenced(pos)
 
@@ -249,7 +270,7 @@ class _Search:
         return self._between(pos, ch)
 
     def _fenced(self, pos: int) -> int:
-        """Pass a code fence, with the value inside where there is one."""
+        """Pass a code fence, with the value inside if there is one."""
         damage, text = self._damage, self._text
         opener = _FENCE_OPEN.match(text, pos)
         inside = opener.end() if opener else pos + len(_FENCE)  # it always matches backticks
@@ -266,7 +287,7 @@ class _Search:
         return damage.skip(pos)
 
     def _words_before(self, pos: int) -> int:
-        """Drop the words before the first value; returns where one may begin."""
+        """Drop the words before the first value. Returns where one may begin."""
         if not self._prose:
             raise Refusal("decode.json", f"expected JSON, got {self._text[pos]!r}", pos)
 
@@ -296,7 +317,10 @@ class _Search:
         return end
 
     def _value_or_prose(self, pos: int) -> int:
-        """Pass the value at `pos`; a bracket that begins none is dropped with the words behind."""
+        """Pass the value at `pos`.
+
+        A bracket that begins none is dropped with the words behind.
+        """
         damage = self._damage
         mark = len(damage.edits)
         try:
@@ -325,7 +349,7 @@ class _Search:
         return self._text[pos] in "{["
 
     def _value(self, pos: int) -> int:
-        """The offset behind the value at `pos`, which may lack its opening brace."""
+        """Return the offset behind the value at `pos`, which may lack its opening brace."""
         damage, text = self._damage, self._text
         if text[pos] in "\"'" and _HEADLESS.match(text, pos):
             damage.edit(pos, pos, "{", "rjson.missing-opener")
@@ -337,7 +361,10 @@ class _Search:
         return end
 
     def _next_start(self, pos: int) -> int:
-        """The next place where JSON may begin: a bracket or a code fence; -1 for none."""
+        """Return the next place where JSON may begin: a bracket or a code fence.
+
+        -1 for none.
+        """
         bracket = _START.search(self._text, pos)
         fence = self._text.find(_FENCE, pos)
         if bracket and (fence < 0 or bracket.start() < fence):

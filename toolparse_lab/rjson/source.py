@@ -41,10 +41,10 @@ class Source:
         self.edits.append(Edit(Span(start, end), text, rule))
 
     def skip(self, pos: int) -> int:
-        """The next offset that is neither white space nor comment.
+        """Return the next offset that is neither white space nor comment.
 
         Space and comments that JSON does not know become edits. Raises Refusal for a comment that
-        is not closed.
+        stays open.
         """
         text = self.text
         # Nothing to skip, or one space: as nearly always.
@@ -66,7 +66,9 @@ class Source:
             pos = end
 
     def _end_of_comment_or_odd_space(self, pos: int) -> int:
-        """The offset behind the comment or odd space at `pos`, now an edit; `pos` without one."""
+        """Return the offset behind the comment or odd space at `pos`, now an edit, or `pos` without
+        one.
+        """
         ch = self.text[pos]
         if ch == "/" or ch == "#":
             return self._comment(pos) if self._begins_comment(pos) else pos
@@ -85,7 +87,9 @@ class Source:
         return pos == 0 or self.text[pos - 1] in _BEFORE_HASH
 
     def _comment(self, pos: int) -> int:
-        """Drop the comment at `pos`; returns the offset behind it.
+        """Drop the comment at `pos`.
+
+        Returns the offset behind it.
 
         Raises Refusal for a comment that is never closed.
         """

@@ -1,5 +1,6 @@
 """Strict JSON by the C-backed reader, in which no key stands twice: the fast path beside the repair
-walk."""
+walk.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Duplicate(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    """An object out of its members. Raises Duplicate where two have one key.
+    """Return an object out of its members.
+
+    Raises Duplicate if two have one key.
 
     >>> _unique([("a", 1), ("b", 2)])
     {'a': 1, 'b': 2}
@@ -53,9 +56,10 @@ _UNIQUE = decoders(object_pairs_hook=_unique)
 
 
 def _scanner(text: str) -> Scan:
-    """The C-backed scanner for a text: (text, offset) gives a value and the offset behind it.
+    """Return the C-backed scanner for a text: (text, offset) gives a value and the offset behind
+    it.
 
-    It raises ValueError or StopIteration where there is no value, RecursionError for deep ones.
+    It raises ValueError or StopIteration if there is no value, RecursionError for deep ones.
     """
     decoder: Any = decoder_for(text, _UNIQUE)
     scan: Scan = decoder.scan_once  # not in the type stubs, but in all of CPython 3
@@ -63,7 +67,9 @@ def _scanner(text: str) -> Scan:
 
 
 def read_unique(text: str) -> Value:
-    """The one strict JSON value of a text in which no key stands twice; ValueError otherwise.
+    """Return the one strict JSON value of a text in which no key stands twice.
+
+    ValueError otherwise.
 
     >>> read_unique('{"a": [1]}')
     {'a': [1]}
@@ -76,8 +82,9 @@ def read_unique(text: str) -> Value:
 
 
 def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[Value]:
-    """The strict JSON values that stand one behind the other in `text` from `start` on, nested as
-    deep as may be; ValueError otherwise."""
+    """Return the strict JSON values that stand one behind the other in `text` from `start` on,
+    nested as deep as may be. ValueError otherwise.
+    """
     decoder = decoder_for(text, pair)
     values: list[Value] = []
     end = start
@@ -97,9 +104,10 @@ def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[V
 
 
 def read_one(text: str) -> tuple[Value, int]:
-    """The strict JSON value at the beginning of a text, no key of which stands twice, and the
-    offset behind it and the white space around it. Raises ValueError, StopIteration or
-    RecursionError where there is none."""
+    """Return the strict JSON value at the beginning of a text, no key of which stands twice, and
+    the offset behind it and the white space around it. Raises ValueError, StopIteration or
+    RecursionError if there is none.
+    """
     start = 0 if text[:1] in "{[" else space_end(text)
     value, end = _scanner(text)(text, start)
     if text[end : end + 1] in _SPACES:
@@ -108,9 +116,25 @@ def read_one(text: str) -> tuple[Value, int]:
     return value, end
 
 
+def read_next(text: str, start: int) -> tuple[Value, int] | None:
+    """Return the strict JSON value at an offset of a text, and the offset behind it.
+
+    None if there is none, or one that nests too deep for the C-backed reader.
+
+    >>> read_next('[1, {"a": 2}]', 4)
+    ({'a': 2}, 12)
+    """
+    try:
+        return _scanner(text)(text, start)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+
+
 def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
-    """The values of strict JSON text without doubled keys, or None. Tries the C-backed reader
-    once."""
+    """Return the values of strict JSON text without doubled keys, or None.
+
+    Tries the C-backed reader once.
+    """
     body = text.strip(" \t\n\r")
     try:
         value, end = _scanner(body)(body, 0)
@@ -130,7 +154,7 @@ def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
 
 
 def _read_deep_if_strict(body: str, max_depth: int) -> list[Value] | None:
-    """The values of a text that nests deeper than the C-backed reader goes, or None.
+    """Return the values of a text that nests deeper than the C-backed reader goes, or None.
 
     See `read_if_strict`. Slow, and rare: people do not nest a thousand levels.
     """
@@ -144,7 +168,7 @@ def _read_deep_if_strict(body: str, max_depth: int) -> list[Value] | None:
 
 
 def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
-    """Tell if the values that were read from a text nest deeper than is allowed.
+    """Tell if the values read from a text nest deeper than is allowed.
 
     >>> too_deep("[[[1]]]", [[[[1]]]], 2), too_deep("[1]", [[1]], 2)
     (True, False)
@@ -158,7 +182,9 @@ def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
 
 
 def depth(value: Value) -> int:
-    """The depth to which arrays and objects nest below a list of values; a scalar is 0.
+    """Return the depth to which arrays and objects nest below a list of values.
+
+    A scalar is 0.
 
     Without recursion, since it is asked about values that are too deep for it.
 
@@ -185,10 +211,10 @@ def depth(value: Value) -> int:
 
 
 def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> list[Value]:
-    """The values of `text` with its edits applied, those of `parts` taken as they are.
+    """Return the values of `text` with its edits applied, those of `parts` taken as they are.
 
-    Each of these stands in the text as NaN, which is no JSON and which the reader asks a function
-    about, in order; so their text is not read again. Raises ValueError.
+    Each of these stands in the text as NaN, which is not JSON and which the reader asks a function
+    about, in order. So their text is not read again. Raises ValueError.
     """
     pieces = [(edit.span.start, edit.span.end, edit.text) for edit in edits]
     pieces.extend((start, end, "NaN") for start, end, _ in parts)
@@ -221,7 +247,7 @@ class CleanParts:
 
     A container longer than `WINDOW` is left to the walk. Failing tries may cost a quarter of the
     text and as much as was gained by others: linear in the text, and cheap where everything is
-    damaged. parts: what was read so far, in the order of the text.
+    damaged. parts: everything read so far, in the order of the text.
     """
 
     def __init__(self, text: str, max_depth: int) -> None:
@@ -234,8 +260,8 @@ class CleanParts:
         self._failed = -1  # where the last try failed, so that it is not repeated
 
     def end(self, pos: int, level: int, *, items: bool) -> int:
-        """The offset behind the container at `pos`, and with `items` behind those after it; -1
-        where it is not clean.
+        """Return the offset behind the container at `pos`, and with `items` behind those after it,
+        or -1 if it is not clean.
 
         level: how many containers are open around it.
         """
@@ -266,18 +292,18 @@ class CleanParts:
             pos = following.end()
 
     def _too_deep(self, start: int, end: int, level: int) -> bool:
-        """Tell if a container is perhaps too deep: brackets are counted, in strings too."""
+        """Tell if a container is perhaps too deep: brackets count, in strings too."""
         text = self._text
         return level + text.count("[", start, end) + text.count("{", start, end) > self._max_depth
 
     def forget(self, pos: int) -> None:
-        """Drop the parts from `pos` on: what the walk took for JSON there was none."""
+        """Drop the parts from `pos` on: the text that the walk took for JSON there was none."""
         while self.parts and self.parts[-1][0] >= pos:
             self.parts.pop()
 
 
 def _characters_tried(error: Exception) -> int:
-    """The number of characters the C-backed reader looked at before it failed.
+    """Return the number of characters the C-backed reader looked at before it failed.
 
     The whole window where it does not say, so that the budget errs on the side of too much.
     """

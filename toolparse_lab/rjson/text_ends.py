@@ -1,4 +1,4 @@
-"""Where a string of damaged JSON may end, and what each end costs."""
+"""If a string of damaged JSON may end, and the cost of each end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TextEnds:
     ) -> Iterator[End]:
         """Yield the ends, in order of their places.
 
-        behind_other, behind: what follows an end with a quote of another kind, and with none.
+        behind_other, behind: the text behind an end with a quote of another kind, and with none.
         """
         text = self._text
         start, cost = pos, 0

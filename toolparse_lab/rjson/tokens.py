@@ -37,8 +37,10 @@ SCALARS = ("atom", "string", "number")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """kind: string, number, atom, one of {}[],: or eof. `text` is what strict JSON writes for
-    it."""
+    """kind: string, number, atom, one of {}[],: or eof.
+
+    `text` is the strict JSON for it.
+    """
 
     kind: str
     value: Value
@@ -47,7 +49,7 @@ class Token:
     line: int
 
     def __str__(self) -> str:
-        """The token in an error message: a scalar with its value, else its sign."""
+        """Return the token in an error message: a scalar with its value, else its sign."""
         if self.kind in SCALARS:
             return f"{self.kind} {write_canonical(self.value)}"
         return "end of text" if self.kind == "eof" else f"'{self.kind}'"
@@ -69,12 +71,12 @@ def lexemes(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, str
 
 
 def _unexpected_character(rest: str) -> str:
-    """The wording for a character that begins no token. rest: the text from it on."""
+    """Return the wording for a character that begins no token. rest: the text from it on."""
     return f"Unexpected character: {rest[0]}; input: {rest}"
 
 
 def token_of(text: str, start: int, kind: str, raw: str, line: int = 1) -> Token:
-    """The token that a lexeme, neither white space nor comment, stands for.
+    """Return the token that a lexeme, neither white space nor comment, stands for.
 
     Raises RJSONParseError for a string or number whose inside is no JSON.
     """
@@ -90,7 +92,7 @@ def token_of(text: str, start: int, kind: str, raw: str, line: int = 1) -> Token
 
 
 def _string(text: str, start: int, quoted: str, line: int) -> Token:
-    """A string. quoted: its lexeme in double quotes.
+    """Return a string. quoted: its lexeme in double quotes.
 
     text, start, line: for the error, and for the token's place. Raises the reader's error.
     """
@@ -103,7 +105,7 @@ def _string(text: str, start: int, quoted: str, line: int) -> Token:
 
 
 def _word(text: str, start: int, raw: str, line: int) -> Token:
-    """An atom, a number, or a bare word, which is a string.
+    """Return an atom, a number, or a bare word, which is a string.
 
     raw: as it stands in the text.
 
@@ -125,14 +127,16 @@ def _word(text: str, start: int, raw: str, line: int) -> Token:
 
 
 def _as_in_double_quotes(match: re.Match[str]) -> str:
-    """A part of a string in single quotes, as it stands in double ones."""
+    """Return a part of a string in single quotes, as it stands in double ones."""
     if match[0] == '"':
         return '\\"'
     return "'" if match[1] == "'" else match[0]
 
 
 def tokens_of(text: str, *, relaxed: bool) -> list[Token]:
-    """The tokens of a whole text, the last one of kind eof; trailing commas are left out.
+    """Return the tokens of a whole text, the last one of kind eof.
+
+    Trailing commas drop out.
 
     relaxed=False takes strict JSON's tokens only. Raises RJSONParseError.
     """
@@ -153,14 +157,17 @@ def tokens_of(text: str, *, relaxed: bool) -> list[Token]:
 
 
 def _ends_in_trailing_comma(tokens: list[Token]) -> bool:
-    """Tell if the last token is a comma behind a value; `[,` and `,,` hold no value to trail."""
+    """Tell if the last token is a comma behind a value.
+
+    `[,` and `,,` hold no value to trail.
+    """
     if len(tokens) < 2 or tokens[-1].kind != ",":
         return False
     return tokens[-2].kind not in ("[", "{", ",")
 
 
 def error_at(text: str, position: int, message: str) -> RJSONParseError:
-    """An error with the line and column of an offset, both from 1 on."""
+    """Return an error with the line and column of an offset, both from 1 on."""
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return RJSONParseError(message, position=position, line=line, column=column)

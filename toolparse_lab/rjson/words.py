@@ -20,10 +20,12 @@ _RUNS_INTO = ("(", ":", '"', "`")  # behind a word, they make a call, a key, a s
 
 
 def read_bare(source: Source, pos: int, top: str) -> int:
-    """Repair the value without quotes at `pos`; returns the offset behind it.
+    """Repair the value without quotes at `pos`.
 
-    top: the bracket around it, "" at the top level. Raises Refusal for what JSON has no value for,
-    and for what may go on behind the end of the text.
+    Returns the offset behind it.
+
+    top: the bracket around it, "" at the top level. Raises Refusal for text without a value in
+    JSON, and for what may go on behind the end of the text.
     """
     match = _BARE.match(source.text, pos)
     if not match:
@@ -52,13 +54,15 @@ def read_bare(source: Source, pos: int, top: str) -> int:
 
 
 def _end_of_line_value(text: str, pos: int, end: int) -> int:
-    """The end of words in an object: there, a value goes on to the comma, bracket or line end."""
+    """Return the end of words in an object: there, a value goes on to the comma, bracket or line
+    end.
+    """
     line = _BARE_LINE.match(text, pos)
     return pos + len(line[0].rstrip()) if line else end
 
 
 def _refuse_doubtful_word(source: Source, pos: int, end: int, top: str) -> None:
-    """Refuse words of which nobody knows what they mean, or where they end.
+    """Refuse words of which no one knows their meaning, or where they end.
 
     pos, end: of the words. top: the bracket they stand in, "" for none.
     """

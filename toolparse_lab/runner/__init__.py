@@ -1,2 +1,4 @@
-"""Requests in, completions out, recorded before anything reads them. This package never imports the
-parsers."""
+"""Requests in, completions out, recorded before anything reads them.
+
+This package never imports the parsers.
+"""

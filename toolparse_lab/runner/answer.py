@@ -24,17 +24,24 @@ from .local.provider import PROVIDER
 
 
 class TooLarge(Exception):
-    """More came than `Model.max_answer` allows; what came before that is in the answer."""
+    """More came than `Model.max_answer` allows.
+
+    The earlier ones that is in the answer.
+    """
 
 
 class NotAStream(Exception):
-    """A stream was asked for, and something else came; the message holds the server's words."""
+    """A stream was asked for, and something else came.
+
+    The message holds the server's words.
+    """
 
 
 @dataclass(slots=True)
 class Answer:
-    """An answer in the course of being received. A failure in the middle leaves what came before
-    it.
+    """An answer in the course of being received.
+
+    A failure in the middle leaves the messages before it.
 
     native: the request offers tools, so that `raw` has the form of native calls. started and
     latency are seconds of `time.perf_counter`. body: the request as it was sent. original: the
@@ -79,7 +86,7 @@ class Answer:
         """Take in a whole answer: litellm's object, or the provider's own text where it has
         OpenAI's shape.
 
-        The finish reason is the provider's own where its text can be read; litellm maps several of
+        The finish reason is the provider's own where its text can be read. litellm maps several of
         them to "stop".
         """
         if not response.choices and self.recover():
@@ -98,8 +105,9 @@ class Answer:
         self.check_room()
 
     def recover(self) -> bool:
-        """Take in a whole answer that litellm refused, from the provider's own text; False where
-        that holds none.
+        """Take in a whole answer that litellm refused, from the provider's own text.
+
+        Return False if that holds none.
 
         An answer without choices is one without text, whatever the reason.
         """
@@ -113,7 +121,8 @@ class Answer:
 
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
         """Take in a whole response of OpenAI's shape, which came `at` so many seconds where a
-        stream was asked for."""
+        stream was asked for.
+        """
         self._identify(response)
         for choice in (response.get("choices") or ())[:1]:
             self.finish_reason = _text_or_none(_get(choice, "finish_reason"))
@@ -125,9 +134,11 @@ class Answer:
         self.got_any = True
 
     async def _read_unstreamed(self, stream: Any) -> bool:
-        """Take in an answer that is no stream although one was asked for; False for a stream.
+        """Take in an answer that is not a stream although one was asked for.
 
-        Raises NotAStream with the server's words where it is no answer either.
+        Return False for a stream.
+
+        Raises NotAStream with the server's words where it is not an answer either.
         """
         text = await _unstreamed_text(stream)
         if text is None:
@@ -143,7 +154,7 @@ class Answer:
     async def read_stream(self, stream: Any) -> None:
         """Take in a stream to its end, and close it whatever happens.
 
-        `cut` is then True where it ended without a finish reason.
+        `cut` is then True if it ended without a finish reason.
         """
         is_whole = False
         try:
@@ -176,8 +187,10 @@ class Answer:
         self.cut = self.finish_reason is None
 
     def _add_chunk(self, chunk: Any, at: float) -> None:
-        """Take in a chunk that came `at` so many seconds; one without choices carries the usage, or
-        what the provider says of the prompt."""
+        """Take in a chunk that came `at` so many seconds.
+
+        One without choices carries the usage, or the provider's facts about the prompt.
+        """
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
             self.finish_reason = _get(choice, "finish_reason") or self.finish_reason
@@ -186,7 +199,7 @@ class Answer:
                 self._add(delta, at)
 
     def _undo_wrapper(self, stream: Any) -> None:
-        """Take back what litellm's stream wrapper made up.
+        """Take back the parts that litellm's stream wrapper made up.
 
         `stream` is litellm's CustomStreamWrapper, whose own state holds both the received and the
         made-up values.
@@ -202,7 +215,7 @@ class Answer:
     def _identify(self, response: Any) -> None:
         """Take over ids and token counts: the first id counts, the last usage.
 
-        Empty values and values of another type are passed over, since litellm fills in some of its
+        Empty values and values of another type do not count, since litellm fills in some of its
         own.
         """
         for name in ("id", "model", "system_fingerprint", "service_tier"):
@@ -217,7 +230,7 @@ class Answer:
     def _add(self, message: Any, at: float | None = None) -> None:
         """Take in a message, or the delta of one that came `at` so many seconds.
 
-        Reasoning comes before the text, as the model wrote it; a delta has mostly one of them.
+        Reasoning comes before the text, as the model wrote it. A delta has mostly one of them.
         """
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
         self._add_text(self.reasoning, thought, at, "reasoning")
@@ -235,8 +248,10 @@ class Answer:
         at: float | None,
         kind: Literal["content", "reasoning"],
     ) -> None:
-        """Take in a piece of text, where it is one; `at` None is a whole message, without
-        chunks."""
+        """Take in a piece of text, where it is one.
+
+        `at` None is a whole message, without chunks.
+        """
         if isinstance(text, (list, tuple)):  # parts, of which some are no text
             text = "".join(map(_text_of_part, text))
         if not isinstance(text, str) or not text:
@@ -247,7 +262,7 @@ class Answer:
             self.chunks.append(Chunk(at, text, kind))
 
     def _within_room(self, text: str) -> str:
-        """Return as much of a text as may still come; the room for more is then less."""
+        """Return as much of a text as may still come. The room for more is then less."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         room, self.room = self.room, self.room - size
         if self.room >= 0:
@@ -262,7 +277,7 @@ class Answer:
         return ""
 
     def check_room(self) -> None:
-        """Raise TooLarge where more came than the answer has room for."""
+        """Raise TooLarge if more came than the answer has room for."""
         if self.room < 0:
             raise TooLarge
 
@@ -286,7 +301,7 @@ class Answer:
         A new id and name under a known index begin a call of their own: some servers give all
         parallel calls the index 0.
 
-        Arguments are kept as the text that came, broken or not: it is what the model wrote.
+        Arguments stay as the text that came, broken or not: it is the model's own text.
         """
         function, new_id = _get(call, "function"), _get(call, "id")
         name, arguments = _get(function, "name") or "", _get(function, "arguments")
@@ -303,8 +318,9 @@ class Answer:
         return str(name + arguments)
 
     def _call_at(self, index: int, new_id: Any) -> dict[str, Any]:
-        """The call that a piece under this index belongs to; a new one where it is the first, or
-        where `new_id` is that of another call.
+        """Return the call that a piece under this index belongs to.
+
+        A new one where it is the first, or where `new_id` is that of another call.
 
         Pieces without an id belong to the latest call under their index.
         """
@@ -319,7 +335,9 @@ class Answer:
 
     @property
     def raw(self) -> str:
-        """The text as the model wrote it; for native calls canonical JSON of content and calls.
+        """The text as the model wrote it.
+
+        For native calls canonical JSON of content and calls.
 
         Canonical JSON has one form for one value, so that equal answers are equal texts.
         """
@@ -330,7 +348,7 @@ class Answer:
 
 
 def _json_object(text: Any) -> dict[str, Any] | None:
-    """The object that a JSON text stands for, None for anything else."""
+    """Return the object that a JSON text stands for, None for anything else."""
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
@@ -348,7 +366,9 @@ _SSE_LINES = ("data:", "event:", "id:", "retry:", ":")
 
 
 async def _unstreamed_text(stream: Any) -> str | None:
-    """The body of a response that says of itself that it is no stream; None for any other.
+    """Return the body of a response that says of itself that it is not a stream.
+
+    None for any other.
 
     Only the provider's own client shows it. A stream under a wrong name can still be read.
     """
@@ -365,7 +385,7 @@ async def _unstreamed_text(stream: Any) -> str | None:
 
 
 def _text_of_part(part: Any) -> str:
-    """The text of one part of a content, "" for an image or another thing without one."""
+    """Return the text of one part of a content, "" for an image or another thing without one."""
     if isinstance(part, str):
         return part
     text = _get(part, "text")
@@ -375,8 +395,9 @@ def _text_of_part(part: Any) -> str:
 
 
 def _original_choice(text: Any) -> dict[str, Any] | None:
-    """The first choice of an OpenAI-shaped response body, or None where the provider has a shape of
-    its own.
+    """Return the first choice of an OpenAI-shaped response body.
+
+    None if the provider has a shape of its own.
 
     Whatever is wrong with the text, litellm's own reading is used then.
     """
@@ -394,7 +415,7 @@ _DIRECT = frozenset({"AsyncStream", "OpenAIChatCompletionStreamingHandler"})
 
 
 def _is_direct(stream: Any) -> bool:
-    """True for a wrapper around a stream that can be read without it.
+    """Return True for a wrapper around a stream that can be read without it.
 
     Two clients give chunks in OpenAI's shape, and so does the embedded model's provider. The
     clients' streams are known by the names of their classes: importing these takes seconds.
@@ -406,10 +427,10 @@ def _is_direct(stream: Any) -> bool:
 
 
 async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
-    """The chunks as the provider's client gives them, where they have OpenAI's shape; else
+    """Yield the chunks as the provider's client gives them, where they have OpenAI's shape, else
     litellm's own.
 
-    Raises what the provider's client raises in the middle of a stream.
+    Raises the errors of the provider's client in the middle of a stream.
     """
     # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
     source = stream.completion_stream if _is_direct(stream) else stream
@@ -429,7 +450,7 @@ async def close_stream(stream: Any) -> None:
 
 
 def _get(obj: Any, name: str) -> Any:
-    """A member of a dict or an attribute of an object, None where there is none.
+    """Return a member of a dict or an attribute of an object, None if there is none.
 
     litellm's objects and the provider's own JSON are read by the same code.
     """
@@ -440,7 +461,9 @@ _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
 def plain(obj: Any) -> Any:
-    """Pydantic objects as JSON without their empty members; what is no JSON as its text.
+    """Pydantic objects as JSON without their empty members.
+
+    A value that is not JSON as its text.
 
     Tuples become lists and keys become texts, as they would in JSON.
     """
@@ -454,7 +477,9 @@ def plain(obj: Any) -> Any:
 
 
 def joined(text: str) -> str:
-    """Surrogate pairs that were split over two chunks as one character; lone surrogates stay.
+    """Surrogate pairs split over two chunks as one character.
+
+    Lone surrogates stay.
 
     Servers that cut a text by UTF-16 units send the two halves of a character in two chunks.
     """

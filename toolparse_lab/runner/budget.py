@@ -1,4 +1,4 @@
-"""The limits of a run, and what is left of them while calls are in flight."""
+"""The limits of a run, and the rest of them while calls are in flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .routes import estimate_cost
 class Budget:
     """The limits of a run in US dollars and calls, None for no limit.
 
-    `summary` holds what was spent and sent; `reserved` is US dollars for calls in flight.
+    `summary` holds the sums spent and sent. `reserved` is US dollars for calls in flight.
     """
 
     summary: Summary
@@ -32,12 +32,12 @@ class Budget:
 
     @property
     def needs_prices(self) -> bool:
-        """True where the limit on cost is the only one, so that no model may be without a price."""
+        """True if the limit on cost is the only one, so that no model may be without a price."""
         # `max_calls` also bounds what cannot be priced.
         return self.max_cost is not None and self.max_calls is None
 
     async def admits(self, request: Request) -> bool | None:
-        """True where the limits allow this call now, None where that is to be asked again.
+        """Return True if the limits allow this call now, None if that is to be asked again.
 
         False stops the run: `summary.stopped` then names the limit. Waits, where the request does
         not fit, until a call has ended.
@@ -58,7 +58,9 @@ class Budget:
         return None
 
     def reserve(self, request: Request) -> float:
-        """Count a call that goes out now; return the US dollars that are reserved for it.
+        """Count a call that goes out now.
+
+        Return the US dollars reserved for it.
 
         It must be released again with the same number, whatever became of the call.
         """
@@ -69,12 +71,14 @@ class Budget:
         return cost
 
     def _cost(self, request: Request) -> float:
-        """US dollars that a call may cost at most; 0 without a known price, in which case there is
-        a max_calls (see `check_prices`)."""
+        """US dollars that a call may cost at most.
+
+        0 without a known price, in which case there is a max_calls (see `check_prices`).
+        """
         return estimate_cost(request) or 0.0
 
     def charge(self, completion: Completion, reserve: float) -> None:
-        """Add the price of an attempt to what was spent, as far as it is known.
+        """Add the price of an attempt to the sum spent, as far as it is known.
 
         Failures without a price are taken for free, apart from those in which the provider has
         worked.

@@ -1,5 +1,6 @@
-"""The lease of one run, and its claims on its questions: what it may ask, while others ask the
-rest."""
+"""The lease of one run, and its claims on its questions: those it may ask, while others ask the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _T = TypeVar("_T")
 class Claims:
     """The lease and the claims of one call of `run_requests`.
 
-    shared: whether questions are claimed; where they are not, the run alone has a lease.
+    shared: whether questions are claimed. If they are not, the run alone has a lease.
     on_settled: called with how many questions others have answered, and the error kinds (key ->
     kind) of those at which they have failed.
     """
@@ -81,8 +82,10 @@ class Claims:
             self.renewal.cancel()
 
     async def leave(self, more: bool) -> None:
-        """Stop being a worker; `more` says that further questions of the run follow. Raises
-        StoreError."""
+        """Stop being a worker.
+
+        `more` says that further questions of the run follow. Raises StoreError.
+        """
         if self.renewal is None:
             return
         self.stop()
@@ -93,12 +96,13 @@ class Claims:
 
     def end(self, keys: Mapping[str, str | None]) -> None:
         """Give up the claims on these keys with the next write: with an error kind where a question
-        has failed for good, with None where it is not asked."""
+        has failed for good, with None if it is not asked.
+        """
         if self.shared:
             self.ended.update(keys)
 
     def recall(self, lane: Lane) -> None:
-        """Take back what waits in a lane where its claims may be others' by now."""
+        """Take back the questions waiting in a lane where its claims may be others' by now."""
         if max(now - then for now, then in zip(_clocks(), self.renewed, strict=True)) > _EXPIRY:
             self._lapse()
         if lane.epoch != self.epoch:
@@ -107,7 +111,10 @@ class Claims:
             lane.epoch = self.epoch
 
     async def fill(self, lane: Lane) -> None:
-        """Claim some of a lane's questions; waits a moment first where all are asked by others."""
+        """Claim some of a lane's questions.
+
+        Waits a moment first where all are asked by others.
+        """
         size = min(_MOST_AT_ONCE, max(lane.limit, len(lane.unclaimed) // 4))
         if lane.elsewhere >= len(lane.unclaimed):
             await asyncio.sleep(_PAUSE)
@@ -130,7 +137,10 @@ class Claims:
         self.on_settled(len(claimed.done), claimed.failed)
 
     async def _renew(self) -> None:
-        """Renew the lease until cancelled; a store that fails is noticed by those who record."""
+        """Renew the lease until cancelled.
+
+        A store that fails is noticed by those who record.
+        """
         while True:
             await asyncio.sleep(_RENEWAL)
             with contextlib.suppress(ToolparseError):
@@ -140,14 +150,14 @@ class Claims:
                 self.renewed = clocks
 
     def _lapse(self) -> None:
-        """Take note that what was claimed until now may be others' by now."""
+        """Take note that the questions claimed until now may be others' by now."""
         self.epoch += 1
         self.renewed = _clocks()
 
     async def _write(self, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
-        """The result of a method of the store that also gives up the claims that have ended.
+        """Return the result of a method of the store that also gives up the claims that have ended.
 
-        They are kept where it fails, for the next one.
+        They stay where it fails, for the next one.
         """
         ended, self.ended = self.ended, {}
         call = functools.partial(function, *arguments, ended=ended, **named)
@@ -159,6 +169,7 @@ class Claims:
 
 
 def _clocks() -> tuple[float, float]:
-    """The time by two clocks, in seconds: one stands still while a machine sleeps, the other one
-    may be set."""
+    """Return the time by two clocks, in seconds: one stands still while a machine sleeps, the other
+    one may be set.
+    """
     return time.monotonic(), time.time()

@@ -1,7 +1,7 @@
 """One request to one provider through litellm, once: the answer as a Completion, whatever happened.
 
-Retries belong to the pool. What litellm changes on its way to the user is undone in `answer`, so
-that `raw` is what the model wrote.
+Retries belong to the pool. Changes that litellm makes on its way to the user is undone in `answer`,
+so that `raw` is the model's own text.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _RESERVED = frozenset(
 
 
 async def complete(request: Request) -> Completion:
-    """Ask once and return the answer; a provider's failure is a Completion with status "error",
-    never an exception.
+    """Ask once and return the answer.
+
+    A provider's failure is a Completion with status "error", never an exception.
 
     Raises UnknownModel for a model string litellm cannot route, MissingModelPackage or MissingExtra
     where something must be installed first, BadOptions for a request that is not JSON.
@@ -85,10 +86,11 @@ async def complete(request: Request) -> Completion:
 
 
 async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
-    """The result of litellm's call; when cancelled, the call has ended and its connection is
-    closed.
+    """Return the result of litellm's call.
 
-    `call` is the coroutine of `litellm.acompletion`; `answer` tells whether the request was sent.
+    When cancelled, the call has ended and its connection is closed.
+
+    `call` is the coroutine of `litellm.acompletion`. `answer` tells whether the request was sent.
     """
     task: asyncio.Task[Any] = asyncio.ensure_future(call)
     try:
@@ -118,10 +120,10 @@ async def _cancel(task: asyncio.Task[Any], answer: Answer) -> None:
 
 
 def _arguments(request: Request) -> dict[str, Any]:
-    """The arguments of `litellm.acompletion` for a request, credentials included.
+    """Return the arguments of `litellm.acompletion` for a request, credentials included.
 
-    The request's own parameters come first; the model's address, headers and body are laid over
-    them. Raises UnknownModel where the address needs a provider that litellm does not know.
+    The request's own parameters come first. The model's address, headers and body are laid over
+    them. Raises UnknownModel if the address needs a provider that litellm does not know.
 
     The result holds keys and logins, and is passed to nothing but litellm.
     """
@@ -180,7 +182,10 @@ def _set_address(arguments: dict[str, Any], request: Request) -> None:
 def _joined_members(
     first: Mapping[str, Any] | None, last: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The members of both mappings, of a name that is in both those of `last`; None is empty."""
+    """Return the members of both mappings, of a name that is in both those of `last`.
+
+    None is empty.
+    """
     return {**(first or {}), **(last or {})}
 
 
@@ -194,7 +199,8 @@ class _Failure:
 
 
 def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _Failure:
-    """The failure that an exception stands for, or a stream that ended early; else an empty one.
+    """Return the failure that an exception stands for, or a stream that ended early, else an empty
+    one.
 
     `e` None is an answer that came to its end, in whatever way.
     """
@@ -219,9 +225,9 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
 
 
 def _broke_off(request: Request, answer: Answer) -> bool:
-    """True for a stream that failed behind its first chunk and before its finish part.
+    """Return True for a stream that failed behind its first chunk and before its finish part.
 
-    What came before stays in the record, as a cut stream.
+    The earlier ones stays in the record, as a cut stream.
     """
     return request.stream and answer.got_any and answer.finish_reason is None
 
@@ -232,7 +238,7 @@ def _response_record(
     """Everything else worth recording of a response: ids, usage, the body as sent where it differs
     from the request, litellm's switches, the status and the wait of a failure.
 
-    Everything in it is redacted; None where there is nothing to say.
+    Everything in it is redacted. None if there is nothing to say.
     """
     record: dict[str, Any] = dict(answer.ids)
     if answer.usage:
@@ -254,11 +260,11 @@ def _response_record(
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
-    """The body as sent, without what the request says already: messages and tools appear where they
-    differ, as null where they were not sent at all.
+    """Return the body as sent, without the members that the request has already: messages and tools
+    appear where they differ, as null where they were not sent at all.
 
-    `body` is what litellm logged: a dict, or the JSON text that some providers log. None where
-    nothing was sent.
+    `body` is the record that litellm logged: a dict, or the JSON text that some providers log. None
+    if nothing was sent.
     """
     body = _parsed(body)
     if not isinstance(body, Mapping):
@@ -275,7 +281,9 @@ def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
 
 
 def _parsed(body: Any) -> Any:
-    """A body that some providers log as JSON text, as a value; None for a text that is no JSON.
+    """Return a body that some providers log as JSON text, as a value.
+
+    None for a text that is not JSON.
 
     A body that was never logged is None, and stays it.
     """
@@ -288,7 +296,7 @@ def _parsed(body: Any) -> Any:
 
 
 def _endpoint_kind(request: Request, answer: Answer) -> EndpointKind:
-    """The lane that an answer came by: it decides how `raw` is read.
+    """Return the lane that an answer came by: it decides how `raw` is read.
 
     An answer with calls is native even where no tools were offered: its text alone would lose them.
     """
@@ -298,7 +306,7 @@ def _endpoint_kind(request: Request, answer: Answer) -> EndpointKind:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens, None for what a server sent in its place.
+    """Return a number of tokens, None for members that a server sent in its place.
 
     Some servers send usage with null in it.
     """
@@ -308,8 +316,9 @@ def _count(value: Any) -> int | None:
 def completion_of(
     request: Request, answer: Answer, created: str, e: BaseException | None
 ) -> Completion:
-    """The record of an answer; `e` is the exception that ended it, `created` when it was asked
-    (ISO).
+    """Return the record of an answer.
+
+    `e` is the exception that ended it, `created` when it was asked (ISO).
 
     Fields that only the pool knows (attempt, queue_wait) are set by it.
     """

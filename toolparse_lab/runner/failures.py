@@ -1,5 +1,6 @@
 """A provider's failure as a class of the `error_kind` vocabulary, a redacted message, and the wait
-it asks for."""
+it asks for.
+"""
 
 from __future__ import annotations
 
@@ -82,9 +83,11 @@ _BY_STATUS: Mapping[int, ErrorKind] = MappingProxyType(
 
 
 def _chain(e: BaseException) -> Iterator[BaseException]:
-    """An exception and what caused it, from the outside in; a circle ends it.
+    """Yield an exception and its causes, from the outside in.
 
-    Clients wrap exceptions several times, and the one that says what happened lies at the bottom.
+    A circle ends it.
+
+    Clients wrap exceptions several times, and the one that says the outcome lies at the bottom.
     """
     visited: set[int] = set()
     at: BaseException | None = e
@@ -95,10 +98,12 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
 
 
 def error_kind(e: BaseException) -> ErrorKind:
-    """The class of a failure. Every exception has one; `other` is what nothing else fits.
+    """Return the class of a failure.
 
-    It decides what happens next: whether the question is asked again, and whether its endpoint is
-    given up.
+    Every exception has one. `other` is for anything else.
+
+    It decides the next step: whether the question is asked again, and whether its endpoint is given
+    up.
     """
     message = str(e)
     names = {c.__name__ for c in type(e).__mro__}
@@ -125,9 +130,9 @@ def error_kind(e: BaseException) -> ErrorKind:
 
 
 def _kind_by_default(names: set[str]) -> ErrorKind:
-    """The kind of an exception that neither its class nor a status explains.
+    """Return the kind of an exception that neither its class nor a status explains.
 
-    `other` is not retried, because nobody knows what it would cost.
+    `other` is not retried, because no one knows its estimated cost.
     """
     if "TransportError" in names:
         return "connection"
@@ -135,7 +140,8 @@ def _kind_by_default(names: set[str]) -> ErrorKind:
 
 
 def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
-    """The kind of an exception by the names of its class and base classes, None for unknown ones.
+    """Return the kind of an exception by the names of its class and base classes, None for unknown
+    ones.
 
     A refused request may be one that is too long or that a filter refused: its message tells.
 
@@ -151,7 +157,7 @@ def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
 
 
 def _is_connection_failure(e: BaseException, message: str) -> bool:
-    """True where the network failed, by an exception at any depth or by the words of the
+    """Return True if the network failed, by an exception at any depth or by the words of the
     message.
 
     Clients that hide the exception below them still name it in their message.
@@ -162,8 +168,9 @@ def _is_connection_failure(e: BaseException, message: str) -> bool:
 
 
 def status_code(e: BaseException) -> int | None:
-    """The HTTP status of a failure, also of one reported inside a stream; None where there was
-    none.
+    """Return the HTTP status of a failure, also of one reported inside a stream.
+
+    None if there was none.
 
     Clients keep it under two names, as a number or as text.
     """
@@ -178,7 +185,9 @@ def status_code(e: BaseException) -> int | None:
 
 
 def _status(value: Any) -> int | None:
-    """An HTTP status, written as a number or as digits; None for anything else.
+    """Return an HTTP status, written as a number or as digits.
+
+    None for anything else.
 
     Members called `code` hold many things, such as "context_length_exceeded".
     """
@@ -190,7 +199,7 @@ def _status(value: Any) -> int | None:
 
 
 def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
-    """The kind of a failure by its HTTP status, None where the status is no failure.
+    """Return the kind of a failure by its HTTP status, None if the status is no failure.
 
     `message` tells a prompt that is too long from other bad requests.
     """
@@ -204,11 +213,10 @@ def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
 
 
 def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
-    """One redacted line of at most 500 characters: the provider's own message, as far as there is
-    one, without the class names and tracebacks that clients put around it.
+    """Return one redacted line of at most 500 characters: the provider's own message, as far as
+    there is one, without the class names and tracebacks that clients put around it.
 
-    `secrets` are credentials that were used for the call; those of the environment are removed as
-    well.
+    `secrets` are credentials used for the call. Those of the environment are removed as well.
     """
     text = str(e).strip() or type(e).__name__
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
@@ -223,7 +231,7 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
 
 
 def _with_reason(text: str, e: BaseException) -> str:
-    """A client's "Connection error." with the message of what lies below it: where, and why.
+    """Return a client's "Connection error." with the message of the error below it: where, and why.
 
     It is the host and the port that a user needs to see.
     """
@@ -234,8 +242,9 @@ def _with_reason(text: str, e: BaseException) -> str:
 
 
 def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
-    """Seconds the provider asked to wait (`Retry-After` as seconds or as a date, `retry-after-ms`),
-    or None. `now` is the time in seconds since the epoch."""
+    """Return seconds the provider asked to wait (`Retry-After` as seconds or as a date,
+    `retry-after-ms`), or None. `now` is the time in seconds since the epoch.
+    """
     for headers in _all_headers(e):
         wait = _wait_in(headers, now)
         if wait is not None:
@@ -244,7 +253,7 @@ def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
 
 
 def _all_headers(e: BaseException) -> Iterator[Any]:
-    """The headers of a failure's responses, wherever a client keeps them.
+    """Yield the headers of a failure's responses, wherever a client keeps them.
 
     From the outside in: the outermost exception is the one that the client meant to show.
     """
@@ -255,7 +264,7 @@ def _all_headers(e: BaseException) -> Iterator[Any]:
 
 
 def _wait_in(headers: Any, now: float | None) -> float | None:
-    """Seconds to wait according to a response's headers, None where they do not say.
+    """Return seconds to wait according to a response's headers, None if they do not say.
 
     Milliseconds are the more precise of the two, and win.
     """
@@ -272,15 +281,16 @@ def _wait_in(headers: Any, now: float | None) -> float | None:
 
 
 def _seconds_of(text: str, now: float | None) -> float | None:
-    """The wait that a `Retry-After` header asks for: a number of seconds, or a date."""
+    """Return the wait that a `Retry-After` header asks for: a number of seconds, or a date."""
     wait = _number(text)
     return _seconds_until(text, now) if wait is None else wait
 
 
 def _seconds_until(date: str, now: float | None) -> float | None:
-    """Seconds until an HTTP date, 0 for one that is past, None for what is no date.
+    """Return seconds until an HTTP date, 0 for one that is past, None for anything that is not a
+    date.
 
-    The provider's clock may differ from ours; a wait in the past is no wait.
+    The provider's clock may differ from ours. A wait in the past is no wait.
     """
     try:
         then = email.utils.parsedate_to_datetime(date).timestamp()
@@ -290,7 +300,7 @@ def _seconds_until(date: str, now: float | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """A number of seconds, None for what is none or cannot be meant as a wait.
+    """Return a number of seconds, None for anything else or cannot be meant as a wait.
 
     Negative numbers, infinities and anything over eleven days are no waits.
     """

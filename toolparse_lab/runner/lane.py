@@ -1,5 +1,6 @@
 """The treatment of one endpoint: how many calls at once, when none, when again, and when to give it
-up."""
+up.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _MOST_CONNECTIONS = 128
 
 @dataclass(slots=True)
 class Breaker:
-    """Counts failures in a row that say that nobody is there, or that nothing will be answered.
+    """Counts failures in a row that say that no one is there, or that nothing will be answered.
 
     After `limit` of them (0: never) the endpoint is `down`: one call at a time finds out whether it
     is back, after 1, 2, 4 … seconds. Where none of these is answered, and at once where a key or a
@@ -58,8 +59,9 @@ class Breaker:
         return self.limit > 0 and self.failed >= self.limit
 
     def note(self, kind: str | None, now: float) -> None:
-        """Count an attempt. `kind`: None for an answer, else the error kind; `now` in seconds of
-        any clock.
+        """Count an attempt.
+
+        `kind`: None for an answer, else the error kind. `now` in seconds of any clock.
 
         Attempts that were under way when the endpoint went down arrive later, and must not count as
         probes.
@@ -104,10 +106,10 @@ class Breaker:
 
 @dataclass(slots=True)
 class Window:
-    """The number of calls at once: a fixed one, or one that is adapted to the endpoint.
+    """The number of calls at once: a fixed one, or one adapted to the endpoint.
 
     Adaptive, it doubles with every round of answers until a rate limit or a time-out halves it, or
-    answers take twice as long as they did at best; from then on it grows by one a round, and
+    answers take twice as long as they did at best. From then on it grows by one a round, and
     shrinks by one while they take that long.
     """
 
@@ -121,7 +123,7 @@ class Window:
     def answered(self, latency: float | None) -> None:
         """Count an answer that took `latency` seconds, and adapt the size to it.
 
-        A number that somebody chose is left as it is.
+        A number that someone chose is left as it is.
         """
         if self.adaptive and latency:
             self._adapt(latency)
@@ -145,7 +147,9 @@ class Window:
         self.size = min(_MOST_CONNECTIONS, self.size + step)
 
     def crowded(self, now: float) -> None:
-        """Halve the size after a rate limit or a time-out; several of one round count once.
+        """Halve the size after a rate limit or a time-out.
+
+        Several of one round count once.
 
         `now` in seconds of any clock. Answers of one round were sent under the same size, and say
         the same thing.
@@ -157,7 +161,8 @@ class Window:
 @dataclass(slots=True)
 class Question:
     """A request on its way: `attempts` counts how often it was asked, `tries` those of them that
-    count as its own failures."""
+    count as its own failures.
+    """
 
     key: str
     request: Request
@@ -168,7 +173,8 @@ class Question:
 @dataclass(slots=True)
 class Lane:
     """One endpoint: the keys that wait for it, who works for it, and until when nothing may be sent
-    to it."""
+    to it.
+    """
 
     window: Window
     breaker: Breaker
@@ -187,8 +193,9 @@ class Lane:
 
     @classmethod
     def of(cls, model: Model, give_up_after: int | None) -> Lane:
-        """The lane of a model's endpoint, still empty; `give_up_after` failures in a row close it
-        (None: never).
+        """Return the lane of a model's endpoint, still empty.
+
+        `give_up_after` failures in a row close it (None: never).
 
         The window of an adaptive model begins small: the first round shows how fast the endpoint
         is.
@@ -202,7 +209,9 @@ class Lane:
         return cls(Window(int(model.max_connections)), breaker)
 
     def join(self, alias: str, model: Model) -> None:
-        """Add a model under its alias; of several the more generous limit holds.
+        """Add a model under its alias.
+
+        Of several the more generous limit holds.
 
         Aliases of one endpoint share its connections, since the server cannot tell them apart.
         """
@@ -213,8 +222,9 @@ class Lane:
 
     @property
     def limit(self) -> int:
-        """The number of calls that may be under way now; a single probe while the endpoint is
-        down.
+        """The number of calls that may be under way now.
+
+        A single probe while the endpoint is down.
 
         The window's size may be a fraction while it grows.
         """
@@ -222,7 +232,7 @@ class Lane:
 
     @property
     def over(self) -> bool:
-        """True where no question of this lane is to be asked any more.
+        """True if no question of this lane is to be asked any more.
 
         Questions that wait in it stay open where the endpoint was given up.
         """
@@ -234,7 +244,9 @@ class Lane:
         return len(self.waiting) + len(self.again) + len(self.unclaimed)
 
     def take(self, questions: Questions) -> Question | None:
-        """The next question, those that are asked again first; None where there is none.
+        """Return the next question, those that are asked again first.
+
+        None if there is none.
 
         Only here a request is made from its key, so that no more than those under way are in
         memory.
@@ -249,8 +261,9 @@ class Lane:
         return Question(key, questions[key])
 
     def pause(self, now: float) -> float:
-        """Seconds until the next call may be sent; with jitter, since all that wait would go at
-        once.
+        """Seconds until the next call may be sent.
+
+        With jitter, since all that wait would go at once.
 
         `now` in seconds of the clock that the lane is used with.
         """
@@ -260,9 +273,11 @@ class Lane:
         return wait * random.uniform(1.0, 1.1) if wait > 0 else 0.0  # noqa: S311
 
     def note(self, completion: Completion, now: float) -> None:
-        """Learn from an attempt about the endpoint. A replayed one teaches nothing.
+        """Learn from an attempt about the endpoint.
 
-        Only rate limits and time-outs say that the endpoint has too much to do; any other failure
+        A replayed one teaches nothing.
+
+        Only rate limits and time-outs say that the endpoint has too much to do. Any other failure
         says nothing of its load.
         """
         if completion.fidelity == "replayed":
@@ -275,18 +290,19 @@ class Lane:
 
     def note_last_try(self, completion: Completion) -> None:
         """Learn from a failure after which its question is not asked again: a rate limit that held
-        for so long may be a quota."""
+        for so long may be a quota.
+        """
         if completion.error_kind == "rate_limited" and completion.fidelity != "replayed":
             self.breaker.exhausted()
 
     def wait_before_retry(
         self, question: Question, completion: Completion, backoff: float, now: float
     ) -> float | None:
-        """Seconds to wait before asking again, or None for not asking again.
+        """Return seconds to wait before asking again, or None for not asking again.
 
         `backoff` (seconds) is doubled with each try of the question, up to 30 s, and drawn between
-        half of it and all of it; what the provider asked for is the least. A rate limit closes the
-        lane for that time.
+        half of it and all of it. The time that the provider asked for is the least. A rate limit
+        closes the lane for that time.
         """
         if not _may_be_repeated(question, completion):
             return None
@@ -305,9 +321,9 @@ class Lane:
 
 
 def _may_be_repeated(question: Question, completion: Completion) -> bool:
-    """True for a failure that may go away, of a question that has tries left.
+    """Return True for a failure that may go away, of a question that has tries left.
 
-    The first try is not counted as a retry.
+    The first try does not count as a retry.
     """
     if completion.fidelity == "replayed":  # a recording says the same each time
         return False

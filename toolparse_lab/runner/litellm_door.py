@@ -1,4 +1,4 @@
-"""The one door through which litellm is imported: what must be set before and after, once."""
+"""The one door through which litellm is imported: the settings needed before and after, once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _WATCHED = (
 
 def litellm_module() -> Any:
     """litellm, imported once (2-5 s) without network access or warnings, and with the embedded
-    model registered as provider `toolparse-local`. Raises MissingExtra."""
+    model registered as provider `toolparse-local`. Raises MissingExtra.
+    """
     global _module
     if _module is None:
         with _lock:
@@ -51,8 +52,9 @@ def litellm_module() -> Any:
 
 
 def recording_litellm() -> Any:
-    """`litellm_module` for what is recorded: it prints nothing, counts nothing, and takes an
-    endless repetition as the answer that it is."""
+    """`litellm_module` for recordings: it prints nothing, counts nothing, and takes an endless
+    repetition as the answer that it is.
+    """
     global _quiet
     litellm = litellm_module()
     if not _quiet:
@@ -65,7 +67,7 @@ def recording_litellm() -> Any:
 def _import() -> Any:
     """litellm, imported, with the embedded model.
 
-    Raises MissingExtra where litellm is not installed.
+    Raises MissingExtra if litellm is missing.
     """
     # Without it the import fetches a price list.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -88,7 +90,7 @@ def _import() -> Any:
 
 
 def _set_up(litellm: Any) -> None:
-    """Switch off what litellm does beside asking."""
+    """Switch off the work that litellm does beside asking."""
     # An endless repetition is an answer to record, and no error.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31
     litellm.suppress_debug_info = True
@@ -101,7 +103,7 @@ def _set_up(litellm: Any) -> None:
 
 
 def watched_globals() -> dict[str, Any]:
-    """litellm's process-wide switches that change what is sent, where somebody has set them.
+    """litellm's process-wide switches that change the request sent, where someone has set them.
 
     Objects are given as True: they may hold keys, and are no JSON.
 
@@ -117,10 +119,12 @@ def watched_globals() -> dict[str, Any]:
 
 
 async def close_clients() -> None:
-    """Close litellm's pooled HTTP clients of this event loop; call it before the loop is closed.
+    """Close litellm's pooled HTTP clients of this event loop.
 
-    Clients of other loops stay as they are. A connection that is closed from outside its own loop
-    only schedules its end there, on a loop that nothing wakes; its socket would stay open until the
+    Call it before the loop is closed.
+
+    Clients of other loops stay as they are. A connection closed from outside its own loop only
+    schedules its end there, on a loop that nothing wakes. Its socket would stay open until the
     garbage collector finds it, and warns.
     """
     if _module is None:
@@ -134,8 +138,8 @@ async def close_clients() -> None:
 
 
 def _pop_clients(cache: Any, loop: asyncio.AbstractEventLoop) -> list[Any]:
-    """The clients of a loop, taken out of litellm's cache, so that a later loop that happens to get
-    the same id does not find them.
+    """Return the clients of a loop, taken out of litellm's cache, so that a later loop that happens
+    to get the same id does not find them.
 
     Sync clients have no loop in their key, and stay for the next call.
     """
@@ -151,7 +155,7 @@ def _pop_clients(cache: Any, loop: asyncio.AbstractEventLoop) -> list[Any]:
 async def close_quietly(closable: Any) -> None:
     """Call `aclose` or `close` of an object that has one, and wait for it where it is awaitable.
 
-    Nothing is raised: at that point there is nobody to whom a failure to close would matter.
+    Nothing is raised: at that point there is no one to whom a failure to close would matter.
     """
     close = getattr(closable, "aclose", None) or getattr(closable, "close", None)
     if close is None:

@@ -21,21 +21,21 @@ At the one import:
 - `litellm_door._set_up`: a repetitive answer is an error, and it prints, counts and downloads
 - `litellm_door.close_clients`: its clients are closed from any loop, which leaves sockets open
 
-Where a request is made:
+If a request is made:
 
-- `complete._result_of`: a call cancelled early leaves a coroutine that nobody awaits
+- `complete._result_of`: a call cancelled early leaves a coroutine that no one awaits
 - `routes.opened_address`: a query in the address ends up before the path, and a login is refused
 - `routes._listed_price`: self-hosted models are listed as free of charge
 - `log_guard.guard_logs`: requests are logged whole, keys included, at level DEBUG
 
-Where an answer is read:
+If an answer is read:
 
-- `answer.Answer.log`: finish reasons, reasoning and calls are rewritten; what came is logged only
+- `answer.Answer.log`: finish reasons, reasoning and calls are rewritten. The answer is logged only
 - `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
 - `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
 - `answer.close_stream`: a stream that is dropped keeps its connection
 - `failures.error_kind`: a refused connection is an internal server error
-- `local.provider._ending`: what a custom provider sends with or after its finish reason is lost
+- `local.provider._ending`: what a custom provider sends with or after its finish reason disappears
 - `local.provider._log_body`: a custom provider's request is not logged as others are
 """
 
@@ -68,7 +68,7 @@ def allow_tools_without_mcp() -> None:
     needs (CrewAI installs such a one).
 
     litellm 1.106 asks two of its modules whether a tool belongs to its own gateway, and they need
-    `mcp`: without it every request with tools fails, whatever the provider. Where they cannot be
+    `mcp`: without it every request with tools fails, whatever the provider. If they cannot be
     imported, modules of their names say that function tools do not belong there. Nothing is done
     where `mcp` will do, or with another litellm. Looked into once a process.
     """
@@ -81,7 +81,8 @@ def allow_tools_without_mcp() -> None:
 
 
 def _missing_mcp() -> ImportError | None:
-    """The error of litellm's module where `mcp`, or a part of it, is what it misses, else None.
+    """Return the error of litellm's module where `mcp`, or a part of it, is the part that it
+    misses, else None.
 
     A module that imports well needs no workaround, whatever it does.
     """
@@ -125,7 +126,7 @@ _switch_before = False
 
 @contextlib.contextmanager
 def unchanged_switches(litellm: Any) -> Iterator[None]:
-    """For one call: `litellm.add_function_to_prompt` is afterwards what it was before.
+    """For one call: `litellm.add_function_to_prompt` is the same before and after.
 
     litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then
     writes the tools of other providers into their prompts too. Calls overlap, so that what counts
@@ -153,7 +154,7 @@ def hold_logging_worker() -> None:
     """Keep litellm's logging task of this loop alive: litellm drops it when another loop asks, and
     asyncio then complains about a task that was destroyed.
 
-    The task is kept until it is done; litellm's module may be absent in other versions, and then
+    The task stays until it is done. litellm's module may be absent in other versions, and then
     there is nothing to keep.
     """
     module = importlib.import_module("litellm.litellm_core_utils.logging_worker")
@@ -170,8 +171,9 @@ _TAKES_CHUNKS = (1, 89)
 
 @functools.lru_cache(maxsize=1)
 def chunk_form() -> Callable[[Any], Any]:
-    """The function that makes of a ModelResponseStream what litellm takes from a custom provider's
-    stream: the chunk itself, and before 1.89 a dict around it."""
+    """Return the function that makes of a ModelResponseStream what litellm takes from a custom
+    provider's stream: the chunk itself, and before 1.89 a dict around it.
+    """
     version = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("litellm"))
     if version is None or (int(version[1]), int(version[2])) >= _TAKES_CHUNKS:
         return lambda chunk: chunk
@@ -179,13 +181,13 @@ def chunk_form() -> Callable[[Any], Any]:
 
 
 class _GenericChunk(dict[str, Any]):
-    """A chunk as older versions take it; they read the answer's id as an attribute."""
+    """A chunk as older versions take it. They read the answer's id as an attribute."""
 
     id: str
 
 
 def _chunk_as_dict(chunk: Any) -> _GenericChunk:
-    """A dict with the members that older versions ask for.
+    """Return a dict with the members that older versions ask for.
 
     With `original_chunk` they go on as with the chunk of an OpenAI client, and take calls,
     reasoning and the choice's index from there.
@@ -208,12 +210,12 @@ def _chunk_as_dict(chunk: Any) -> _GenericChunk:
 
 
 def let_params_pass(provider: str, names: Iterable[str]) -> None:
-    """Let litellm hand these parameters to one custom provider, which it refuses for all of them;
-    done once.
+    """Let litellm hand these parameters to one custom provider, which it refuses for all of them.
+    Done once.
 
-    litellm has a list of parameters for each provider of its own, and one for all others. What a
-    request may say for itself, as `allowed_openai_params`, is said here for each request to that
-    provider; for any other provider litellm's function is called as it was.
+    litellm has a list of parameters for each provider of its own, and one for all others. The
+    values that a request may hold for itself, as `allowed_openai_params`, is said here for each
+    request to that provider. For any other provider litellm's function is called as it was.
     """
     main = importlib.import_module("litellm.main")
     original = main.__dict__["get_optional_params"]
@@ -244,8 +246,8 @@ def name_outer_stream(model: Any) -> None:
     To be called by a function that the body of the provider's stream calls.
 
     litellm overwrites the model of chunks with its own model string, and hands a provider no way to
-    say another. Its stream is found by who asks for the chunk; where that is something else,
-    nothing is done.
+    say another. Its stream is found by who asks for the chunk. If that is something else, nothing
+    is done.
     """
     frame = sys._getframe(3)  # our caller, the stream it belongs to, and litellm's method
     outer = frame.f_locals.get("self")
@@ -269,7 +271,7 @@ def ignore_warnings() -> None:
     """Ignore litellm's own warnings, which are not the caller's and must not become errors under
     `-W error`.
 
-    For this process, and for warnings that litellm's modules cause only; again before each call,
+    For this process, and for warnings that litellm's modules cause only. Again before each call,
     because test runners take filters back. `catch_warnings` would not do: calls overlap.
     """
     for message, module in _IGNORED:
@@ -278,7 +280,7 @@ def ignore_warnings() -> None:
 
 
 def _ignores(entry: Any, module: str) -> bool:
-    """True for an entry of `warnings.filters` that ignores all warnings of `module`."""
+    """Return True for an entry of `warnings.filters` that ignores all warnings of `module`."""
     action, _, category, module_pattern, *_ = entry
     return (
         action == "ignore"

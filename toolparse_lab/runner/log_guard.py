@@ -40,11 +40,13 @@ _secrets: set[str] = set()
 
 
 class KeysOut(logging.Filter):
-    """Rewrite records that hold a credential. It costs nothing where nobody listens at that
-    level."""
+    """Rewrite records that hold a credential.
+
+    It costs nothing if no one listens at that level.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take credentials out of a record; every record is let through."""
+        """Take credentials out of a record. Every record is let through."""
         try:
             message = record.getMessage()
         except Exception:  # arguments that do not fit: logging would print them as they are
@@ -74,7 +76,7 @@ class KeysOut(logging.Filter):
 
 
 def _is_plain(args: object) -> bool:
-    """True for arguments that are texts and numbers, and nothing that holds more."""
+    """Return True for arguments that are texts and numbers, and nothing that holds more."""
     values = args.values() if isinstance(args, Mapping) else args or ()
     return isinstance(values, Iterable) and all(
         isinstance(value, (str, int, float, type(None))) for value in values
@@ -85,7 +87,10 @@ _guard = KeysOut()
 
 
 def guard_logs(secrets: Iterable[str]) -> None:
-    """Let `secrets` appear in no later record of these loggers. They are held in memory only."""
+    """Let `secrets` appear in no later record of these loggers.
+
+    They are held in memory only.
+    """
     _secrets.update(secrets)
     _guard_loggers()
 

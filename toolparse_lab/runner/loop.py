@@ -1,5 +1,6 @@
 """Coroutines from synchronous code, inside Jupyter too: one private event loop on a thread of its
-own."""
+own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
 
 
 def _private_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
-    """The private loop of this process and its thread, started when first asked for.
+    """Return the private loop of this process and its thread, started when first asked for.
 
     Under a lock, because notebooks and servers call from several threads.
     """
@@ -55,13 +56,13 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """The result of a coroutine, run on a private background loop; works where a loop is running
-    already (Jupyter).
+    """Return the result of a coroutine, run on a private background loop.
 
-    Ctrl-C, and SIGTERM where nobody else takes it, cancels the coroutine, waits until it has
-    cleaned up, and raises KeyboardInterrupt; a
-    second Ctrl-C does not wait. Raises BadOptions when called from the private loop itself, where
-    waiting would never end.
+    Works where a loop is running already (Jupyter).
+
+    Ctrl-C, and SIGTERM where no one else takes it, cancels the coroutine, waits until it has
+    cleaned up, and raises KeyboardInterrupt. A second Ctrl-C does not wait. Raises BadOptions when
+    called from the private loop itself, where waiting would never end.
     """
     loop, thread = _private_loop()
     if threading.current_thread() is thread:
@@ -100,7 +101,9 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> _T:
-    """The result of a future, waited for in naps; raises TimeoutError after `limit` seconds.
+    """Return the result of a future, waited for in naps.
+
+    Raises TimeoutError after `limit` seconds.
 
     A TimeoutError of the coroutine's own is told from that of a nap by the future being done.
     """
@@ -120,7 +123,7 @@ def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> 
 def _close() -> None:
     """End the private loop of this process in good order: connections, tasks, thread, loop.
 
-    Registered at exit; nothing is raised, since nobody could answer it.
+    Registered at exit. Nothing is raised, since no one could answer it.
     """
     running = _loops.pop(os.getpid(), None)
     if running is None:

@@ -1,9 +1,9 @@
-"""Many requests, asked with care: only what is missing, no more at once than an endpoint takes,
+"""Many requests, asked with care: only the missing part, no more at once than an endpoint takes,
 within limits.
 
 Everything is recorded, failures with their class, before anybody is told of it. Stopping at any
-moment (a limit, an interrupt, a full disk) keeps what is recorded; the same call later asks only
-for the rest.
+moment (a limit, an interrupt, a full disk) keeps the record. The same call later asks only for the
+rest.
 """
 
 from __future__ import annotations
@@ -68,23 +68,23 @@ async def run_requests(
     give_up_after: int | None = GIVE_UP_AFTER,
     more: bool = False,
 ) -> Summary:
-    """Ask what the store does not know yet and record every answer and every failure.
+    """Ask the questions that the store does not know yet and record every answer and every failure.
 
-    The same question is asked once, however often it stands in `requests`; of `Questions` only
-    those under way are in memory. Each model gets `Model.max_connections` at a time; what may go
-    away is tried again `Model.max_retries` times, waiting `backoff` seconds, doubled each time,
-    with jitter, or as long as the provider asks. A model that fails `give_up_after` times in a row
-    (None: never), by a refused key or an unknown name, or because nobody answers, not even after
-    some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why, and
-    the other models go on. `max_cost` (US dollars; calls in flight are reserved), `max_calls`
+    The same question is asked once, however often it stands in `requests`. Of `Questions` only
+    those under way are in memory. Each model gets `Model.max_connections` at a time. An error that
+    may go away is tried again `Model.max_retries` times, waiting `backoff` seconds, doubled each
+    time, with jitter, or as long as the provider asks. A model that fails `give_up_after` times in
+    a row (None: never), by a refused key or an unknown name, or because no one answers, not even
+    after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why,
+    and the other models go on. `max_cost` (US dollars, calls in flight are reserved), `max_calls`
     (retries included) and `deadline` (seconds) stop the run before they are passed. `fresh` asks
-    again what this run has not asked itself, `max_age` what is older (seconds). `progress` None
-    shows a bar where somebody can see it. `more` says that further requests of this run follow, so
-    that it is not marked complete.
+    again the questions that this run has not asked itself, `max_age` answers older than that
+    (seconds). `progress` None shows a bar where someone can see it. `more` says that further
+    requests of this run follow, so that it is not marked complete.
 
-    Cancelling it stops cleanly: what has been answered is recorded, the run is marked interrupted,
-    and a "stopped" event carries the summary. Raises StoreError where the store fails, UnknownModel
-    or MissingModelPackage before anything is sent, MissingRecording from a replay, BadOptions for
+    Cancelling it stops cleanly: every answer so far is recorded, the run is marked interrupted, and
+    a "stopped" event carries the summary. Raises StoreError if the store fails, UnknownModel or
+    MissingModelPackage before anything is sent, MissingRecording from a replay, BadOptions for
     `max_cost` with a model without a known price.
     """
     questions = questions_of(requests)
@@ -128,7 +128,7 @@ async def run_requests(
 
 @dataclass(slots=True)
 class _Pool:
-    """One call of `run_requests`: its lanes, its workers, and what they share."""
+    """One call of `run_requests`: its lanes, its workers, and their common state."""
 
     store: Store
     run_id: str | None
@@ -150,8 +150,10 @@ class _Pool:
     # -- before the first call
 
     def add(self, keys: Iterable[str]) -> None:
-        """Put questions into the lanes of their endpoints; lanes of a server that swaps models take
-        turns."""
+        """Put questions into the lanes of their endpoints.
+
+        Lanes of a server that swaps models take turns.
+        """
         lanes: dict[tuple[str, str, str | None], Lane] = {}
         turns: dict[str, deque[Lane]] = {}
         # A plan of 100,000 keys has a handful of models: their lanes are found by identity.
@@ -172,10 +174,12 @@ class _Pool:
         alias: str,
         model: Model,
     ) -> Lane:
-        """The lane of a model, which it joins under its alias; a new one is added to its turn.
+        """Return the lane of a model, which it joins under its alias.
 
-        `lanes` are by endpoint, `turns` by what may be asked at the same time: for most models both
-        are the same.
+        A new one is added to its turn.
+
+        `lanes` are by endpoint, `turns` by the number of questions allowed at the same time: for
+        most models both are the same.
         """
         # Where a key is refused, or a quota is used up, another key may still do.
         name = (model.name, model.endpoint, model.api_key)
@@ -188,10 +192,11 @@ class _Pool:
         return lane
 
     def checked(self, complete: Complete | None) -> Complete:
-        """The completion function, once everything that is bound to fail has been looked for.
+        """Return the completion function, once everything that is bound to fail has been looked
+        for.
 
         A function may have `check(keys)`, which raises for questions it cannot answer, and `free`,
-        which is True where no limit on cost applies. Raises what `run_requests` raises before
+        which is True if no limit on cost applies. Raises the errors of `run_requests` before
         anything is sent.
         """
         lanes = [lane for turn in self.turns for lane in turn]
@@ -213,9 +218,11 @@ class _Pool:
     # -- the run as a whole
 
     async def run(self, complete: Complete | None) -> None:
-        """Ask everything; `complete` is None where there is nothing to ask.
+        """Ask everything.
 
-        Raises what stopped the run, once everything that was answered is recorded.
+        `complete` is None if there is nothing to ask.
+
+        Raises the error that stopped the run, once everything that was answered is recorded.
         """
         try:
             if complete is not None:
@@ -237,9 +244,9 @@ class _Pool:
         self.reporter.tell("finished" if self.summary.stopped is None else "stopped")
 
     def _start_next(self, turn: deque[Lane], complete: Complete) -> None:
-        """Give workers to the next lane of a turn, where there is one.
+        """Give workers to the next lane of a turn, if there is one.
 
-        A lane that has had its turn does not come back: its questions are settled or left open.
+        A lane that has had its turn does not come back: its questions are final or left open.
         """
         if turn:
             self._staff(turn.popleft(), turn, complete)
@@ -247,7 +254,7 @@ class _Pool:
     def _staff(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
         """Start as many workers as the lane may have and has work for.
 
-        It is called whenever the window may have grown or questions may have come back; mostly
+        It is called whenever the window may have grown or questions may have come back. Mostly
         there is nothing to do.
         """
         while lane.workers < min(lane.limit, lane.workers + lane.open):
@@ -257,8 +264,9 @@ class _Pool:
             task.add_done_callback(self._count_out)
 
     def _count_out(self, task: asyncio.Task[None]) -> None:
-        """Take note of a worker that has ended; the first failure, or the last worker, ends the
-        run.
+        """Take note of a worker that has ended.
+
+        The first failure, or the last worker, ends the run.
 
         Only the first failure counts: those after it are its consequences.
         """
@@ -269,7 +277,9 @@ class _Pool:
             self.over.set()
 
     async def _watch(self) -> None:
-        """Wait until all are done, one has failed, or time is up. Raises a worker's failure.
+        """Wait until all are done, one has failed, or time is up.
+
+        Raises a worker's failure.
 
         A deadline is no failure: workers are then stopped as by a limit.
         """
@@ -283,7 +293,9 @@ class _Pool:
             raise self.failure
 
     async def _end(self) -> None:
-        """Stop the workers and write down how the run ended. Raises StoreError.
+        """Stop the workers and write down how the run ended.
+
+        Raises StoreError.
 
         It is not to be interrupted itself: a second cancellation does not keep the status from
         being written.
@@ -321,7 +333,7 @@ class _Pool:
         self.reporter.show()
 
     def _status(self) -> str:
-        """The status of the run in the store, now that it ends.
+        """Return the status of the run in the store, now that it ends.
 
         A run that others will continue with further requests stays "running".
         """
@@ -336,7 +348,7 @@ class _Pool:
     async def _work(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
         """Settle one question of a lane after the other, until it has none or too many workers.
 
-        A window that shrank, or an endpoint that went down, makes workers superfluous; they end
+        A window that shrank, or an endpoint that went down, makes workers superfluous. They end
         between two questions and never in the middle of one.
         """
         try:
@@ -352,7 +364,10 @@ class _Pool:
                 self._start_next(turn, complete)
 
     async def _take(self, lane: Lane) -> Question | None:
-        """The next question of a lane, claimed where it has to be; None where there is none."""
+        """Return the next question of a lane, claimed where it has to be.
+
+        None if there is none.
+        """
         while True:
             if self.claims is None or not self.claims.shared:
                 return lane.take(self.questions)
@@ -368,12 +383,13 @@ class _Pool:
                     await self.claims.fill(lane)
 
     def _is_finished(self, lane: Lane) -> bool:
-        """True where the turn passes to the next lane: the last worker of this one has ended, and
-        the run goes on."""
+        """Return True if the turn passes to the next lane: the last worker of this one has ended,
+        and the run goes on.
+        """
         return lane.over and not lane.workers and self.summary.stopped is None
 
     async def _settle(self, lane: Lane, question: Question, complete: Complete) -> bool:
-        """Ask until there is an answer or none will come. False where this worker should end."""
+        """Ask until there is an answer or none will come. False if this worker should end."""
         queued = time.monotonic() if question.attempts else self.reporter.started
         while True:
             if not await self._admitted(lane, question.request):
@@ -391,8 +407,9 @@ class _Pool:
             await asyncio.sleep(wait)
 
     async def _admitted(self, lane: Lane, request: Request) -> bool:
-        """Wait until this request may be sent; False where a limit would be passed, or its model
-        was given up.
+        """Wait until this request may be sent.
+
+        Return False if a limit would be passed, or its model was given up.
 
         A pause of the lane comes first, because the limits may have changed by its end.
         """
@@ -425,8 +442,11 @@ class _Pool:
     def _next_wait(
         self, lane: Lane, question: Question, completion: Completion, now: float
     ) -> float | None:
-        """Seconds until the question is asked again; None where this worker is done with it: it is
-        answered, has failed, or waits in its lane for the endpoint to come back."""
+        """Seconds until the question is asked again.
+
+        None if this worker is done with it: it is answered, has failed, or waits in its lane for
+        the endpoint to come back.
+        """
         request = question.request
         was_lost = lane.breaker.lost
         lane.note(completion, now)
@@ -456,7 +476,7 @@ class _Pool:
     def _fail(self, request: Request, completion: Completion | None, kind: str | None) -> None:
         """Count a question that has failed for good.
 
-        `completion` is None where the last attempt was recorded before, or there was none.
+        `completion` is None if the last attempt was recorded before, or there was none.
         """
         self.summary.failed += 1
         self.summary.failures[kind or "other"] += 1
@@ -488,10 +508,10 @@ class _Pool:
     # -- one call
 
     async def _ask(self, question: Question, queue_wait: float, complete: Complete) -> Completion:
-        """Ask once and record what came, an answer or a failure.
+        """Ask once and record the result, an answer or a failure.
 
-        `queue_wait`: seconds that the question waited. Raises what only the run as a whole can
-        answer: StoreError, MissingRecording, BadOptions.
+        `queue_wait`: seconds that the question waited. Raises an error that only the run as a whole
+        can answer: StoreError, MissingRecording, BadOptions.
         """
         request = question.request
         reserve = self.budget.reserve(request)
@@ -511,9 +531,11 @@ class _Pool:
         return completion
 
     async def _record(self, completion: Completion) -> None:
-        """Write a completion to the store; it is written even where this worker is cancelled.
+        """Write a completion to the store.
 
-        The summary must say what is on the disk, also for the last answers of a run that is
+        It is written even where this worker is cancelled.
+
+        The summary must say the answers on the disk, also for the last answers of a run that is
         stopped.
         """
         try:
@@ -525,8 +547,10 @@ class _Pool:
 
 
 async def _completion_of(request: Request, complete: Complete) -> Completion:
-    """The result of a completion function; what somebody else's function raises is a failure of
-    that question, and not of the run."""
+    """Return the result of a completion function.
+
+    An error of a caller's function is a failure of that question, and not of the run.
+    """
     try:
         return await complete(request)
     except ToolparseError:

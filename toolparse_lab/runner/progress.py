@@ -12,9 +12,9 @@ _INTERVAL = 0.25
 
 
 def visible() -> bool:
-    """True where somebody can see a bar: in a terminal, or in a notebook.
+    """Return True if someone can see a bar: in a terminal, or in a notebook.
 
-    IPython is looked up and not imported: where nobody has loaded it, there is no notebook.
+    IPython is looked up and not imported: where no one has loaded it, there is no notebook.
     """
     if sys.stderr is not None and sys.stderr.isatty():
         return True
@@ -26,8 +26,9 @@ def visible() -> bool:
 
 
 class Progress:
-    """A context manager around tqdm, or nothing at all where `show` is False, or None and nobody
-    can see it."""
+    """A context manager around tqdm, or nothing at all where `show` is False, or None and no one
+    can see it.
+    """
 
     def __init__(
         self, total: int | None, *, initial: int = 0, show: bool | None = None, unit: str = "call"
@@ -46,13 +47,15 @@ class Progress:
             )
 
     def advance(self, count: int) -> None:
-        """Add so many to what is done."""
+        """Add so many to the finished ones."""
         if self._bar is not None:
             self._bar.update(count)
 
     def show_summary(self, *, done: int, failed: int, cost: float, final: bool = False) -> None:
-        """Set the numbers of the bar (`cost` in US dollars); draw it only where the last drawing is
-        long enough ago, or it is the final one."""
+        """Set the numbers of the bar (`cost` in US dollars).
+
+        Draw it only where the last drawing is long enough ago, or it is the final one.
+        """
         if self._bar is None:
             return
         now = time.monotonic()

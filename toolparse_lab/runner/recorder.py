@@ -1,5 +1,6 @@
-"""Answers on their way to the disk: what arrives while a write is under way goes into the next one
-together."""
+"""Answers on their way to the disk: an answer that arrives while a write is under way goes into the
+next one together.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Recorder:
 
     async def record(self, completion: Completion) -> None:
         """Return when the completion is on disk, also where the caller is cancelled meanwhile: an
-        answer that has arrived is never lost. Raises StoreError."""
+        answer that has arrived is never lost. Raises StoreError.
+        """
         loop = asyncio.get_running_loop()
         on_disk: asyncio.Future[None] = loop.create_future()
         self._waiting.append((completion, on_disk))
@@ -51,7 +53,7 @@ class Recorder:
     async def _write(self) -> None:
         """Write batch after batch until none waits.
 
-        It ends by itself, and `record` starts it anew: no task is left over when a run ends.
+        It ends by itself, and `record` starts it again: no task is left over when a run ends.
         """
         try:
             while self._waiting:
@@ -98,7 +100,7 @@ class Recorder:
             await loop.run_in_executor(self._store.writer, self._store.save_unwritten, completions)
 
     async def _put(self, completions: list[Completion]) -> Exception | None:
-        """Write completions in one transaction; the failure is returned, not raised."""
+        """Write completions in one transaction. The failure comes back, not raised."""
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(
@@ -110,7 +112,10 @@ class Recorder:
 
 
 def _settle(on_disk: asyncio.Future[None], failure: Exception | None) -> None:
-    """Wake the caller that waits for a write. A loop that is closing may have cancelled it."""
+    """Wake the caller that waits for a write.
+
+    A loop that is closing may have cancelled it.
+    """
     with contextlib.suppress(asyncio.InvalidStateError):
         if failure is None:
             on_disk.set_result(None)

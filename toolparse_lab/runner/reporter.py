@@ -14,8 +14,10 @@ from .progress import Progress
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells of a run whose counts are in `summary`; `started` is its beginning on the monotonic
-    clock (seconds)."""
+    """Tells of a run whose counts are in `summary`.
+
+    `started` is its beginning on the monotonic clock (seconds).
+    """
 
     summary: Summary
     on_event: Callable[[RunEvent], None] | None = None

@@ -29,7 +29,7 @@ def provider_of(name: str) -> str:
         provider = None
     if not provider:
         raise UnknownModel(
-            "litellm cannot tell which provider this model belongs to.",
+            "litellm cannot tell which provider this model belongs to",
             got=name,
             expected="a litellm model string such as 'openai/gpt-4.1-mini', "
             "'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
@@ -39,8 +39,9 @@ def provider_of(name: str) -> str:
 
 
 def check_model(model: Model) -> None:
-    """Raise UnknownModel where it is plain before any call that the model cannot be asked, and
-    MissingModelPackage where it is the embedded model and that is not installed."""
+    """Raise UnknownModel if it is plain before any call that the model cannot be asked, and
+    MissingModelPackage where it is the embedded model and that is missing.
+    """
     if is_local(model.name):
         if model.name != LOCAL_MODEL:
             raise UnknownModel("there is one embedded model", got=model.name, expected=LOCAL_MODEL)
@@ -48,9 +49,22 @@ def check_model(model: Model) -> None:
     provider_of(model.name)
 
 
+def unset_keys(model: Model) -> tuple[str, ...]:
+    """Return the variables of the provider's key that are not set, as far as litellm knows them.
+
+    Empty for a model that brings a key or an address of its own. Nobody is asked.
+    """
+    if model.api_key or model.api_base or is_local(model.name):
+        return ()
+    missing = recording_litellm().validate_environment(model.name).get("missing_keys") or ()
+    # Other variables, such as those of AWS, are one of several ways to be let in.
+    return tuple(str(name) for name in missing if str(name).endswith("_API_KEY"))
+
+
 def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """An address, and the headers and query parameters that are sent for what it held besides:
-    clients put the path behind the query, and refuse a login in an address beside a key."""
+    """Return an address, and the headers and query parameters sent for its other members: clients
+    put the path behind the query, and refuse a login in an address beside a key.
+    """
     parts = urlsplit(api_base)
     headers = {}
     if "@" in parts.netloc:
@@ -65,7 +79,9 @@ def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], d
 
 
 def _takes_query(provider: str) -> bool:
-    """True for providers whose client sends `extra_query`; others have a reading of their own.
+    """Return True for providers whose client sends `extra_query`.
+
+    Others have a reading of their own.
 
     litellm lists the providers that it asks through OpenAI's client.
     """
@@ -75,8 +91,9 @@ def _takes_query(provider: str) -> bool:
 def token_cost(
     model: Model, prompt_tokens: int | None, completion_tokens: int | None
 ) -> float | None:
-    """US dollars by `Model.price`, else by litellm's own list; None where the price or the tokens
-    are unknown.
+    """US dollars by `Model.price`, else by litellm's own list.
+
+    None if the price or the tokens are unknown.
 
     Free models cost 0.0, which is a known price.
     """
@@ -89,7 +106,7 @@ def token_cost(
 
 
 def _price(model: Model) -> tuple[float, float] | None:
-    """US dollars per million input and output tokens, None where they are unknown.
+    """US dollars per million input and output tokens, None if they are unknown.
 
     A price of the user's own always wins: lists are old, and contracts differ.
     """
@@ -99,8 +116,9 @@ def _price(model: Model) -> tuple[float, float] | None:
 
 
 def check_prices(models: Mapping[str, Model]) -> None:
-    """Raise BadOptions where a limit on cost cannot be kept, because a model (by alias) has no
-    known price."""
+    """Raise BadOptions if a limit on cost cannot be kept, because a model (by alias) has no known
+    price.
+    """
     unpriced = sorted(alias for alias, model in models.items() if token_cost(model, 0, 0) is None)
     if unpriced:
         raise BadOptions(
@@ -114,8 +132,9 @@ def check_prices(models: Mapping[str, Model]) -> None:
 
 @functools.lru_cache(maxsize=256)
 def _listed_price(name: str) -> tuple[float, float] | None:
-    """litellm's prices in US dollars per million tokens; it lists self-hosted models at nothing,
-    which is unknown.
+    """litellm's prices in US dollars per million tokens.
+
+    It lists self-hosted models at nothing, which is unknown.
 
     litellm computes it by a function of many cases, so it is asked once a model, for a million
     tokens.
@@ -134,7 +153,7 @@ def _listed_price(name: str) -> tuple[float, float] | None:
 
 @functools.lru_cache(maxsize=256)
 def counts_streams(name: str) -> bool:
-    """True for a model whose streams can be asked to count their tokens.
+    """Return True for a model whose streams can be asked to count their tokens.
 
     A provider that does not know the option may refuse the request.
     """
@@ -149,7 +168,7 @@ def counts_streams(name: str) -> bool:
 
 
 def estimate_tokens(request: Request) -> tuple[int, int]:
-    """A careful estimate of (prompt, completion) tokens: rather too many than too few.
+    """Return a careful estimate of (prompt, completion) tokens: rather too many than too few.
 
     No tokenizer is asked: it would be the wrong one for most models, and cost more than the call's
     bookkeeping.
@@ -164,8 +183,8 @@ def estimate_tokens(request: Request) -> tuple[int, int]:
 
 
 def estimate_cost(request: Request) -> float | None:
-    """US dollars at most, by that estimate; None where no price is known.
+    """US dollars at most, by that estimate, or None if no price is known.
 
-    It is meant as an upper bound: what a limit reserves for calls in flight.
+    It is meant as an upper bound: the sum that a limit reserves for calls in flight.
     """
     return token_cost(request.model, *estimate_tokens(request))

@@ -11,8 +11,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let a SIGTERM, or the end of the terminal, be a KeyboardInterrupt inside; whoever has a
-    handler of their own keeps it."""
+    """Let a SIGTERM, or the end of the terminal, be a KeyboardInterrupt inside.
+
+    Whoever has a handler of their own keeps it.
+    """
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
@@ -27,5 +29,5 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    """Do what Ctrl-C does."""
+    """Act like Ctrl-C."""
     raise KeyboardInterrupt

@@ -1,9 +1,9 @@
 """Robust XML: elements named after parameters, read with the schema at hand, written so that they
 read back.
 
-`parse` reads the inside of an element as an object, `read` says in addition what was repaired and
-where everything stands; `parse_without_schema`, `parse_node`, `simplify` and `filter` work on
-nodes; `stringify` writes.
+`parse` reads the inside of an element as an object, `read` says in addition the repairs and where
+everything stands. `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes.
+`stringify` writes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `rxml.api`, which is imported when the first one is asked for.
+    """Return a name of `rxml.api`, which loads when the first one is asked for.
 
     Raises AttributeError for a name that this folder does not offer.
     """

@@ -1,4 +1,4 @@
-"""Signs that a value holds a damaged tag of its own format, so that nobody should act on it."""
+"""Signs that a value holds a damaged tag of its own format, so that no one should act on it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ _CDATA = ("<![CDATA[", "]]>")
 
 
 def stray_end(text: str, names: Collection[str]) -> int:
-    """The offset of a tag at the end of a text that closes nothing in it; -1 where there is none.
+    """Return the offset of a tag at the end of a text that closes nothing in it.
+
+    -1 if there is none.
 
     names: of the parameters, and of tags of the format.
 
@@ -105,10 +107,10 @@ def is_doubtful(
     *,
     repaired: bool,
 ) -> bool:
-    """Tell if arguments hold what looks like a damaged tag or name of their own format.
+    """Tell if arguments hold text like a damaged tag or name of their own format.
 
     view: the schema of the parameters. body: the text they were read from, and where their values
-    stand in it: what is escaped there was meant as it is. places: asked for only where something
+    stand in it: everything escaped there was meant as it is. places: asked for only where something
     looks doubtful. repaired: edits were made, so that more is doubtful.
     """
     if not isinstance(value, Mapping):
@@ -147,7 +149,10 @@ def _is_plain(value: Value) -> bool:
 
 
 def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] | None) -> bool:
-    """Tell if a text holds what may be a damaged tag. fragment: see `_fragment`; None for none."""
+    """Tell if a text holds text that may be a damaged tag. fragment: see `_fragment`.
+
+    Return None for none.
+    """
     names = names_below(view)
     if stray_end(text, names) >= 0 or holds_section_mark(text):
         return True
@@ -170,7 +175,7 @@ def _may_double(text: str) -> bool:
 def _stands_bare(text: str, body: str, place: Place | None) -> bool:
     """Tell if a value stands in the body as it is, neither escaped nor in a section.
 
-    place: of the value, None where it is not known.
+    place: of the value, None if it is unknown.
 
     >>> _stands_bare("a</b>", "<b>a</b></b>", (3, 8)), _stands_bare("a</b>", "a&lt;/b>", (0, 8))
     (True, False)
@@ -185,7 +190,7 @@ def _stands_bare(text: str, body: str, place: Place | None) -> bool:
 def _is_unbalanced(text: str, path: str) -> bool:
     """Tell if a value holds tags of its own name that do not balance.
 
-    path: of the value; indexes of items are not names.
+    path: of the value. Indexes of items are not names.
 
     >>> _is_unbalanced("a<t>b", "/t/0"), _is_unbalanced("<t>b</t>", "/t")
     (True, False)
@@ -210,7 +215,10 @@ def _doubles_bracket(text: str, body: str, end: int) -> bool:
 
 @lru_cache(maxsize=512)
 def _broken_closer(names: frozenset[str]) -> re.Pattern[str]:
-    """A pattern for a parameter's closing tag without its end; one that never matches for none."""
+    """Return a pattern for a parameter's closing tag without its end.
+
+    One that never matches for none.
+    """
     words = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
     return re.compile(rf"</(?:{words})(?![\w.:\s>-])")
 
@@ -229,14 +237,14 @@ def is_doubtful_name(name: str, value: Mapping[str, Value], view: View, *, repai
 
 @lru_cache(maxsize=512)
 def _fragment(names: frozenset[str]) -> re.Pattern[str]:
-    """A pattern for a name or a word of the format that touches a structural character."""
+    """Return a pattern for a name or a word of the format that touches a structural character."""
     words = "|".join(sorted(map(re.escape, names | FORMAT_WORDS), key=len, reverse=True))
     return re.compile(rf"(?:</?\s?|\[/|\b/)(?:{words})\b|(?<![\w.])(?:{words})(?:=[^<>\s]*)?\s?>")
 
 
 @lru_cache(maxsize=512)
 def names_below(view: View) -> frozenset[str]:
-    """The names of all parameters, and of the members inside them.
+    """Return the names of all parameters, and of the members inside them.
 
     >>> from toolparse_lab.schema.view import view_of
     >>> sorted(names_below(view_of({"properties": {"a": {"properties": {"b": {}}}}})))

@@ -16,8 +16,8 @@ Piece: TypeAlias = tuple[int, int, str]
 class Manner:
     """The manner in which a text is read.
 
-    repair: close what is open instead of refusing it. closed: the text is known to be whole, so
-    that what is open at its end may be closed too. void: elements without an inside, unless the
+    repair: close the open parts instead of refusing it. closed: the text is known to be whole, so
+    that the open parts at its end may be closed too. void: elements without an inside, unless the
     schema names them. code: script and style hold text. loose: white space in `</ name>` is taken
     as it is, and sections that are not closed are refused. max_depth: levels of elements.
     """
@@ -37,7 +37,7 @@ class Element:
 
     `index` counts the elements of its name before it. `pieces` are the stretches between its
     children: (start, end, kind), kind: text, cdata, comment, instruction or doctype. `view` says
-    what the schema says of its value. `raw`: its inside is text, whatever it looks like; `code`:
+    the schema's word of its value. `raw`: its inside is text, whatever it looks like. `code`:
     because it is a script or style. `lists`: it holds the items of a list.
     """
 
@@ -60,7 +60,7 @@ class Element:
 
 
 def walk(root: Element) -> Iterator[Element]:
-    """Every element but the root, parents before their children, in the order of the text."""
+    """Yield every element but the root, parents before their children, in the order of the text."""
     # Reversed, so that the first child is taken first.
     stack = list(reversed(root.children))
     while stack:
@@ -71,7 +71,9 @@ def walk(root: Element) -> Iterator[Element]:
 
 
 def pieces_between_children(element: Element) -> Iterator[tuple[list[Piece], Element | None]]:
-    """The pieces before each child, and that child; at last those behind all, and None.
+    """Yield the pieces before each child, and that child.
+
+    At last those behind all, and None.
 
     element: one whose pieces and children are both in the order of the text.
     """

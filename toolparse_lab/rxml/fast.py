@@ -1,5 +1,6 @@
-"""The C-backed reader, for text that is well-formed XML. It gives what the tolerant reader gives,
-or None.
+"""The C-backed reader, for text that is well-formed XML.
+
+It gives the result of the tolerant reader, or None.
 
 None means: not well-formed, or something in it that the two might see differently (CDATA, comments,
 declarations, attributes, markup inside a string of the schema). Entities of a document type, files
@@ -52,8 +53,9 @@ def _etree() -> tuple[Any, Any]:
 def read_well_formed(
     text: str, view: View, text_key: str, manner: Manner
 ) -> dict[str, Value] | None:
-    """The members of the text under `view`, before coercion; None where the tolerant reader must
-    read it.
+    """Return the members of the text under `view`, before coercion.
+
+    None if the tolerant reader must read it.
 
     text_key: the key of text beside elements.
 
@@ -91,11 +93,11 @@ class _Converter:
         self._kinds: dict[int, str] = {}  # by a view's identity
 
     def without_wrapper(self, root: Any, view: View) -> Any:
-        """The element that holds the parameters: the root, or the one element in it that is no
-        parameter itself.
+        """Return the element that holds the parameters: the root, or the one element in it that is
+        not a parameter itself.
 
-        The tolerant reader takes such a wrapper off too, if it is sure of it; where it might not
-        be, this one gives up.
+        The tolerant reader takes such a wrapper off too, if it is sure of it. If it might not be,
+        this one gives up.
 
         root: lxml's element around the whole text.
         view: the schema of the parameters. Raises _Unsure.
@@ -123,12 +125,14 @@ class _Converter:
         return len(first) > 0
 
     def members(self, element: Any, view: View | None, index: int, lists: bool) -> dict[str, Value]:
-        """The children of one element; recursion ends at the 256 levels that the parser allows.
+        """Return the children of one element.
+
+        Recursion ends at the 256 levels that the parser allows.
 
         index: how many elements of its name came before it. lists: it holds the items of a list.
 
-        element: lxml's. view: its schema, None where nothing is known of it.
-        Raises _Unsure for everything that the tolerant reader might read differently.
+        element: lxml's. view: its schema, None if nothing is known of it. Raises _Unsure for
+        everything that the tolerant reader might read differently.
         """
         out: dict[str, Value] = {}
         counts: dict[str, int] = {}
@@ -165,12 +169,12 @@ class _Converter:
         return {self._text_key: text, **out} if text else out
 
     def _value(self, element: Any, view: View | None, index: int, in_list: bool) -> Value:
-        """The value of one element. in_list: it is an item of a list that its parent holds.
+        """Return the value of one element. in_list: it is an item of a list that its parent holds.
 
-        element: lxml's. view: its schema, None where nothing is known of it.
+        element: lxml's. view: its schema, None if nothing is known of it.
         index: how many elements of its name came before it, which is its place in a list of them.
 
-        Raises _Unsure where it is open if markup inside is content.
+        Raises _Unsure if it is open if markup inside is content.
         """
         kind = self._kind(view)
         has_children = len(element) > 0
@@ -193,9 +197,9 @@ class _Converter:
         return (element.text or "").strip(SPACE) or self._empty_value(level)
 
     def _empty_value(self, view: View | None) -> Value:
-        """The value of an element without an inside.
+        """Return the value of an element without an inside.
 
-        An empty text is no value of an object or a list; of everything else it is.
+        An empty text is not a value of an object or a list. Of everything else it is.
 
         view: of the element, or of one item where its like make a list.
         """
@@ -206,7 +210,7 @@ class _Converter:
         return [] if kind == "array" else ""
 
     def _kind(self, view: View | None) -> str:
-        """The kind of a view, asked for once.
+        """Return the kind of a view, asked for once.
 
         `kind_of` has a cache of its own, but a look into a dict by identity costs half as much.
         """
@@ -218,9 +222,11 @@ class _Converter:
 
 
 def _name_of(element: Any) -> str:
-    """The name of an element; one with attributes or a namespace is left to the other reader.
+    """Return the name of an element.
 
-    lxml gives comments and instructions a function for a name; they never come here, but cost
+    One with attributes or a namespace is left to the other reader.
+
+    lxml gives comments and instructions a function for a name. They never come here, but cost
     nothing to be safe from.
 
     element: lxml's. Raises _Unsure.
@@ -247,9 +253,9 @@ def _append(out: dict[str, Value], name: str, value: Value, count: int) -> None:
 
 
 def _joined(words: list[str | None]) -> str:
-    """The texts between the children of an element, trimmed, with a space between them.
+    """Return the texts between the children of an element, trimmed, with a space between them.
 
-    words: None where lxml has no text at a place.
+    words: None if lxml has no text at a place.
 
     >>> _joined([" a ", None, "b"])
     'a b'
@@ -259,7 +265,7 @@ def _joined(words: list[str | None]) -> str:
 
 
 def _check_may_repeat(member: View | None) -> None:
-    """Leave the second of several texts, or of what can be no list, to the other reader.
+    """Leave the second of several texts, or of a value that cannot be a list, to the other reader.
 
     It refuses some of them and reports others, which needs their places.
     """

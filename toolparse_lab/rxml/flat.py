@@ -1,6 +1,6 @@
 """Bodies of nothing but flat elements, `<name>text</name>` one behind the other, read in one pass.
 
-What is read is exactly what the tolerant reader gives. All else is left to it: unknown names,
+Anything read is exactly the result of the tolerant reader. All else is left to it: unknown names,
 attributes, markup inside an element, text beside the elements, and wherever the two might differ.
 """
 
@@ -34,8 +34,8 @@ _OTHER_KINDS = {"text": _TEXT, "object": _OBJECT}
 class FlatBody:
     """The parameters of a flat body, and where they stand.
 
-    Places are asked for rarely, so they are worked out from the lengths of what was found, and
-    only when asked for.
+    Places are asked for rarely, so they are worked out from the lengths of the findings, and only
+    when asked for.
     """
 
     __slots__ = ("_elements", "_kinds", "_lists", "_start", "value")
@@ -48,7 +48,7 @@ class FlatBody:
         kinds: Mapping[str, int],
         lists: set[str],
     ) -> None:
-        """Keep what a flat body was read from, so that its places can be told later.
+        """Keep the text from which a flat body was read from, so that its places can be told later.
 
         value: the parameters. start: the offset of the first element.
         elements: name, text, and the space behind the element, one row each.
@@ -61,9 +61,9 @@ class FlatBody:
         self._lists = lists  # the names that stand more than once
 
     def places(self) -> dict[str, Place]:
-        """JSON Pointer into `value` -> (start, end) in the body.
+        """Return JSON Pointer into `value` -> (start, end) in the body.
 
-        Offsets are added up from the lengths of what was read; the body itself is not looked at
+        Offsets are added up from the lengths of the text read. The body itself is not looked at
         again.
         """
         places = {"": (0, 0)}
@@ -88,7 +88,7 @@ class FlatBody:
         return places
 
     def _value_place(self, name: str, text: str, start: int) -> Place:
-        """The place of an element's value. start: of the element's text.
+        """Return the place of an element's value. start: of the element's text.
 
         A value that is trimmed stands at its first character, not at the element's.
 
@@ -103,13 +103,15 @@ class FlatBody:
 
 
 def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
-    """A flat body's parameters under `view`; None where the tolerant reader must read it.
+    """Return a flat body's parameters under `view`.
 
-    text_key: the key of text beside elements, which is no parameter's name.
+    None if the tolerant reader must read it.
+
+    text_key: the key of text beside elements, which is not a parameter's name.
 
     view: the schema of the parameters.
 
-    One pattern finds all elements; that nothing else stands in the body is known by their lengths.
+    One pattern finds all elements. That nothing else stands in the body is known by their lengths.
     """
     if len(body) > _LONGEST:
         return None
@@ -149,7 +151,8 @@ def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
 
 @lru_cache(maxsize=2048)
 def _kinds(view: View, text_key: str) -> Mapping[str, int]:
-    """The way to read the text of each parameter, but for those that need the tolerant reader.
+    """Return the way to read the text of each parameter, but for those that need the tolerant
+    reader.
 
     A tool whose parameters are a list, or one branch of a union, is left to it as a whole.
 
@@ -171,9 +174,11 @@ def _kinds(view: View, text_key: str) -> Mapping[str, int]:
 
 
 def _kind(member: View | None) -> int | None:
-    """The way to read the text of one parameter; None for a tuple, whose items differ.
+    """Return the way to read the text of one parameter.
 
-    member: the schema of the parameter, None where nothing is known of it.
+    None for a tuple, whose items differ.
+
+    member: the schema of the parameter, None if nothing is known of it.
 
     >>> from toolparse_lab.schema.view import view_of
     >>> _kind(view_of({"type": "integer"})) == _SCALAR

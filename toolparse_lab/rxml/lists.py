@@ -15,18 +15,20 @@ from .text import Place
 
 
 class ListReader:
-    """Takes the elements around items off, and moves the places of what is inside."""
+    """Takes the elements around items off, and moves the places of the contents."""
 
     def __init__(self, places: dict[str, Place]) -> None:
         """Begin with nothing taken off.
 
-        places: JSON Pointer -> place; paths below an element that is taken off are changed.
+        places: JSON Pointer -> place. Paths below an element taken off are changed.
         """
         self.places = places
         self.steps: list[Step] = []
 
     def read(self, value: dict[str, Value], view: View) -> Value:
-        """The value with lists in place of their elements; the value itself is not changed.
+        """Return the value with lists in place of their elements.
+
+        The value itself is not changed.
 
         view: the schema of the value. Depth is that of the schema's own views.
         """
@@ -35,7 +37,7 @@ class ListReader:
         return self._value(value, view, "")
 
     def _value(self, value: Value, view: View | None, path: str) -> Value:
-        """One value at a path, its members first."""
+        """Return one value at a path, its members first."""
         view = narrow(view)
         if view is None:
             return value
@@ -53,7 +55,9 @@ class ListReader:
         return value
 
     def _members(self, value: dict[str, Value], view: View, path: str) -> dict[str, Value]:
-        """The members of an object, or of the only item of a list that is not written as one."""
+        """Return the members of an object, or of the only item of a list that is not written as
+        one.
+        """
         if kind_of(view) == "array":
             item = narrow(item_view(view, 0))
             return value if item is None else self._members(value, item, path)
@@ -63,7 +67,7 @@ class ListReader:
         }
 
     def _taken_off(self, value: dict[str, Value], name: str, path: str) -> list[Value]:
-        """The items inside an element, as a step. name: of the items' elements."""
+        """Return the items inside an element, as a step. name: of the items' elements."""
         inside = value[name]
         old = f"{path}/{escape_token(name)}"
         if isinstance(inside, list):
@@ -80,7 +84,7 @@ class ListReader:
 
 
 def _item_name(value: Value, view: View) -> str | None:
-    """The name of the items' elements, where a value is an element around a list; else None.
+    """Return the name of the items' elements, where a value is an element around a list, else None.
 
     view: narrowed.
     """

@@ -1,6 +1,6 @@
 """Looking ahead in a text of elements: where an element or a section ends, before it is read.
 
-Nothing here changes anything; the tree decides what becomes of the answers.
+Nothing here changes anything. The tree decides the handling of the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALLOWANCE = 1_000_000  # characters that may be looked at twice, and 16 times t
 
 
 class Lookahead:
-    """One text, with what is known of places further on."""
+    """One text, with everything known of places further on."""
 
     def __init__(self, text: str) -> None:
         """Look ahead in one text, with an allowance for looking at a place more than once.
@@ -43,11 +43,12 @@ class Lookahead:
     # short looks
 
     def find_end(self, mark: str, pos: int) -> int:
-        """The offset behind the next `mark`, -1 where there is none.
+        """Return the offset behind the next `mark`, -1 if there is none.
 
-        What was looked for in vain once is never looked for again, since the text is read forward.
+        Everything looked for in vain once is never looked for again, since the text is read
+        forward.
 
-        mark: what ends the section, such as `-->`.
+        mark: the end of the section, such as `-->`.
         """
         if mark in self._absent:
             return -1
@@ -60,7 +61,7 @@ class Lookahead:
         return at + len(mark)
 
     def declaration_end(self, begin: int) -> int:
-        """The offset behind the declaration at `begin`, -1 where it has no end.
+        """Return the offset behind the declaration at `begin`, -1 if it has no end.
 
         Each failure is paid for, since the next `<!` may look through the same text again.
         """
@@ -74,12 +75,12 @@ class Lookahead:
         return declaration.end()
 
     def past_space(self, pos: int) -> int:
-        """The next offset that is no white space."""
+        """Return the next offset that is not a white space."""
         blank = BLANK.match(self._text, pos)
         return blank.end() if blank else pos
 
     def last_word(self, end: int) -> int:
-        """The offset at which the white space before `end` begins.
+        """Return the offset at which the white space before `end` begins.
 
         The last answer is remembered, for many elements may end at one place.
         """
@@ -95,19 +96,21 @@ class Lookahead:
 
         Closing tags inside sections count, too: rather is an element closed too seldom.
 
-        All closing tags are counted at the first question; each further one is a look into a dict.
+        All closing tags are counted at the first question. Each further one is a look into a dict.
         """
         if self._closers is None:
             self._closers = {tag[1]: tag.start() for tag in CLOSER.finditer(self._text)}
         return self._closers.get(name, -1) < start
 
     def _affords(self, characters: int) -> bool:
-        """Pay for looking ahead; returns if the allowance was enough."""
+        """Pay for looking ahead. Returns if the allowance was enough."""
         self._allowance -= characters
         return self._allowance >= 0
 
     def _spend(self, characters: int, at: int) -> None:
-        """Pay for looking ahead. Raises Refusal where the allowance is used up.
+        """Pay for looking ahead.
+
+        Raises Refusal if the allowance is used up.
 
         characters: how many are looked at twice. at: where, for the refusal.
         """
@@ -138,14 +141,15 @@ class Lookahead:
         return element.index == 0 and self._is_last_closer(element.name, end)
 
     def _name_at(self, pos: int) -> str:
-        """The name of the element that begins at `pos`; "" where none does."""
+        """Return the name of the element that begins at `pos`, or "" if none does."""
         mark = MARK.match(self._text, pos)
         return mark["open"] or "" if mark else ""
 
     def _like_elements(self, tags: re.Pattern[str], pos: int) -> tuple[int, int]:
-        """The number of elements of one name that follow one another, and the offset behind them.
+        """Return the number of elements of one name that follow one another, and the offset behind
+        them.
 
-        0 where the tags of one do not balance: then nothing is known of the others.
+        0 if the tags of one do not balance: then nothing is known of the others.
 
         tags: the pattern of `own_tags` for their name. pos: where the first of them may begin.
         """
@@ -160,7 +164,7 @@ class Lookahead:
         return count, pos
 
     def _opener_at(self, tags: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        """The opening tag at `pos`; None where something else stands there.
+        """Return the opening tag at `pos`, or None if something else stands there.
 
         tags: the pattern of `own_tags`. An empty element counts as an opening tag.
         """
@@ -171,7 +175,9 @@ class Lookahead:
         return tag
 
     def _behind_element(self, tags: re.Pattern[str], opener: re.Match[str]) -> int:
-        """The offset behind the element that `opener` opens; -1 where its tags do not balance.
+        """Return the offset behind the element that `opener` opens.
+
+        -1 if its tags do not balance.
 
         tags: the pattern of `own_tags`, by which the levels are counted.
         """
@@ -195,12 +201,12 @@ class Lookahead:
     # the end of raw text
 
     def plain_close(self, element: Element, parent: str) -> tuple[int, int] | None:
-        """The first closing tag of an element, where nothing else can be meant, which is nearly
-        always so.
+        """Return the first closing tag of an element, where nothing else can be meant, which is
+        nearly always so.
 
         parent: the name of the element around it, "" for none.
 
-        Returns (start, end) of the tag; None where it is missing or doubtful.
+        Returns (start, end) of the tag, or None if it is missing or doubtful.
         """
         text, start, name = self._text, element.start, element.name
         at = text.find("</" + name, start)
@@ -218,8 +224,8 @@ class Lookahead:
     def _is_doubtful(self, start: int, end: int, name: str, parent: str) -> bool:
         """Tell if markup in [start, end) makes it doubtful which closing tag is meant.
 
-        Doubtful are its own name, which may open or close it; a section, which may hide the tag;
-        and its parent's closing tag, behind which it can hardly go on.
+        Doubtful are its own name, which may open or close it. A section, which may hide the tag.
+        And its parent's closing tag, behind which it can hardly go on.
 
         parent: the name of the element around it, "" for none.
         """
@@ -230,14 +236,14 @@ class Lookahead:
         return parent != "" and text.find("</" + parent, start, end) >= 0
 
     def raw_close(self, element: Element, parent: str) -> re.Match[str] | None:
-        """The closing tag of raw text: its own, balanced if possible, that a tag or the end
+        """Return the closing tag of raw text: its own, balanced if possible, that a tag or the end
         follows.
 
         Behind the parent's closing tag an opening tag of its own is another element, not content.
-        Raises Refusal where too much was looked at twice.
+        Raises Refusal if too much was looked at twice.
 
-        parent: the name of the element around it, "" for none.
-        Returns None where the element is not closed at all.
+        parent: the name of the element around it, "" for none. Returns None if the element stays
+        open at all.
         """
         text, start = self._text, element.start
         if self.never_closed(element.name, start):
@@ -265,7 +271,7 @@ class _RawClose:
     """The search for the closing tag of one raw text, tag by tag.
 
     Feed it the tags in order, until `decides` is true. Then `answer` is the closing tag, or None:
-    the text is not closed. If the tags run out, the next best are `unbalanced` and `unfollowed`.
+    the text stays open. If the tags run out, the next best are `unbalanced` and `unfollowed`.
     """
 
     __slots__ = (
@@ -294,7 +300,9 @@ class _RawClose:
         self.answer: re.Match[str] | None = None
 
     def decides(self, tag: re.Match[str]) -> bool:
-        """Look at one tag; True where it settles the matter, and `answer` is the closing tag.
+        """Look at one tag.
+
+        Return True if it settles the matter, and `answer` is the closing tag.
 
         tag: a match of `raw_tags`, not before `pos`.
         """
@@ -313,7 +321,7 @@ class _RawClose:
     def _opener(self, tag: re.Match[str]) -> bool:
         """Go one level down, unless the tag opens another element behind this one.
 
-        Returns True where it does: the closing tag before it, if there is one, is the answer.
+        Returns True if it does: the closing tag before it, if there is one, is the answer.
         """
         if tag["empty"]:
             return False
@@ -332,7 +340,9 @@ class _RawClose:
         return self._outside and self._level == 0
 
     def _closer(self, tag: re.Match[str]) -> bool:
-        """Go one level up; a balanced closing tag that a tag or the end follows settles it.
+        """Go one level up.
+
+        A balanced closing tag that a tag or the end follows settles it.
 
         Any other closing tag is only remembered, as the best there is so far.
         """
@@ -347,7 +357,9 @@ class _RawClose:
         return False
 
     def _inner_closer(self, tag: re.Match[str], is_followed: bool) -> None:
-        """Close an inner element of the same name; the first one that a tag follows is kept.
+        """Close an inner element of the same name.
+
+        The first one that a tag follows stays.
 
         It is the answer if no balanced one comes.
         """
@@ -362,7 +374,9 @@ class _RawClose:
 
 
 def _level_change(tag: re.Match[str]) -> int:
-    """The levels that a tag goes down or up; an empty element and a section stay on theirs.
+    """Return the levels that a tag goes down or up.
+
+    An empty element and a section stay on theirs.
 
     >>> tags = own_tags("a")
     >>> [_level_change(tags.match(text)) for text in ("<a>", "<a/>", "</a>")]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..rjson.positions import apply_edits
 from ..rjson.refusal import Refusal
 from ..types import Edit, Reading, Span
+from ..types.spans import make_edit
 from ..values import Value, write_canonical
 
 # How it works. The tags that a text may hold are known from the tools. One wrong character (left
@@ -31,7 +32,7 @@ _ATTRIBUTES = re.compile(r"\s{0,16}[\w:.\-]{1,64}\s{0,16}=\s{0,16}[\"'][^<>\n]{0
 
 
 def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
-    """The edits that each put one tag right which is one character away from one of `tags`.
+    """Return the edits that each put one tag right which is one character away from one of `tags`.
 
     Returns nothing for a text that is too long, or has too many such places.
 
@@ -47,7 +48,7 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
             if text[end - 1] != ">" and _ATTRIBUTES.match(text, end):
                 continue  # what would end at the mark that is put in goes on with attributes
             for repaired in _repaired(text[start:end], tag):
-                edit = Edit(Span(start, end), repaired, RULE)
+                edit = make_edit(Span(start, end), repaired, RULE)
                 edits.setdefault((start, end, repaired), edit)
             if len(edits) > _MAX_PLACES:
                 return []
@@ -62,17 +63,20 @@ def nearest_reading(
     rule: str = RULE,
     others: Sequence[Edit] = (),
 ) -> Edit | None:
-    """The edit of the only reading that is one character of one tag away; None where there is none.
+    """Return the edit of the only reading that is one character of one tag away.
+
+    None if there is none.
 
     reader: gives the value of a text that reads strictly and fits its schema, None for any other.
     That is the arguments, or [name, arguments] of each call. rule: of the edits.
-    others: edits that count as well.
-    Raises Refusal where edits lead to different values: nobody can tell which was meant. It holds
-    up to five of them; a reading of arguments alone has no name yet.
+    others: edits that count as well. Raises Refusal if edits lead to different values: no one can
+    tell which was meant. It holds up to five of them. A reading of arguments alone has no name yet.
     """
     readings: dict[str, Edit] = {}
     values: dict[str, Value] = {}
-    near = [replace(edit, rule=rule) for edit in near_edits(text, tags)]
+    near = near_edits(text, tags)
+    if rule != RULE:
+        near = [replace(edit, rule=rule) for edit in near]
     for edit in (*near, *others):
         value = reader(apply_edits(text, [edit]))
         if value is not None:
@@ -89,7 +93,7 @@ def nearest_reading(
 
 
 def _candidate(value: Value, edit: Edit) -> Reading:
-    """Return a reading as a person sees it; of a body of several calls the first one."""
+    """Return a reading as a person sees it. Of a body of several calls the first one."""
     name, arguments = ("", value) if isinstance(value, dict) else value[0]
     return Reading(name, write_canonical(arguments), (edit,), _COST, "fits the parameters")
 
@@ -122,6 +126,11 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
         part = tag[first:last]
         at = text.find(part) if part else -1
         while at >= 0:
+            # Most places have neither end of the tag near them, and one look says so.
+            near = text[max(0, at - first - 1) : at - first + size + 2]
+            if head not in near and tail not in near:
+                at = text.find(part, at + 1)
+                continue
             # A character more or less before the part moves the beginning by one.
             for start in range(max(0, at - first - 1), at - first + 2):
                 begins = text.startswith(head, start)

@@ -1,5 +1,6 @@
 """XML as nodes, without a schema: `{"tagName", "attributes", "children"}` dicts, with text between
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ def parse_without_schema(
     xml: str, *, no_child_nodes: Collection[str] | None = None, keep_comments: bool = False,
     keep_whitespace: bool = False, repair: bool = False,
 ) -> list[Node | str]:  # fmt: skip
-    """Nodes and the text between them. Text is trimmed and dropped where empty, unless
-    keep_whitespace.
+    """Nodes and the text between them.
 
-    An attribute without a value is None; an instruction is a node named `?…` without children; a
+    Text is trimmed and dropped where empty, unless keep_whitespace.
+
+    An attribute without a value is None. An instruction is a node named `?…` without children. A
     declaration is the text inside its angle brackets. Raises RXMLParseError with line and column.
 
     >>> parse_without_schema('<a k="1"> x <b/></a>')
@@ -66,7 +68,7 @@ class _Nodes:
         self._nodes: dict[int, Node] = {}  # by the identity of their elements
 
     def below(self, root: Element) -> list[Node | str]:
-        """The nodes of everything inside the root.
+        """Return the nodes of everything inside the root.
 
         Each element's node is made when those of its children are there.
         """
@@ -81,7 +83,7 @@ class _Nodes:
         return self._content(root)
 
     def _content(self, element: Element) -> list[Node | str]:
-        """The nodes and the text inside an element, in order.
+        """Return the nodes and the text inside an element, in order.
 
         element: one of which the children have nodes already.
         """
@@ -99,12 +101,12 @@ class _Nodes:
         return content
 
     def _text_and_sections(self, pieces: list[Piece]) -> list[Node | str]:
-        """The text and the nodes of the pieces that are kept."""
+        """Return the text and the nodes of the pieces that stay."""
         nodes = [self._piece(*piece) for piece in pieces]
         return [node for node in nodes if node is not None]
 
     def _piece(self, start: int, end: int, kind: str) -> Node | str | None:
-        """One piece between tags; None where it is left out.
+        """Return one piece between tags, or None if it drops out.
 
         start, end: its place in the text. kind: "text", "comment", or that of a section.
         """
@@ -118,7 +120,7 @@ class _Nodes:
 
 
 def _attributes(xml: str, start: int, end: int) -> dict[str, str | None]:
-    """The attributes in [start, end) by their names; None for one without a value.
+    """Return the attributes in [start, end) by their names, or None for one without a value.
 
     Of two with one name, the last one counts.
 
@@ -134,7 +136,7 @@ def _attributes(xml: str, start: int, end: int) -> dict[str, str | None]:
 
 
 def _instruction(text: str) -> Node:
-    """A processing instruction as a node, its name with the question mark before it.
+    """Return a processing instruction as a node, its name with the question mark before it.
 
     >>> _instruction('<?xml version="1.0"?>')["tagName"]
     '?xml'
@@ -159,7 +161,9 @@ def parse_node(
     xml: str, *, no_child_nodes: Collection[str] | None = None, keep_comments: bool = False,
     keep_whitespace: bool = False, repair: bool = False,
 ) -> Node:  # fmt: skip
-    """The first element of `xml` as a node; raises RXMLParseError, also where there is none.
+    """Return the first element of `xml` as a node.
+
+    Raises RXMLParseError, also if there is none.
 
     The options are those of `parse_without_schema`.
 
@@ -184,9 +188,10 @@ parse_nodes = parse_without_schema
 
 
 def simplify(children: Nodes) -> Any:
-    """Nodes as an object of tag names: a list where a name stands more than once, text where there
-    is nothing else, attributes under `_attributes` (beside text under `value`). Text between
-    elements is left out.
+    """Return nodes as an object of tag names.
+
+    A list if a name stands more than once, text if there is nothing else, attributes under
+    `_attributes` (beside text under `value`). Text between elements does not count.
 
     >>> simplify(parse_without_schema("<a><b>1</b><b>2</b><c/></a>"))
     {'a': {'b': ['1', '2'], 'c': ''}}
@@ -206,9 +211,9 @@ def simplify(children: Nodes) -> Any:
 
 
 def _simple(nodes: Nodes, values: dict[int, Any]) -> Any:
-    """One level of nodes, simplified. values: of the lists of children below, by identity.
+    """Return one level of nodes, simplified. values: of the lists of children below, by identity.
 
-    Text beside elements is left out, as `simplify` says.
+    Text beside elements drops out, as `simplify` says.
 
     nodes: an element's children, in order.
     """
@@ -220,7 +225,9 @@ def _simple(nodes: Nodes, values: dict[int, Any]) -> Any:
 
 
 def _members_of(nodes: Nodes, values: dict[int, Any]) -> dict[str, Any]:
-    """The elements among nodes by their names; those of one name as a list.
+    """Return the elements among nodes by their names.
+
+    Those of one name as a list.
 
     values: see `_simple`.
     """
@@ -236,7 +243,7 @@ def _members_of(nodes: Nodes, values: dict[int, Any]) -> dict[str, Any]:
 
 
 def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
-    """A value with its element's attributes beside it, where there are any.
+    """Return a value with its element's attributes beside it, where there are any.
 
     value: the simplified inside of the element.
 
@@ -254,7 +261,7 @@ def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
 
 
 def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
-    """The nodes at any depth that `keep` accepts, in the order of the text.
+    """Return the nodes at any depth that `keep` accepts, in the order of the text.
 
     keep(node, index, depth, path): index among its siblings, depth from 0, path
     `index.tag.index.tag` of its ancestors. A function of one argument gets the node alone.
@@ -316,7 +323,7 @@ def _takes_place(keep: Callable[..., bool]) -> bool:
 
 
 def to_content_string(children: Nodes) -> str:
-    """All text of the nodes, joined by spaces.
+    """Return all text of the nodes, joined by spaces.
 
     >>> to_content_string(parse_without_schema("<a>one <b>two</b> three</a>"))
     'one two three'
@@ -334,7 +341,7 @@ def to_content_string(children: Nodes) -> str:
 
 
 def _first_element(nodes: Nodes) -> int:
-    """The index of the first node that is no text, -1 where there is none.
+    """Return the index of the first node that is not text, -1 if there is none.
 
     >>> _first_element(["text", {"tagName": "a"}]), _first_element(["text"])
     (1, -1)
@@ -353,7 +360,9 @@ def stringify_nodes(
     minimal_escaping: bool = False,
     strict_boolean_attributes: bool = False,
 ) -> str:
-    """Nodes back to XML text, indented by two spaces with `format`. Raises RXMLStringifyError.
+    """Nodes back to XML text, indented by two spaces with `format`.
+
+    Raises RXMLStringifyError.
 
     >>> stringify_nodes(parse_without_schema("<a><b>1</b></a>"), format=False)
     '<a><b>1</b></a>'
@@ -363,16 +372,20 @@ def stringify_nodes(
 
 
 class _NodeWriter:
-    """Nodes under way to text; a stack, so that depth costs no recursion.
+    """Nodes under way to text.
+
+    A stack, so that depth costs no recursion.
 
     On it are pieces of text to write, and (node, depth, it is inside an element) to take apart.
     """
 
     def __init__(self, format: bool, minimal: bool, strict_booleans: bool) -> None:
-        """Make a writer for one text; for the options see `stringify_nodes`.
+        """Make a writer for one text.
 
-        minimal: escape only what must be. strict_booleans: an attribute that is None gets its name
-        as its value.
+        For the options see `stringify_nodes`.
+
+        minimal: escape only the characters that need it. strict_booleans: an attribute that is None
+        gets its name as its value.
         """
         self._format = format
         self._minimal = minimal
@@ -382,9 +395,9 @@ class _NodeWriter:
         self._stack: list[tuple[Node | str, int, bool] | str] = []
 
     def write(self, nodes: Nodes) -> str:
-        """The text of all nodes.
+        """Return the text of all nodes.
 
-        A stack takes the place of recursion, so that depth costs none; strings on it are ready to
+        A stack takes the place of recursion, so that depth costs none. Strings on it are ready to
         be written.
         """
         self._stack.extend((node, 0, False) for node in reversed(nodes))
@@ -403,13 +416,16 @@ class _NodeWriter:
         return "".join(self._out)
 
     def _text(self, text: str, is_inside: bool) -> None:
-        """Write a text; outside of all elements it is markup already, such as a declaration."""
+        """Write a text.
+
+        Outside of all elements it is markup already, such as a declaration.
+        """
         self._out.append(write_text(text, self._minimal) if is_inside else text)
 
     def _element(self, node: Node, depth: int) -> None:
-        """Write an opening tag, and put what follows it on the stack.
+        """Write an opening tag, and put the text behind it on the stack.
 
-        An instruction has no inside; an element without children needs no closing tag.
+        An instruction has no inside. An element without children needs no closing tag.
 
         depth: how many elements are around it, for its indentation.
         """

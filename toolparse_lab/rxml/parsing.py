@@ -44,8 +44,12 @@ OnError = Callable[[str, Mapping[str, Any]], object]
 class Reading:
     """The outcome of `read`.
 
-    value: as `parse` gives it. source: the same before coercion. steps: what coercion did. edits:
-    repairs, in raw coordinates. places: JSON Pointer into `source` -> the span of raw it stands at.
+    Attributes:
+        value: as `parse` gives it.
+        source: the same before coercion.
+        steps: the changes of coercion.
+        edits: repairs, in raw coordinates.
+        places: JSON Pointer into `source` -> the span of raw it stands at.
 
     >>> from toolparse_lab import rxml
     >>> reading = rxml.read('<a><n>1</n></a>')
@@ -82,17 +86,22 @@ def parse(
     on_error: OnError | None = None,
     repair: bool = False,
 ) -> Any:
-    """The elements of `xml_inner` as an object, brought to `schema` by the policy ``middleware``.
+    """Return the elements of `xml_inner` as an object.
 
-    schema: a JSON Schema (mapping, JSON text or bool); without one, everything stays text.
-    text_node_name: the key of text beside elements or attributes.
-    throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message, {"tag",
-    "occurrences"})` hears of it. no_child_nodes: the elements that have no inside; HTML's void
-    elements unless given; those the schema names always have one. keep_comments, keep_whitespace:
-    leave them in text that is no string of the schema (there they always stay). repair: close what
-    is open instead of refusing it.
+    The policy ``middleware`` brings it to `schema`.
 
-    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError;
+    Args:
+        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays text.
+        text_node_name: the key of text beside elements or attributes.
+            throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message,
+            {"tag", "occurrences"})` hears of it.
+        no_child_nodes: the elements that have no inside. HTML's void elements unless given. Those
+            the schema names always have one.
+        keep_comments, keep_whitespace: leave them in text that is not a string of the schema (there
+            they always stay).
+        repair: close the open parts instead of refusing it.
+
+    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError.
     BadOptions for arguments of a wrong type.
 
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
@@ -131,7 +140,7 @@ def read(
     on_error: OnError | None = None,
     repair: bool = False,
 ) -> Reading:
-    """Read as `parse` does, and tell what was done and where everything stands.
+    """Read as `parse` does, and tell the changes and where everything stands.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> r = read("<n>1<s>x</s>", schema, repair=True)
@@ -162,7 +171,9 @@ def _options(
     on_error: OnError | None,
     repair: bool,
 ) -> _Options:
-    """The arguments of `parse` and `read` as one value. Raises BadOptions for wrong types.
+    """Return the arguments of `parse` and `read` as one value.
+
+    Raises BadOptions for wrong types.
 
     text: is only looked at for its type. The others are named after the arguments of `parse`.
     """
@@ -183,7 +194,7 @@ def _options(
 
 
 def _view(schema: Any) -> View:
-    """The view of a schema. Raises RXMLCoercionError where it cannot be read."""
+    """Return the view of a schema. Raises RXMLCoercionError if it cannot be read."""
     try:
         return view_of(schema)
     except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
@@ -191,9 +202,9 @@ def _view(schema: Any) -> View:
 
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """The tolerant reading of a text, without its wrapper where it has one.
+    """Return the tolerant reading of a text, without its wrapper where it has one.
 
-    schema: as the caller gave it. view: the same, compiled. Raises what `read` raises.
+    schema: as the caller gave it. view: the same, compiled. Raises the errors of `read`.
     """
     wrapper = wrapper_name(text, view, options.manner.void)
     if wrapper is None:
@@ -211,7 +222,7 @@ def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
 
 
 def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """The tolerant reading of a text, every element of which is a member.
+    """Return the tolerant reading of a text, every element of which is a member.
 
     Raises RXMLParseError and RXMLDuplicateStringTagError.
     """
@@ -227,7 +238,9 @@ def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Rea
 def _unwrapped_after_repair(
     text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
 ) -> Reading | None:
-    """The reading of a text whose wrapper only the repair closed; None where it is none.
+    """Return the reading of a text whose wrapper only the repair closed.
+
+    None if it is none.
 
     Repaired text is read as it would be if it had been written so.
 
@@ -249,10 +262,11 @@ def _unwrapped_after_repair(
 def _unwrapped(
     text: str, schema: Any, view: View, options: _Options, wrapper: str
 ) -> Reading | None:
-    """The reading inside the one element that holds everything, and is no member of the schema.
+    """Return the reading inside the one element that holds everything, and is no member of the
+    schema.
 
-    wrapper: the name of the text's first element.
-    Returns None where that element does not hold everything.
+    wrapper: the name of the text's first element. Returns None if that element does not hold
+    everything.
     """
     # The first try must not report: what it finds may not be what counts.
     quiet = replace(options, on_error=None)
@@ -271,7 +285,7 @@ def _unwrapped(
 
 
 def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
-    """The tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
+    """Return the tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
 
     def first_wins(name: str, count: int) -> None:
         if options.on_error is not None:
@@ -294,7 +308,7 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
 
 
 def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
-    """The outcome of a reader, brought to the schema. value: the members it gave.
+    """Return the outcome of a reader, brought to the schema. value: the members it gave.
 
     reader: one that has read its text. view: the schema, compiled. Raises RXMLParseError for text
     without any element, where the schema wants elements.
@@ -316,7 +330,7 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
 
 
 def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:
-    """Raise RXMLParseError where the members are nothing but text, and the schema admits no text.
+    """Raise RXMLParseError if the members are nothing but text, and the schema admits no text.
 
     value: the members, with the text under `text_key`. text: the XML they were read from.
     """
@@ -329,7 +343,9 @@ def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> Non
 
 
 def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
-    """Bring each item of the list at a path to a view, in place; returns the steps.
+    """Bring each item of the list at a path to a view, in place.
+
+    Returns the steps.
 
     path: the JSON Pointer of the list in `value`. member: the schema of each item.
     """
@@ -344,7 +360,9 @@ def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
 
 
 def _coerced(value: Value, schema: Any, view: View) -> Coerced:
-    """A value brought to the schema; without one, everything stays text.
+    """Return a value brought to the schema.
+
+    Without one, everything stays text.
 
     view: the compiled schema, which tells if it says anything. Raises RXMLCoercionError.
     """
@@ -360,7 +378,9 @@ def _coerced(value: Value, schema: Any, view: View) -> Coerced:
 
 
 def _plain(value: Value) -> Any:
-    """Ordinary Python values: numbers lose the lexeme they carry. A copy, without recursion.
+    """Ordinary Python values: numbers lose the lexeme they carry.
+
+    A copy, without recursion.
 
     Objects and lists are copied level by level, from the outermost to the innermost.
 
@@ -382,7 +402,7 @@ def _plain(value: Value) -> Any:
 
 
 def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
-    """A refusal as the error it is, with line and column.
+    """Return a refusal as the error it is, with line and column.
 
     >>> error = error_of(Refusal("decode.xml", "no end", 3), "a\\nbc")
     >>> error.line, error.column

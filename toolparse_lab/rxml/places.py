@@ -1,4 +1,4 @@
-"""Where the values of a body stand, by their paths before coercion."""
+"""If the values of a body stand, by their paths before coercion."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .text import Place
 class Locator:
     """The places of the values of one tree.
 
-    text_key: the key of text beside elements. attributes: they are kept, under `@_name`. values:
-    of elements, by identity. texts: where their own texts stand. places: JSON Pointer -> [start,
-    end). repeated: lists where the schema wants one value, as (path, view of an item).
+    text_key: the key of text beside elements. attributes: they stay, under `@_name`. values: of
+    elements, by identity. texts: where their own texts stand. places: JSON Pointer -> [start, end).
+    repeated: lists where the schema wants one value, as (path, view of an item).
     """
 
     def __init__(
@@ -70,11 +70,13 @@ class Locator:
                 self._locate_value(element, path)
 
     def _repeated_path(self, element: Element, parent: Element, path: str) -> str | None:
-        """The path of one of several elements of a name; None where another one's value counts.
+        """Return the path of one of several elements of a name.
+
+        None if another one's value counts.
 
         path: of the list that they make.
 
-        element: the one that is looked at. parent: the one around it, which counts their names.
+        element: the one looked at. parent: the one around it, which counts their names.
         """
         # Counted anew for each parent: the index is that in its own list.
         key = id(parent), element.name
@@ -100,7 +102,7 @@ class Locator:
     def _locate_value(self, element: Element, path: str) -> None:
         """Note where an element's value stands, and the text and attributes in it.
 
-        Text without children stands where its characters do; everything else where its tags end.
+        Text without children stands where its characters do. Everything else where its tags end.
         """
         inside = element.start, element.end
         self.places[path] = inside if element.children else self._texts[id(element)]

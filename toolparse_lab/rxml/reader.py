@@ -1,5 +1,6 @@
-"""Reads the inside of an element as parameters. Tolerant, with edits and places, and always with
-the schema at hand.
+"""Reads the inside of an element as parameters.
+
+Tolerant, with edits and places, and always with the schema at hand.
 
 Text the schema calls a string is raw: markup in it is content, white space stays, entities are
 decoded once. All other text is trimmed. Nothing is typed here: text stays text until it is coerced
@@ -46,13 +47,23 @@ _TO_SPACES = {9: " ", 10: " ", 13: " "}
 
 
 class ElementReader:
-    """One body under one schema. `read()` gives the members; `edits` and `places` fill while it
-    reads.
+    """One body under one schema.
 
-    text_key: the key of text beside elements. attributes: keep those of objects, under `@_name`.
-    comments, trim: comments count as text; white space around text goes. first_wins(name, count):
-    called where a string stands more than once, instead of refusing it. wrapper: see `read_tree`.
-    repeated: lists where the schema wants one value, as (path, view of an item).
+    `read()` gives the members. `edits` and `places` fill while it reads.
+
+    Args:
+        text_key: the key of text beside elements.
+        attributes: keep those of objects, under `@_name`.
+        comments, trim: comments count as text. White space around text goes. first_wins(name,
+            count): called where a string stands more than once, instead of refusing it.
+        wrapper: see `read_tree`. repeated: lists where the schema wants one value, as (path, view
+            of an item).
+
+    >>> from toolparse_lab.rxml import ElementReader
+    >>> from toolparse_lab.schema.view import view_of
+    >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    >>> ElementReader("<city>Oslo</city>", view_of(schema)).read()
+    {'city': 'Oslo'}
     """
 
     def __init__(
@@ -72,13 +83,16 @@ class ElementReader:
     ) -> None:
         """Make a reader for one body.
 
-        view: the schema of the parameters. repair: close what is open instead of refusing it.
-        closed: the body's own closer was there, so that nothing of it is cut off.
-        manner: all of that and more in one value; without it, it is made of the two.
-        text_key: the key of text beside elements. attributes: they are members as well.
-        comments, trim: keep comments in text; drop white space around it.
-        first_wins: is called where a text stands more than once; without it that is refused.
-        wrapper: an element of that name around everything is not a member.
+        Args:
+            view: the schema of the parameters.
+            repair: close the open parts instead of refusing it.
+            closed: the body's own closer was there, so that nothing of it ends early.
+            manner: all of that and more in one value. Without it, it is made of the two.
+            text_key: the key of text beside elements.
+            attributes: they are members as well.
+            comments, trim: keep comments in text. Drop white space around it.
+            first_wins: is called where a text stands more than once. Without it that is refused.
+            wrapper: an element of that name around everything is not a member.
         """
         self.text = text
         self.view = view
@@ -97,7 +111,7 @@ class ElementReader:
         self._texts: dict[int, Place] = {}  # where an element's own text stands
 
     def read(self) -> dict[str, Value]:
-        """The parameters of the whole body; raises Refusal."""
+        """Return the parameters of the whole body. Raises Refusal."""
         # Kept even if the rest is refused: `holds_all` asks about it.
         self.tree, self.edits = read_tree(self.text, self.view, self.manner, wrapper=self.wrapper)
         elements = list(walk(self.tree))
@@ -149,10 +163,11 @@ class ElementReader:
         self.repeated.extend(locator.repeated)
 
     def read_wrapped(self) -> dict[str, Value] | None:
-        """The parameters inside the one element `wrapper` that holds them all; None where that is
-        not so.
+        """Return the parameters inside the one element `wrapper` that holds them.
 
-        Raises Refusal where it is so, and they cannot be read.
+        None if no single element holds them all.
+
+        Raises Refusal if it is so, and they cannot be read.
         """
         if self.wrapper is None:
             return None
@@ -165,9 +180,11 @@ class ElementReader:
         return members
 
     def _wrapped_members(self, wrapper: str) -> Value:
-        """The value of the wrapper, read as if it were a member; None where nothing is one.
+        """Return the value of the wrapper, read as if it were a member.
 
-        Raises Refusal for what the wrapper holds, but not for a body that it does not hold.
+        None if nothing is one.
+
+        Raises Refusal for contents of the wrapper, but not for a body that it does not hold.
         """
         try:
             return self.read().get(wrapper)
@@ -177,7 +194,7 @@ class ElementReader:
             return None
 
     def _take_off(self, prefix: str) -> None:
-        """Move all paths up by the wrapper's, which is no member.
+        """Move all paths up by the wrapper's, which is not a member.
 
         prefix: the path of the wrapper's own value.
         """
@@ -191,9 +208,11 @@ class ElementReader:
         return not self._loose_text(self.tree)[0]
 
     def raw_text(self, start: int, end: int, path: str) -> str:
-        """Text as it stands: CDATA unwrapped, entities decoded once.
+        """Return text as it stands: CDATA unwrapped, entities decoded once.
 
-        start, end: its place in the body. path: the JSON Pointer under which that place is noted.
+        Args:
+            start, end: its place in the body.
+            path: the JSON Pointer under which that place is noted.
         """
         text, self.places[path] = raw_text_of(self.text, start, end)
         return text
@@ -201,9 +220,9 @@ class ElementReader:
     # values, inside out
 
     def _value(self, element: Element) -> Value:
-        """The value of one element whose children are read: text, or its members.
+        """Return the value of one element whose children are read: text, or its members.
 
-        An element without text is what its schema calls empty: "", {} or [].
+        An element without text is empty by its schema: "", {} or [].
         """
         if element.raw:
             return self._raw_value(element)
@@ -225,9 +244,11 @@ class ElementReader:
         return text or _empty_value(view)
 
     def _raw_value(self, element: Element) -> str:
-        """The inside of an element as text. Scripts and styles are trimmed, strings are not.
+        """Return the inside of an element as text.
 
-        element: one that was marked as raw when the tree was built.
+        Scripts and styles are trimmed, strings are not.
+
+        element: one marked as raw when the tree was built.
         """
         start, end = element.start, element.end
         if element.code:
@@ -239,9 +260,10 @@ class ElementReader:
         return text
 
     def _value_view(self, element: Element) -> View | None:
-        """The view of an element's own value: of an item, where its like make a list with it.
+        """Return the view of an element's own value: of an item, where its like make a list with
+        it.
 
-        `<tag>a</tag><tag>b</tag>` is a list of two; each of the elements is one item of it, and the
+        `<tag>a</tag><tag>b</tag>` is a list of two. Each of the elements is one item of it, and the
         list's own view says nothing of them.
         """
         view = element.view
@@ -253,11 +275,11 @@ class ElementReader:
         return item_view(view, element.index)
 
     def _members(self, element: Element) -> dict[str, Value]:
-        """An element's children by their names, those of one name as a list, and the text beside
-        them.
+        """Return an element's children by their names, those of one name as a list, and the text
+        beside them.
 
-        element: one of which the children have values already.
-        Raises Refusal for a text that stands more than once, unless the first one wins.
+        element: one of which the children have values already. Raises Refusal for a text that
+        stands more than once, unless the first one wins.
         """
         out: dict[str, Value] = {}
         for child in element.children:
@@ -283,7 +305,7 @@ class ElementReader:
         return out
 
     def _only_value(self, element: Element, child: Element, value: Value) -> Value:
-        """The value of the only child of its name, of or in a list: an empty one needs care.
+        """Return the value of the only child of its name, of or in a list: an empty one needs care.
 
         element: the one around it, which may hold the items of a list. value: the child's.
         """
@@ -312,8 +334,9 @@ class ElementReader:
         return not element.children and not self.text[element.start : element.end].strip()
 
     def _attributes_of(self, element: Element, view: View | None) -> dict[str, Value]:
-        """Attributes under `@_name`, where an object has a place for them; one without a value is
-        None.
+        """Attributes under `@_name`, where an object has a place for them.
+
+        One without a value is None.
 
         view: of the element's own value, which tells if it may be an object.
         """
@@ -330,7 +353,7 @@ class ElementReader:
         """Tell if the value of an element is an object of its own, in which attributes have a
         place.
 
-        view: of the element's own value, None where nothing is known of it.
+        view: of the element's own value, None if nothing is known of it.
         """
         if element.lists:
             return False
@@ -340,9 +363,10 @@ class ElementReader:
         return may_be_object(view)
 
     def _loose_text(self, element: Element) -> tuple[str, Place]:
-        """The text beside the children and where it stands (all of it, if in several places).
+        """Return the text beside the children and where it stands (all of it, if in several
+        places).
 
-        element: one with or without children. Returns "" and an empty place where there is no text.
+        element: one with or without children. Returns "" and an empty place if there is no text.
         """
         if not element.pieces:
             return "", (element.start, element.start)
@@ -378,7 +402,7 @@ def _is_one_text(element: Element, child: Element) -> bool:
 
 
 def _empty_value(view: View | None) -> Value:
-    """The value of an element without text: an empty container where the schema wants one.
+    """Return the value of an element without text: an empty container where the schema wants one.
 
     Anything else without text is the empty text, and for coercion to judge.
 
@@ -393,7 +417,7 @@ def _empty_value(view: View | None) -> Value:
 
 
 def _attribute_value(match: re.Match[str]) -> str | None:
-    """The value of an attribute, None for one without. match: of ATTRIBUTE."""
+    """Return the value of an attribute, None for one without. match: of ATTRIBUTE."""
     # The value is in one of three groups, by its quotes; in none where there is no value.
     for text in match.groups()[1:]:
         if text is not None:
@@ -402,7 +426,7 @@ def _attribute_value(match: re.Match[str]) -> str | None:
 
 
 def attribute_text(text: str) -> str:
-    r"""The value of an attribute: white space is spaces, entities are decoded once.
+    r"""Return the value of an attribute: white space is spaces, entities are decoded once.
 
     >>> attribute_text("a\tb &lt; c")
     'a b < c'
@@ -411,7 +435,8 @@ def attribute_text(text: str) -> str:
 
 
 def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | None:
-    """The name of the first element, where the schema has parameters and does not know this one.
+    """Return the name of the first element, where the schema has parameters and does not know this
+    one.
 
     void: elements that have no inside, and so cannot hold parameters.
 
@@ -442,7 +467,9 @@ def _may_be_parameter(name: str, view: View, void: Collection[str]) -> bool:
 
 
 def _behind_leading(text: str, mark: re.Match[str]) -> int:
-    """The offset behind a mark before the first element; -1 where an element cannot follow.
+    """Return the offset behind a mark before the first element.
+
+    -1 if an element cannot follow.
 
     A section of text means that the body is text, not elements.
 
@@ -457,7 +484,7 @@ def _behind_leading(text: str, mark: re.Match[str]) -> int:
 
 
 def text_params(view: View) -> frozenset[str]:
-    """The names of the parameters whose text is raw.
+    """Return the names of the parameters whose text is raw.
 
     >>> from toolparse_lab.schema.view import view_of
     >>> schema = {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}

@@ -1,6 +1,6 @@
 """The shape that a schema gives to elements: raw text, lists of items, children's values.
 
-Asked for every element of every body, so the answers are kept by view; views live as long as the
+Asked for every element of every body, so the answers are kept by view. Views live as long as the
 cache of `view_of`.
 """
 
@@ -23,12 +23,14 @@ _LONGEST_INDEX = 7  # digits of an element's name that is the index of an item
 
 @lru_cache(maxsize=4096)
 def narrow(view: View | None) -> View | None:
-    """The only branch of a union besides null; other views as they are.
+    """Return the only branch of a union besides null.
 
-    "A string or null" is how schemas say that a member may be left out; for reading an element it
+    Other views as they are.
+
+    "A string or null" is how schemas say that a member may be absent. For reading an element it
     is a string.
 
-    view: None where nothing is known, and so is the answer.
+    view: None if nothing is known, and so is the answer.
     """
     if view is None or view.types is not None:
         return view
@@ -39,8 +41,8 @@ def narrow(view: View | None) -> View | None:
 
 @lru_cache(maxsize=4096)
 def kind_of(view: View | None) -> str:
-    """The kind of a value: text, array, object or other (scalars, unions); 'open' where the schema
-    says nothing.
+    """Return the kind of a value: text, array, object or other (scalars, unions). 'open' where the
+    schema says nothing.
 
     >>> from toolparse_lab.schema.view import view_of
     >>> kind_of(view_of({"type": ["string", "null"]})), kind_of(view_of({"type": "integer"}))
@@ -62,9 +64,9 @@ def kind_of(view: View | None) -> str:
 
 
 def _kind_without_types(view: View) -> str:
-    """The kind of a union, an enum, or a node that says nothing.
+    """Return the kind of a union, an enum, or a node that says nothing.
 
-    A union of texts is text; of any other union nothing can be said before the value is there.
+    A union of texts is text. Of any other union nothing can be said before the value is there.
 
     view: narrowed already, and without types of its own.
     """
@@ -133,7 +135,7 @@ def wants_one(view: View) -> bool:
 
 
 def item_view(view: View | None, index: int) -> View | None:
-    """The view of the item at `index` of an array.
+    """Return the view of the item at `index` of an array.
 
     A list or null is a list here, as everywhere in this module.
     """
@@ -175,7 +177,7 @@ def holds_items(view: View | None, index: int, name: str) -> bool:
 def _knows_member(item: View | None, name: str) -> bool:
     """Tell if an item is an object, and a member of it may have this name.
 
-    item: the view of a list's item, narrowed; None where nothing is known of it.
+    item: the view of a list's item, narrowed, or None if nothing is known of it.
     """
     if item is None or kind_of(item) not in ("object", "open"):
         return False
@@ -184,12 +186,12 @@ def _knows_member(item: View | None, name: str) -> bool:
 
 
 def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
-    """The view of a child called `name`, `count` children behind the first, of an element with
-    `view`.
+    """Return the view of a child called `name`, `count` children behind the first, of an element
+    with `view`.
 
     index: how many elements of the element's name came before it. lists: it holds items of a list.
 
-    Returns None where the schema says nothing of such a child.
+    Returns None if the schema says nothing of such a child.
     """
     view = narrow(view)
     if view is None:
@@ -204,7 +206,8 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
 
 
 def _item_index(name: str, count: int) -> int:
-    """The index of an item: its name, where that is a number of a likely size, else its place.
+    """Return the index of an item: its name, where that is a number of a likely size, else its
+    place.
 
     count: the place of the element among its siblings.
 
@@ -219,7 +222,10 @@ def _item_index(name: str, count: int) -> int:
 
 @lru_cache(maxsize=8192)
 def _member(view: View, name: str) -> View | None:
-    """The view of a member; of an item, where the schema's own word for a list is meant."""
+    """Return the view of a member.
+
+    Of an item, where the schema's own word for a list is meant.
+    """
     if name == "item" and not view.allows("object"):
         return view.items
     return view.child(name)

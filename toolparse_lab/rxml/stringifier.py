@@ -1,4 +1,4 @@
-"""`stringify`: a value as XML, for showing results to a model and for what reads XML."""
+"""`stringify`: a value as XML, for showing results to a model and for readers of XML."""
 
 from __future__ import annotations
 
@@ -47,19 +47,22 @@ def stringify(
     strict_boolean_attributes: bool = False,
     text_node_name: str = TEXT_KEY,
 ) -> str:
-    """`value` as an element named `root`; a list repeats its element, an empty one is left out.
+    """`value` as an element named `root`.
 
-    format: with the XML declaration, each element on its own line, indented by two spaces, and a
-    final line feed. None and an object without content are `<k/>`, empty text is `<k></k>`;
-    suppress_empty_node leaves all three out. In an object `@name`, `@_name` (as `parse` gives them)
-    and `_attributes`, an object, are attributes, and `text_node_name` (or `_text`) is its text; an
-    attribute that is None stands without a value, or with strict_boolean_attributes as
-    `name="name"`. minimal_escaping: only `&`, `<` and what ends the text or the attribute are
-    escaped.
+    A list repeats its element, an empty one drops out.
 
-    Raises RXMLStringifyError for what XML cannot carry: names that are none, control characters,
-    lone surrogates, numbers that are not finite, objects as attributes or text, other types, and
-    values nested deeper than 1,000.
+    Args:
+        format: with the XML declaration, each element on its own line, indented by two spaces, and
+            a final line feed. None and an object without content are `<k/>`, empty text is
+            `<k></k>`. suppress_empty_node leaves all three out. In an object `@name`, `@_name` (as
+            `parse` gives them) and `_attributes`, an object, are attributes, and `text_node_name`
+            (or `_text`) is its text. An attribute that is None stands without a value, or with
+            strict_boolean_attributes as `name="name"`.
+        minimal_escaping: only `&`, `<` and the end of the text or the attribute are escaped.
+
+    Raises RXMLStringifyError for values that XML cannot carry: names that are none, control
+    characters, lone surrogates, numbers that are not finite, objects as attributes or text, other
+    types, and values nested deeper than 1,000.
 
     >>> stringify("r", {"@id": 1, "a": [1, None], "b": "x<y"}, format=False)
     '<r id="1"><a>1</a><a/><b>x&lt;y</b></r>'
@@ -71,7 +74,9 @@ def stringify(
 
 
 class _Writer:
-    """A value under way to text; a stack instead of recursion.
+    """A value under way to text.
+
+    A stack instead of recursion.
 
     On it are pieces of text to write, and (name, value, depth, level) to take apart. depth: of
     elements, for the indent. level: of containers, lists included.
@@ -80,9 +85,11 @@ class _Writer:
     def __init__(
         self, format: bool, suppress: bool, minimal: bool, strict: bool, text_key: str
     ) -> None:
-        """Make a writer for one value; for the options see `stringify`.
+        """Make a writer for one value.
 
-        suppress: leave out what is empty. minimal: escape only what must be.
+        For the options see `stringify`.
+
+        suppress: leave out the empty parts. minimal: escape only the characters that need it.
         strict: an attribute that is None gets its name as its value. text_key: the key of an
         object's text.
         """
@@ -96,7 +103,9 @@ class _Writer:
         self._stack: list[str | tuple[str, Any, int, int]] = []
 
     def write(self, root: str, value: Any) -> str:
-        """The text of a value as an element of this name. Raises RXMLStringifyError.
+        """Return the text of a value as an element of this name.
+
+        Raises RXMLStringifyError.
 
         A stack takes the place of recursion: strings on it are ready to be written, and everything
         else is a name, a value, its depth for the indentation, and its level of nesting.
@@ -147,7 +156,7 @@ class _Writer:
             self._out.append(f"{indent}<{tag}>{text}</{tag}>{self._line}")
 
     def _empty(self, opener: str) -> None:
-        """Write an element without an inside, unless such elements are left out.
+        """Write an element without an inside, unless such elements drop out.
 
         opener: its tag, attributes included, without the mark that ends it.
         """
@@ -182,16 +191,16 @@ class _Writer:
         self._stack.extend((k, v, depth + 1, level + 1) for k, v in reversed(members))
 
     def _gap(self, text: str, indent: str) -> str:
-        """The white space before a text beside members, which gets a line of its own.
+        """Return the white space before a text beside members, which gets a line of its own.
 
         Without a format, nothing is added to it.
         """
         return f"{self._line}{indent}  " if self._format and text else ""
 
     def _parts(self, node: Mapping[Any, Any]) -> tuple[dict[str, Any], list[tuple[str, Any]], str]:
-        """An object's attributes, its members, and its text.
+        """Return an object's attributes, its members, and its text.
 
-        Raises RXMLStringifyError for a key that is no text, and for a text that is no scalar.
+        Raises RXMLStringifyError for a key that is not text, and for a text that is not a scalar.
         """
         attributes: dict[str, Any] = {}
         members: list[tuple[str, Any]] = []
@@ -208,7 +217,9 @@ class _Writer:
 
 
 def _add_attributes(attributes: dict[str, Any], key: str, value: Any) -> bool:
-    """Add what `@name`, `@_name` or `_attributes` stand for; False for the key of a member.
+    """Add what `@name`, `@_name` or `_attributes` stand for.
+
+    Return False for the key of a member.
 
     attributes: those so far, which grow here.
     """
@@ -228,7 +239,8 @@ def _add_attributes(attributes: dict[str, Any], key: str, value: Any) -> bool:
 def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool) -> str:
     """Attributes as they stand behind a tag's name, each with a space before it.
 
-    minimal, strict: see `stringify`. Raises RXMLStringifyError for what is no name or no scalar.
+    minimal, strict: see `stringify`. Raises RXMLStringifyError for anything that is not a name or
+        no scalar.
 
     >>> write_attributes({"a": 1, "b": None}, minimal=False, strict=False)
     ' a="1" b'
@@ -245,7 +257,7 @@ def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool)
 
 
 def _quoted(text: str, minimal: bool) -> str:
-    """The value of an attribute, in the quotes that the text has not, so that fewer need
+    """Return the value of an attribute, in the quotes that the text has not, so that fewer need
     escaping.
 
     >>> _quoted("a<b", minimal=False)
@@ -261,7 +273,9 @@ def _quoted(text: str, minimal: bool) -> str:
 
 
 def write_text(text: str, minimal: bool) -> str:
-    """Text between tags. Raises RXMLStringifyError for characters that XML cannot carry.
+    """Return text between tags.
+
+    Raises RXMLStringifyError for characters that XML cannot carry.
 
     minimal: only `&`, `<` and the end of a section are escaped.
     """
@@ -274,7 +288,7 @@ def write_text(text: str, minimal: bool) -> str:
 
 
 def _name(name: Any) -> str:
-    """A name that XML can carry. Raises RXMLStringifyError for any other."""
+    """Return a name that XML can carry. Raises RXMLStringifyError for any other."""
     if not isinstance(name, str) or not _NAME.match(name):
         message = f"this cannot be the name of an element or attribute: {str(name)[:80]!r}"
         raise RXMLStringifyError(message)
@@ -282,7 +296,7 @@ def _name(name: Any) -> str:
 
 
 def _carried(text: str) -> str:
-    """Text that XML can carry. Raises RXMLStringifyError for any other."""
+    """Return text that XML can carry. Raises RXMLStringifyError for any other."""
     match = _UNCARRIED.search(text)
     if match:
         raise RXMLStringifyError(f"XML has no way to write the character U+{ord(match[0]):04X}")
@@ -291,7 +305,10 @@ def _carried(text: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A scalar as its text, numbers as they were written. Raises RXMLStringifyError."""
+    """Return a scalar as its text, numbers as they were written.
+
+    Raises RXMLStringifyError.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -303,9 +320,9 @@ def _scalar(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    """The digits of a finite number, whatever its class says of itself.
+    """Return the digits of a finite number, whatever its class says of itself.
 
-    Raises RXMLStringifyError for what is no number, or not finite.
+    Raises RXMLStringifyError for anything that is not a number, or not finite.
 
     >>> _number(12), _number(0.5)
     ('12', '0.5')

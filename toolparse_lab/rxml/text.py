@@ -1,5 +1,6 @@
 """Characters between tags: entities decoded once, CDATA as it stands, comments left out, each place
-kept."""
+kept.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ _CDATA_OPEN, _CDATA_CLOSE = "<![CDATA[", "]]>"
 
 
 def unescape(text: str) -> str:
-    """Entities and character references, decoded once; what is no valid reference stays as it is.
+    """Entities and character references, decoded once.
+
+    An invalid reference stays as it is.
 
     >>> unescape("a &lt; b &amp;lt; &#65;&#xZZ;")
     'a < b &lt; A&#xZZ;'
@@ -45,7 +48,9 @@ def unescape(text: str) -> str:
 
 
 def _decode(match: re.Match[str]) -> str:
-    """The character of one reference; a surrogate or NUL is none, and stays as it is written.
+    """Return the character of one reference.
+
+    A surrogate or NUL is none, and stays as it is written.
 
     match: of `_ENTITY`, with the decimal, hexadecimal or named reference in a group of its own.
     """
@@ -58,7 +63,7 @@ def _decode(match: re.Match[str]) -> str:
 
 
 def unescape_offsets(raw: str) -> list[int] | None:
-    """The offset in `raw` of each character of `unescape(raw)`, and of the end.
+    """Return the offset in `raw` of each character of `unescape(raw)`, and of the end.
 
     None for text with sections, of which the characters do not follow one another.
 
@@ -80,8 +85,8 @@ def unescape_offsets(raw: str) -> list[int] | None:
 
 
 def raw_text(text: str, start: int, end: int) -> tuple[str, Place]:
-    """The text of [start, end) as it stands: CDATA unwrapped, entities decoded once; and where it
-    stands.
+    """Return the text of [start, end) as it stands: CDATA unwrapped, entities decoded once. And
+    where it stands.
 
     Text that is one section as a whole loses the white space around it, which is how models lay
     such text out.
@@ -104,7 +109,7 @@ def raw_text(text: str, start: int, end: int) -> tuple[str, Place]:
 
 
 def _without_sections(inner: str) -> str:
-    """Text with its CDATA sections unwrapped, and entities decoded outside them.
+    """Return text with its CDATA sections unwrapped, and entities decoded outside them.
 
     >>> _without_sections("a<![CDATA[&lt;]]>&lt;")
     'a&lt;<'
@@ -124,8 +129,8 @@ def _without_sections(inner: str) -> str:
 def joined_text(
     text: str, pieces: list[Piece], *, trim: bool = True, comments: bool = False
 ) -> tuple[str, Place]:
-    """The text that pieces standing next to each other make, trimmed outside CDATA, and where it
-    stands.
+    """Return the text that pieces standing next to each other make, trimmed outside CDATA, and
+    where it stands.
 
     comments: they count as text, and are not trimmed.
 
@@ -154,9 +159,9 @@ def joined_text(
 
 
 def _words(text: str, pieces: list[Piece], comments: bool) -> list[_Word]:
-    """The pieces that are text, CDATA without its marks.
+    """Return the pieces that are text, CDATA without its marks.
 
-    Each comes with its place, and with True where entities in it are decoded.
+    Each comes with its place, and with True if entities in it are decoded.
     """
     words: list[_Word] = []
     for start, end, kind in pieces:

@@ -1,8 +1,8 @@
 """Text as a tree of elements: one pass, no recursion, every place kept, the schema at hand while it
 reads.
 
-A `<` that begins no tag is text. Repairs are edits of the raw text; without `repair`, what would
-need one is refused.
+A `<` that begins no tag is text. Repairs are edits of the raw text. Without `repair`, a text that
+would need one is refused.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ _CODE = frozenset(("script", "style"))
 def read_tree(
     text: str, view: View | None, manner: Manner, *, wrapper: str | None = None
 ) -> tuple[Element, list[Edit]]:
-    """The root, which spans the whole text, and the repairs. Raises Refusal.
+    """Return the root, which spans the whole text, and the repairs.
+
+    Raises Refusal.
 
     wrapper: an element of that name directly in the root stands for the root's value instead of a
     member.
 
-    view: the schema of the root, None where nothing is known of it.
+    view: the schema of the root, None if nothing is known of it.
     manner: the rules by which the text is read, and if it may be repaired.
     """
     builder = _Builder(text, view, manner, wrapper)
@@ -54,7 +56,9 @@ class _Builder:
     """One text under way: the root, the innermost open element, and the repairs so far."""
 
     def __init__(self, text: str, view: View | None, manner: Manner, wrapper: str | None) -> None:
-        """Make a builder for one text; for the arguments see `read_tree`.
+        """Make a builder for one text.
+
+        For the arguments see `read_tree`.
 
         The root is open from the beginning, and closed by no tag.
         """
@@ -68,7 +72,7 @@ class _Builder:
         self.ahead = Lookahead(text)
 
     def build(self) -> Element:
-        """Read the whole text; returns the root. Raises Refusal."""
+        """Read the whole text. Returns the root. Raises Refusal."""
         text, behind, pos = self.text, 0, 0
         search = MARK.search
         while mark := search(text, pos):
@@ -97,15 +101,17 @@ class _Builder:
     def piece(self, start: int, end: int) -> None:
         """Add the text between two marks to the innermost open element.
 
-        Empty stretches are left out: most tags stand right behind one another.
+        Empty stretches drop out: most tags stand right behind one another.
         """
         if end > start:
             self.top.pieces.append((start, end, "text"))
 
     def section_end(self, skip: str, mark: re.Match[str]) -> int:
-        """The end of a comment, CDATA section, instruction or declaration; -1 where it is text.
+        """Return the end of a comment, CDATA section, instruction or declaration.
 
-        Raises Refusal where the manner has no patience with sections that are not closed.
+        -1 if it is text.
+
+        Raises Refusal if the manner has no patience with sections that are not closed.
 
         skip: the mark that begins the section, such as `<!--`. mark: its match.
         """
@@ -122,7 +128,9 @@ class _Builder:
     # opening
 
     def open(self, tag: re.Match[str]) -> int:
-        """Begin an element at its opening tag; returns the offset to go on at.
+        """Begin an element at its opening tag.
+
+        Returns the offset to go on at.
 
         Elements that need no look inside are ended at once: those without an inside, those whose
         inside is text whatever it looks like, and those with nothing but text in them.
@@ -158,8 +166,9 @@ class _Builder:
         return element.after
 
     def new_element(self, tag: re.Match[str], name: str) -> Element:
-        """An element inside the innermost open one, with its view. Raises Refusal for too deep
-        ones.
+        """Return an element inside the innermost open one, with its view.
+
+        Raises Refusal for too deep ones.
 
         tag: a match of MARK for an opening tag. name: the one in it.
         """
@@ -194,7 +203,9 @@ class _Builder:
         return element
 
     def void_end(self, element: Element) -> int:
-        """The offset behind an element that has no inside, and its closing tag if it has one."""
+        """Return the offset behind an element that has no inside, and its closing tag if it has
+        one.
+        """
         own = re.escape(element.name)
         closer = re.compile(rf"\s*+</{own}\s*+>").match(self.text, element.start)
         if closer:
@@ -207,7 +218,7 @@ class _Builder:
 
         is_plain: nothing but text stands inside.
 
-        element: one that was just opened; `code` is noted in it for a script or a style.
+        element: one that was just opened. `code` is noted in it for a script or a style.
         """
         view = element.view
         kind = kind_of(view)
@@ -225,7 +236,7 @@ class _Builder:
     def holds_text_items(self, element: Element) -> bool:
         """Tell if an element holds the items of a list of texts, rather than the text of one.
 
-        <item> and numbers are the usual names of items; any other name has to be that of all.
+        <item> and numbers are the usual names of items. Any other name has to be that of all.
         """
         if ITEM.match(self.text, element.start):
             return True
@@ -234,9 +245,11 @@ class _Builder:
     # text whose markup is content
 
     def leaf(self, element: Element) -> int:
-        """End an element whose inside is text; returns the offset behind it.
+        """End an element whose inside is text.
 
-        Raises Refusal where it is not closed and may not be repaired.
+        Returns the offset behind it.
+
+        Raises Refusal if it stays open and may not be repaired.
         """
         parent = element.parent.name if element.parent is not None else ""
         # The first closing tag, as nearly always; else the tags must be counted.
@@ -255,9 +268,9 @@ class _Builder:
 
     def unclosed_leaf(self, element: Element) -> int:
         """End raw text without a closing tag before the next parameter, at a wrong closing tag, or
-        at the end; returns the offset behind it.
+        at the end. Returns the offset behind it.
 
-        Raises Refusal where that may not be repaired.
+        Raises Refusal if that may not be repaired.
         """
         self.refuse_unclosed(element)
         # The names that can end the text: its own may well stand in it.
@@ -291,7 +304,8 @@ class _Builder:
         return mark.end()
 
     def sibling_names(self, element: Element) -> Container[str]:
-        """The names of the parameters beside an element, which its text can hardly go beyond.
+        """Return the names of the parameters beside an element, which its text can hardly go
+        beyond.
 
         None are known where the schema says nothing of its parent.
         """
@@ -299,7 +313,7 @@ class _Builder:
         return view.properties if view is not None else ()
 
     def skipped_end(self, mark: re.Match[str]) -> int:
-        """The end of a section inside raw text; -1 where it is text.
+        """Return the end of a section inside raw text, or -1 if it is text.
 
         In the loose manner, sections inside raw text are content like any other.
         """
@@ -308,9 +322,11 @@ class _Builder:
     # closing
 
     def close(self, tag: re.Match[str]) -> int:
-        """End an element at a closing tag, or drop the tag; returns the offset behind the tag.
+        """End an element at a closing tag, or drop the tag.
 
-        With repair, a tag of an outer element ends all inside it; a tag of no open element is meant
+        Returns the offset behind the tag.
+
+        With repair, a tag of an outer element ends all inside it. A tag of no open element is meant
         for the innermost one, if that has none of its own further on. Without, it is refused.
 
         tag: a match of MARK for a closing tag.
@@ -344,7 +360,7 @@ class _Builder:
         self.pop(*tag.span())
 
     def wrong_close(self, tag: re.Match[str]) -> Refusal:
-        """The refusal of a closing tag that is not the innermost element's."""
+        """Return the refusal of a closing tag that is not the innermost element's."""
         name, top = tag["closed"], self.top
         if top is self.root:
             return Refusal("decode.xml", f"</{name}> closes nothing", tag.start())
@@ -364,7 +380,9 @@ class _Builder:
         self.top = top.parent or self.root
 
     def gap(self, tag: re.Match[str], name: str) -> None:
-        """Drop the white space before the name in a closing tag. Raises Refusal without repair.
+        """Drop the white space before the name in a closing tag.
+
+        Raises Refusal without repair.
 
         tag: a match with a group `gap`. name: the element's, for the refusal.
         """
@@ -380,7 +398,7 @@ class _Builder:
 
         name: the parameter's. An element ends here if only its parent knows that name.
 
-        Raises Refusal where it may not be repaired.
+        Raises Refusal if it may not be repaired.
         """
         while self.is_sibling(self.top, name) and self.ahead.never_closed(self.top.name, begin):
             self.refuse_unclosed(self.top)
@@ -400,7 +418,9 @@ class _Builder:
         return inner is None or name not in inner.properties
 
     def finish(self) -> None:
-        """End what is still open at the end of the text. Raises Refusal where it may be cut.
+        """End the elements still open at the end of the text.
+
+        Raises Refusal if it may be cut.
 
         Innermost first, each behind the last word.
         """
@@ -417,10 +437,11 @@ class _Builder:
             raise Refusal("decode.truncated-value", message, element.begin)
 
     def insert_close(self, element: Element, before: int) -> int:
-        """Close an element behind the last word before `before`; returns the offset behind what it
-        took.
+        """Close an element behind the last word before `before`.
 
-        before: an offset behind the element's text; white space in front of it stays outside.
+        Returns the offset behind the consumed text.
+
+        before: an offset behind the element's text. White space in front of it stays outside.
         """
         at = max(self.ahead.last_word(before), element.start)
         self.edits.append(Edit(Span(at, at), f"</{element.name}>", "rxml.unclosed-tag"))
@@ -434,7 +455,7 @@ class _Builder:
         return at
 
     def cut_pieces(self, element: Element, end: int) -> None:
-        """Leave out of an element's pieces what stands behind its new end.
+        """Leave out of an element's pieces the text behind its new end.
 
         The end is never before the element's own start, so that its first piece is whole or cut.
         """

@@ -22,10 +22,10 @@ _Todo: TypeAlias = str | tuple[str, Value, bool]
 
 
 def escape(text: str, entities: tuple[tuple[str, str], ...] = SPECIAL) -> str:
-    """Text with the five characters that mean something in XML as entities, or with others replaced
-    in order.
+    """Return text with the five characters that mean something in XML as entities, or with others
+    replaced in order.
 
-    entities: pairs of a character and what stands for it; `&` must come first.
+    entities: pairs of a character and its reference. `&` must come first.
 
     >>> escape("a<b & c")
     'a&lt;b &amp; c'
@@ -38,10 +38,11 @@ def escape(text: str, entities: tuple[tuple[str, str], ...] = SPECIAL) -> str:
 
 
 def write_element(name: str, value: Value) -> str:
-    """`<name>…</name>`, nested values as nested elements, an empty object as `<name/>`. Raises
-    UnwritableCall.
+    """Return `<name>…</name>`, nested values as nested elements.
 
-    A list repeats its element; where that would not read back (one item, none, lists in lists), its
+    An empty object is `<name/>`. Raises UnwritableCall.
+
+    A list repeats its element. If that would not read back (one item, none, lists in lists), its
     items are <item> elements.
 
     >>> write_element("f", {"a": [1, 2], "b": ["x"], "c": {}})
@@ -61,11 +62,11 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _take_apart(stack: list[_Todo], key: str, node: Value, repeats: bool) -> None:
-    """Put the tags of one value on the stack, and what stands between them.
+    """Put the tags of one value on the stack, and the text between them.
 
     repeats: it is a member of an object, whose element may stand more than once.
 
-    stack: what is to be written, the last first. key: the name of the element.
+    stack: the parts to be written, the last first. key: the name of the element.
     node: its value. Raises UnwritableCall for a name that no element can have.
     """
     if not _NAME.match(key):
@@ -96,9 +97,9 @@ def _reads_back_repeated(node: Value) -> bool:
 
 
 def _put_inside(stack: list[_Todo], node: Value) -> None:
-    """Put on the stack what stands between the tags of a value.
+    """Put on the stack the text between the tags of a value.
 
-    stack: what is to be written, the last first, so that members go on it in reverse.
+    stack: the parts to be written, the last first, so that members go on it in reverse.
     """
     if isinstance(node, dict):
         stack.extend((key, member, True) for key, member in reversed(node.items()))

@@ -1,6 +1,6 @@
 """The rules that make arrays: out of text, out of the shapes XML leaves behind.
 
-Each returns the new list, or the value itself where its rule does not apply.
+Each returns the new list, or the value itself if its rule does not apply.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from .view import View
 
 
 def list_from_json(record: Record, value: str, path: str) -> Value:
-    """A list out of JSON text; an object becomes the only item of one.
+    """Return a list out of JSON text.
+
+    An object becomes the only item of one.
 
     Text that does not begin like either is left to other rules, as is JSON that cannot be read.
 
@@ -43,9 +45,9 @@ def list_from_json(record: Record, value: str, path: str) -> Value:
 
 
 def list_from_separated_text(record: Record, value: str, view: View, path: str) -> Value:
-    """A list out of lines, or of comma-separated cells where there is only one line.
+    """Return a list out of lines, or of comma-separated cells where there is only one line.
 
-    Cells are trimmed and empty ones left out. Where the schema says nothing of items, each cell is
+    Cells are trimmed and empty ones left out. If the schema says nothing of items, each cell is
     read as untyped text.
 
     record: takes a note of the split.
@@ -77,7 +79,7 @@ def list_from_separated_text(record: Record, value: str, view: View, path: str) 
 
 
 def _cells(text: str, separator: str) -> list[Value]:
-    """The parts between separators, trimmed, empty ones left out.
+    """Return the parts between separators, trimmed, empty ones left out.
 
     >>> _cells(" a, ,b", ",")
     ['a', 'b']
@@ -87,7 +89,9 @@ def _cells(text: str, separator: str) -> list[Value]:
 
 
 def _typed_items(record: Record, items: Value, path: str) -> Value:
-    """Items read as untyped text; the list itself where that changes none of them.
+    """Items read as untyped text.
+
+    The list itself if that changes none of them.
 
     Each item that changes is a step of its own, at its own path below the list's.
 
@@ -100,11 +104,11 @@ def _typed_items(record: Record, items: Value, path: str) -> Value:
 
 
 def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Value:
-    """A list out of {item: …}, of numeric keys, or (policy `middleware`) of one key's list.
+    """Return a list out of {item: …}, of numeric keys, or (policy `middleware`) of one key's list.
 
-    Numeric keys are put in the order of their numbers, not of the text.
+    Numeric keys stand in the order of their numbers, not of the text.
 
-    Returns the object itself where it has none of these shapes.
+    Returns the object itself if it has none of these shapes.
 
     >>> list_from_mapping(Record("safe"), {"1": "b", "0": "a"}, "/tags")
     ['a', 'b']
@@ -123,7 +127,7 @@ def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Val
 
 
 def _list_from_only_member(record: Record, value: dict[str, Value], path: str) -> Value:
-    """A list out of an object with one member: its items, or (policy `middleware`) its list.
+    """Return a list out of an object with one member: its items, or (policy `middleware`) its list.
 
     value: the object, with exactly one member. It comes back as it is where its member is no list.
     """
@@ -139,7 +143,9 @@ def _list_from_only_member(record: Record, value: dict[str, Value], path: str) -
 
 
 def _is_index(key: str) -> bool:
-    """Tell if a key is the number of an item; other scripts' digits are no number in JSON.
+    """Tell if a key is the number of an item.
+
+    Other scripts' digits are no number in JSON.
 
     >>> _is_index("10"), _is_index("-1"), _is_index("٣")
     (True, False, False)

@@ -1,5 +1,6 @@
 """Bounds of an object's members, such as `minimum` and `maxLength`, held to without the validator
-library."""
+library.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ _KEYWORDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 
 
 def split_bounds(schema: Any) -> tuple[Any, Bounds]:
-    """The schema without the bounds of its members, and those bounds.
+    """Return the schema without the bounds of its members, and those bounds.
 
-    A bound that is no number stays where it is, for the library to complain of. Nodes with a
-    reference stay whole: what the reference names may have bounds of its own.
+    A bound that is not a number stays where it is, for the library to complain of. Nodes with a
+    reference stay whole: the node of the reference may have bounds of its own.
 
     >>> split_bounds({"properties": {"days": {"type": "integer", "minimum": 1}}})[0]
     {'properties': {'days': {'type': 'integer'}}}
@@ -49,9 +50,11 @@ def split_bounds(schema: Any) -> tuple[Any, Bounds]:
 
 
 def _members(schema: Any) -> dict[str, Any]:
-    """The members that a schema declares itself; none where it refers to another node.
+    """Return the members that a schema declares itself.
 
-    schema: any node, also one that is no mapping at all.
+    None if it refers to another node.
+
+    schema: any node, also one that is not a mapping at all.
 
     >>> _members({"properties": {"n": {"type": "integer"}}})
     {'n': {'type': 'integer'}}
@@ -72,7 +75,7 @@ def _checks(limits: dict[str, Any]) -> tuple[Check, ...]:
 
 
 def _without(node: Any, limits: dict[str, Any]) -> Any:
-    """A member's schema without its bounds; itself where it has none.
+    """Return a member's schema without its bounds, or itself if it has none.
 
     >>> _without({"type": "integer", "minimum": 1}, {"minimum": 1})
     {'type': 'integer'}
@@ -83,7 +86,9 @@ def _without(node: Any, limits: dict[str, Any]) -> Any:
 
 
 def _limits(node: Any) -> dict[str, Any]:
-    """The bounds of one member's schema, by keyword; none where it refers to another node.
+    """Return the bounds of one member's schema, by keyword.
+
+    None if it refers to another node.
 
     >>> _limits({"type": "integer", "minimum": 1, "maximum": "many"})
     {'minimum': 1}
@@ -94,7 +99,9 @@ def _limits(node: Any) -> dict[str, Any]:
 
 
 def within(value: Value, bounds: Bounds) -> bool:
-    """Tell if the members of an object keep to the bounds; a member of another type has none.
+    """Tell if the members of an object keep to the bounds.
+
+    A member of another type has none.
 
     A missing member has none either: whether it may be missing is another keyword's matter.
 
@@ -110,7 +117,8 @@ def within(value: Value, bounds: Bounds) -> bool:
 def _keeps_to(member: Value, checks: tuple[Check, ...]) -> bool:
     """Tell if one member keeps to its bounds.
 
-    A bound compares what its keyword is about: the number itself, or the length of a text or list.
+    A bound compares the size that its keyword is about: the number itself, or the length of a text
+    or list.
 
     checks: comparison, type it is about, and bound, one for each keyword. A member of another type
     passes.

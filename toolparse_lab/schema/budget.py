@@ -1,4 +1,4 @@
-"""How much work one value may cost: steps are counted, never time, so that every run ends alike."""
+"""How much work one value may cost: steps count, never time, so that every run ends alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OverBudget(Exception):
 
 
 class Budget:
-    """The steps that are left for one value.
+    """The steps that remain for one value.
 
     left: whoever takes one without `spend` refills it where it is below zero.
     """
@@ -34,13 +34,16 @@ class Budget:
         self._is_measured = False
 
     def spend(self) -> None:
-        """Take one step. Raises OverBudget where none is left."""
+        """Take one step. Raises OverBudget if none remains."""
         self.left -= 1
         if self.left < 0:
             self.refill()
 
     def refill(self) -> None:
-        """Add what the size of the value is worth. Raises OverBudget the second time."""
+        """Add the faults that the size of the value is worth.
+
+        Raises OverBudget the second time.
+        """
         if self._is_measured:
             raise OverBudget("the schema branches too often")
 
@@ -51,7 +54,7 @@ class Budget:
 
 
 def size_of(value: Value) -> int:
-    """The size of a value: its nodes, with a node for every eight characters of text.
+    """Return the size of a value: its nodes, with a node for every eight characters of text.
 
     >>> size_of({"a": [1, 2], "b": "a text of 24 characters."})
     8

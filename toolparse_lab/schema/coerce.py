@@ -1,27 +1,31 @@
-"""Coercion: bringing arguments to their schema by a policy. Pure; every change is a Step with a
-permanent rule id.
+"""Coercion: bringing arguments to their schema by a policy.
+
+Pure. Every change is a Step with a permanent rule id.
 
 ``none`` changes nothing. ``safe`` makes only lossless changes, and none to a value that is already
-legal, to a union that admits text, or to a key the schema does not declare. ``middleware`` also
-splits text into lists, unwraps single keys and reads values the schema says nothing of.
-``seed-layer2`` is a Go orchestrator's coercion to the letter: top-level text only, by strconv.
-``lossy`` is a negative control: whatever makes a value validate.
+legal, to a union that admits text, or to a key the schema does not declare; but a single key that
+holds all arguments gives them up (`wrappers`), and raw text has no quotes (`raw_texts`).
+``middleware`` also splits text into lists, unwraps single keys and reads values the schema says
+nothing of. ``seed-layer2`` is a Go orchestrator's coercion exactly: top-level text only, by
+strconv. ``lossy`` is a negative control: whatever makes a value validate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import UnknownRule
+from ..errors import UnknownRule, near
 from ..types import JsonSchema, Policy, Problem, Step
 from ..types.makers import maker_of
 from ..values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
 from .policies import coerce_like_go, coerce_lossy
+from .raw_texts import holds_typed_text
 from .scalars import holds_bare_null
 from .view import View, view_of
 from .walk import Walk
+from .wrappers import may_be_wrapped, unwrap
 
 # How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
@@ -32,7 +36,7 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, what was done to it, and why nothing could be done.
+    """A value after coercion, the changes to it, and why nothing could be done.
 
     >>> import toolparse_lab as tp
     >>> coerced = tp.coerce("5", {"type": "integer"})
@@ -58,21 +62,26 @@ def coerce(
 ) -> Coerced:
     """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
 
-    The value itself is never changed; one that nests deeper than it can be compared with the schema
+    The value itself is never changed. One that nests deeper than it can be compared with the schema
     stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
     problem. Raises UnknownRule for a policy that does not exist.
 
-    one_item: the value was written in a format where a single text under a list is one item, as in
-    XML.
-    raw_text: it was written in a format that has no quotes, so that the bare word null of a
-    parameter is null under `safe`, if null is legal, even where text is.
+    Args:
+        one_item: the value was written in a format where a single text under a list is one item, as
+            in XML.
+        raw_text: it was written in a format that has no quotes, so that under `safe` the bare word
+            null of a parameter is null, and JSON of another type that type, if the schema names
+            it, even where text is legal.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}
     """
     if policy not in POLICIES:
         raise UnknownRule(
-            "no coercion policy of this name", got=policy, expected=", ".join(POLICIES)
+            "no coercion policy of this name",
+            got=policy,
+            expected=", ".join(POLICIES),
+            hint=near(policy, POLICIES),
         )
     if policy == "none":
         return Coerced(value, ())
@@ -91,13 +100,13 @@ def coerce(
 
 
 def _left_alone(value: Value, message: str) -> Coerced:
-    """A value that was given up, with the problem that says why."""
+    """Return a value that was given up, with the problem that says why."""
     message = f"the arguments stay as they are: {message}"
     return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
 
 
 def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
-    """A value under one of the policies that read a compiled schema.
+    """Return a value under one of the policies that read a compiled schema.
 
     one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
     """
@@ -106,14 +115,18 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
 
     # Without branches nothing is spent before the walk.
     budget = None if view.only_leaves else Budget(value)
-    # Legal as it is, as is most of what comes; a bare null may be legal as text.
-    may_hold_null = raw_text and holds_bare_null(value)
-    if policy == "safe" and not may_hold_null and conforms(view, value, budget):
+    # Legal as it is, as is most of what comes; raw text may be legal as text and mean more.
+    may_hold_more = raw_text and (holds_bare_null(value) or holds_typed_text(value, view))
+    wrapped = may_be_wrapped(value)
+    if policy == "safe" and not may_hold_more and not wrapped and conforms(view, value, budget):
         return _make_coerced(value, ())
 
     walk = Walk(policy, one_item, budget or Budget(value))
     walk.raw_text = raw_text
-    new = walk.value(value, view, "", 0)
+    inner = unwrap(value, view, walk) if wrapped else value
+    if wrapped and inner is value and policy == "safe" and conforms(view, value, budget):
+        return _make_coerced(value, ())
+    new = walk.value(inner, view, "", 0)
     return _coerced(new, walk.steps)
 
 
@@ -126,7 +139,7 @@ def _coerced(value: Value, steps: list[Step]) -> Coerced:
 
 
 def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
-    """`value` under the policy ``middleware``, without the record of what was done.
+    """`value` under the policy ``middleware``, without the record of the changes.
 
     >>> coerce_by_schema({"tags": "a,b"}, {"properties": {"tags": {"type": "array"}}})
     {'tags': ['a', 'b']}

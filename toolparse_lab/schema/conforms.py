@@ -20,7 +20,8 @@ from .view import View
 
 class Answers(dict[tuple[int, int], bool]):
     """The answers of a union's branches, by the identity of branch and value, and the budget that
-    all of them share."""
+    all of them share.
+    """
 
     __slots__ = ("budget",)
 
@@ -44,12 +45,12 @@ class TooDeep(Exception):
 def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
     """Tell if types, enums, required members and branches hold, all the way down.
 
-    Other keywords are not looked at. Raises TooDeep where unions nest in a value deeper than people
+    Other keywords are not looked at. Raises TooDeep if unions nest in a value deeper than people
     nest, and OverBudget where they branch more than they do.
 
     view: the compiled schema. A value of plain scalars is decided on without building a list of
     work.
-    budget: of the question that this one is a part of; None for one of its own.
+    budget: of the question that this one is a part of, or None for one of its own.
     """
     if type(value) is not dict or view.box is not dict:
         return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
@@ -67,10 +68,10 @@ def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
 
 
 def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers) -> bool:
-    """The answer of `conforms` inside the question of an outer union.
+    """Return the answer of `conforms` inside the question of an outer union.
 
     unions: how many unions asked one another on the way here. answers: theirs, read and added to.
-    Raises TooDeep where there are too many of them, and OverBudget.
+    Raises TooDeep if there are too many of them, and OverBudget.
     """
     if unions > _MAX_UNIONS:
         raise TooDeep("the value nests too deep to be validated")
@@ -102,9 +103,11 @@ def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers)
 def _some_branch_holds(
     view: View, value: Value, unions: int, answers: Answers, todo: _Todo, hops: int
 ) -> bool:
-    """Tell if some branch of a union holds; where only one can, it goes to `todo` instead.
+    """Tell if some branch of a union holds.
 
-    A branch can hold only if its own type and enum allow the value; of a branch that is a union
+    Where only one can, it goes to `todo` instead.
+
+    A branch can hold only if its own type and enum allow the value. Of a branch that is a union
     itself nothing is known yet. hops: how many unions led here one inside the other, without any
     container between them. Beyond `_MAX_HOPS` the schema goes round in a circle, and is asked by
     recursion, which `unions` ends.
@@ -133,14 +136,14 @@ def _some_branch_holds(
 
 
 def _branch_holds(branch: View, value: Value, unions: int, answers: Answers) -> bool:
-    """The answer of one branch, asked for once.
+    """Return the answer of one branch, asked for once.
 
     The key is the identity of both: objects and lists have no hash, and comparing them could cost
     more than the answer.
 
     branch: one of a union's.
     unions: how many unions asked one another on the way here.
-    answers: by the identity of branch and value; read and added to.
+    answers: by the identity of branch and value. Read and added to.
     """
     key = id(branch), id(value)
     if key not in answers:
@@ -178,7 +181,9 @@ def is_member(value: Value, members: tuple[Value, ...]) -> bool:
 
 
 def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
-    """Tell if plain members are right and the required ones there; the others go to `todo`.
+    """Tell if plain members are right and the required ones there.
+
+    The others go to `todo`.
 
     A member that is not declared is forbidden only where `additionalProperties` is false, and no
     pattern of names admits it.
@@ -204,7 +209,7 @@ def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
 
 
 def _look_at_items(view: View, value: list[Value], todo: _Todo) -> None:
-    """Put each item that is not plainly what it should be on `todo`.
+    """Put each item that is not plainly of the right type on `todo`.
 
     A list of plain scalars, the common case, is gone over without looking at views.
 

@@ -1,5 +1,6 @@
-"""Go's strconv, as the policy `seed-layer2` needs it: what ParseFloat, ParseInt and ParseBool
-accept, and `%v`."""
+"""Go's strconv, as the policy `seed-layer2` needs it: the texts that ParseFloat, ParseInt and
+ParseBool accept, and `%v`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 
 def parse_float(text: str) -> float | None:
-    """The result of `strconv.ParseFloat(text, 64)`; None where it fails (overflow included).
+    """Return the result of `strconv.ParseFloat(text, 64)`.
+
+    None if it fails (overflow included).
 
     >>> parse_float("1_000"), parse_float("0x1p4"), parse_float("1e309"), parse_float(" 1")
     (1000.0, 16.0, None, None)
@@ -38,9 +41,11 @@ def parse_float(text: str) -> float | None:
 
 
 def _finite_or_overflow(text: str) -> float | None:
-    """A number in decimal or hexadecimal digits; infinite or None where it is too large.
+    """Return a number in decimal or hexadecimal digits.
 
-    Python reads the same digits once the underscores are out; only its error differs, which for
+    Infinite or None if it is too large.
+
+    Python reads the same digits once the underscores are out. Only its error differs, which for
     hexadecimal digits is an exception instead of infinity.
 
     >>> _finite_or_overflow("1e999"), _finite_or_overflow("0x1p9999"), _finite_or_overflow("1,5")
@@ -58,7 +63,7 @@ def _finite_or_overflow(text: str) -> float | None:
 
 
 def parse_int(text: str) -> int | None:
-    """The result of `strconv.ParseInt(text, 10, 64)`; None where it fails.
+    """Return the result of `strconv.ParseInt(text, 10, 64)`, or None if it fails.
 
     >>> parse_int("-007"), parse_int("9223372036854775808"), parse_int("1_000")
     (-7, None, None)
@@ -75,7 +80,7 @@ def parse_int(text: str) -> int | None:
 
 
 def parse_bool(text: str) -> bool | None:
-    """The result of `strconv.ParseBool(text)`; None where it fails.
+    """Return the result of `strconv.ParseBool(text)`, or None if it fails.
 
     >>> parse_bool("T"), parse_bool("0"), parse_bool("yes")
     (True, False, None)
@@ -103,7 +108,7 @@ def format_v(value: float | int | bool) -> str:
 
 
 def _format_special(value: float) -> str:
-    """The word for infinity or NaN, as Go spells it.
+    """Return the word for infinity or NaN, as Go spells it.
 
     >>> _format_special(float("-inf")), _format_special(float("nan"))
     ('-Inf', 'NaN')
@@ -114,7 +119,7 @@ def _format_special(value: float) -> str:
 
 
 def _format_finite(value: float) -> str:
-    """A finite float, from the digits that Python's own shortest form has.
+    """Return a finite float, from the digits that Python's own shortest form has.
 
     Both languages print the shortest digits that read back, so that only their layout differs.
 

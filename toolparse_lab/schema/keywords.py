@@ -1,5 +1,6 @@
 """Keywords that the validator library is not left to answer: patterns, with a limit on their time,
-and multiples; and a count of all keywords that it looks at."""
+and multiples. And a count of all keywords that it looks at.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _MOST_DIGITS = 10_000  # of a number that is divided: the cost grows with their 
 
 
 def brief(text: str, limit: int = 60) -> str:
-    """A text cut to a message's length.
+    """Return a text cut to a message's length.
 
     limit: the longest answer, with the mark of the cut counted in.
 
@@ -34,7 +35,9 @@ def brief(text: str, limit: int = 60) -> str:
 
 
 def brief_value(value: Value) -> str:
-    """A value in a message, briefly; a number as it was written.
+    """Return a value in a message, briefly.
+
+    A number as it was written.
 
     Never raises: the value is a model's, and may be anything that JSON can say.
 
@@ -53,7 +56,9 @@ def brief_value(value: Value) -> str:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
-    """The keyword `pattern`, with a limit on its time. Raises TooSlow.
+    """Yield the keyword `pattern`, with a limit on its time.
+
+    Raises TooSlow.
 
     As in JSON Schema, the pattern may match anywhere in the text, and only text is looked at.
     """
@@ -67,7 +72,9 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 def _pattern_properties(
     validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
 ) -> Iterator[Any]:
-    """The keyword `patternProperties`, with a limit on its time. Raises TooSlow.
+    """Yield the keyword `patternProperties`, with a limit on its time.
+
+    Raises TooSlow.
 
     A key that several patterns match must satisfy the schema of each.
 
@@ -84,7 +91,9 @@ def _pattern_properties(
 
 
 def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """The keyword `multipleOf`, by decimal digits. Raises ArithmeticError for too many.
+    """Yield the keyword `multipleOf`, by decimal digits.
+
+    Raises ArithmeticError for too many.
 
     The library divides floats, and finds that 0.3 is no multiple of 0.1.
 
@@ -123,7 +132,7 @@ def is_multiple(number: Value, factor: Value) -> bool:
 
 
 def _scaled(number: Value) -> tuple[int, int]:
-    """A finite number, without its sign, as an integer and the power of ten beside it.
+    """Return a finite number, without its sign, as an integer and the power of ten beside it.
 
     Raises ArithmeticError for infinity, NaN, and a number of too many digits.
 
@@ -152,7 +161,7 @@ _BUDGET: ContextVar[Budget | None] = ContextVar("_BUDGET", default=None)
 
 @contextmanager
 def spending(budget: Budget) -> Iterator[None]:
-    """Count every keyword that is looked at inside this block as a step of a budget."""
+    """Count every keyword looked at inside this block as a step of a budget."""
     token = _BUDGET.set(budget)
     try:
         yield
@@ -161,13 +170,15 @@ def spending(budget: Budget) -> Iterator[None]:
 
 
 def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
-    """A keyword's function that first takes a step of the budget. Raises OverBudget.
+    """Return a keyword's function that first takes a step of the budget.
+
+    Raises OverBudget.
 
     check: in the library's form.
     """
 
     def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
-        """The errors of the keyword, if there are steps left."""
+        """Return the errors of the keyword, if there are steps left."""
         budget = _BUDGET.get()
         if budget is not None:
             budget.spend()

@@ -37,7 +37,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 def is_type(value: Value, name: str) -> bool:
     """Tell if a value has a type by JSON Schema's idea of it: 3.0 is an integer, True no number.
 
-    name: a type of JSON Schema; one that it does not have is no value's.
+    name: a type of JSON Schema. One that it does not have is no value's.
 
     >>> is_type(3.0, "integer"), is_type(True, "number")
     (True, False)
@@ -52,7 +52,7 @@ def is_type(value: Value, name: str) -> bool:
 
 
 def _names_of_subclass(value: Value) -> tuple[str, ...]:
-    """The types of a value whose class is derived from one of the table's, such as an enum.
+    """Return the types of a value whose class is derived from one of the table's, such as an enum.
 
     Rare, and slow beside a look into the table: it asks one class after another.
 

@@ -1,5 +1,6 @@
 """The validator library, loaded when a schema first needs it, without the second it can take to
-load."""
+load.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _HEAVY = frozenset(("jsonschema", _GRAMMARS))
 
 
 def load_jsonschema() -> Any:
-    """The module `jsonschema`, whole.
+    """Return the module `jsonschema`, whole.
 
     Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
     "iri", and that builds grammars at import, for a second. It is loaded here when such a format is
@@ -48,7 +49,7 @@ def _would_load_grammars() -> bool:
 
 
 def _stand_in_for_grammars() -> ModuleType:
-    """A module with the one name the library takes from the heavy one.
+    """Return a module with the one name the library takes from the heavy one.
 
     The name is a function that imports the heavy module when it is first called.
     """
@@ -58,7 +59,7 @@ def _stand_in_for_grammars() -> ModuleType:
 
 
 def _is_valid_syntax(term: str, value: str) -> bool:
-    """The heavy module's function, imported at the first call.
+    """Return the heavy module's function, imported at the first call.
 
     By then the stand-in is gone from `sys.modules`, so that the import finds the real one.
 

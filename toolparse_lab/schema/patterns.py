@@ -1,7 +1,7 @@
 """A schema's own regular expressions, run on a model's text with a limit on their time.
 
 Patterns are written by people for their data, not against an adversary: `^(a|aa)+$` takes
-exponential time on a text that a model may well write. Python's `re` cannot be stopped; the `regex`
+exponential time on a text that a model may well write. Python's `re` cannot be stopped. The `regex`
 package can.
 """
 
@@ -19,7 +19,7 @@ class TooSlow(Exception):
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    """The pattern, compiled once. Raises regex.error where it is broken."""
+    """Return the pattern, compiled once. Raises regex.error where it is broken."""
     # Late: few schemas have patterns, and the package is slow to load.
     import regex
 

@@ -15,6 +15,7 @@ from ..values import Value, read_plain
 from .bounds import Bounds, split_bounds, within
 from .budget import OverBudget
 from .conforms import TooDeep, conforms
+from .raw_texts import holds_typed_text
 from .references import node_at, unwrap_json_schema
 from .scalars import holds_bare_null
 from .type_names import has_own_type_names
@@ -47,8 +48,7 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
 
     schema_json: the schema's text, by which the compiled view is cached.
     policy: the one that would coerce the value if it did not fit.
-    raw_text: the value was written as raw text, see `coerce`; there the word null may be more than
-    text that fits.
+    raw_text: the value was written as raw text, see `coerce`. There a text that fits may be more.
     """
     if raw_text and holds_bare_null(value):
         return False
@@ -58,8 +58,18 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
         return False
 
     view, bounds = plain
+    if raw_text and holds_typed_text(value, view):
+        return False
     try:
-        if not _is_left_alone(value, view, policy):
+        # These two policies are asked about for nearly every call, and leave whatever conforms.
+        if policy in _CHANGES_NOTHING:
+            stays = conforms(view, value)
+        else:
+            # `middleware` reads text by the schema even where text is legal, so under it only plain
+            # scalars are sure to stay. Of the others nothing is known.
+            stays = policy == "middleware" and view.of_leaves(value)
+            stays = stays and view.required <= value.keys()
+        if not stays:
             return False
     except (OverBudget, TooDeep):
         return False
@@ -67,28 +77,12 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
     return not bounds or within(value, bounds)
 
 
-def _is_left_alone(value: Value, view: View, policy: Policy) -> bool:
-    """Tell if a value conforms, and a policy changes nothing in it for that reason.
-
-    `safe` leaves whatever conforms. `middleware` reads text by the schema even where text is
-    legal, so under it only plain scalars are sure to stay. Of the others nothing is known.
-
-    Raises TooDeep where unions nest too deep to be followed.
-    """
-    # These two are asked about for nearly every call.
-    if policy in _CHANGES_NOTHING:
-        return conforms(view, value)
-    if policy == "middleware":
-        return view.of_leaves(value) and view.required <= value.keys()
-
-    return False
-
-
 def plain_members(value: Value, schema_json: str) -> frozenset[str]:
-    """The members of an object that plainly are right, of which the library need not be asked.
+    """Return the members of an object that plainly are right, of which the library need not be
+    asked.
 
-    Used where a value does not conform as a whole, to spare the library what is right in it. A
-    member with bounds is left to the library, which has the words for what is out of bounds.
+    Used where a value does not conform as a whole, to spare the library the right answer in it. A
+    member with bounds is left to the library, which has the words for a value out of bounds.
 
     >>> schema = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
     >>> plain_members({"n": 1}, schema), plain_members({"n": "1"}, schema)
@@ -113,10 +107,12 @@ def plain_members(value: Value, schema_json: str) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
-    """The view of a plain schema and the bounds of its members; None for all other schemas.
+    """Return the view of a plain schema and the bounds of its members.
 
-    A broken schema is none that is plain: the library has words for what is wrong with it. So is
-    one with names of types that JSON Schema does not have, which its author should hear of.
+    None for all other schemas.
+
+    A broken schema is none that is plain: the library has words for the fault with it. So is one
+    with names of types that JSON Schema does not have, which its author should hear of.
     """
     try:
         return _judged(schema_json)
@@ -125,9 +121,9 @@ def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
 
 
 def _judged(schema_json: str) -> tuple[View, Bounds] | None:
-    """The answer of `plain_schema`.
+    """Return the answer of `plain_schema`.
 
-    Raises what a broken schema raises: ValueError for no JSON, and others for wrong structure.
+    Raises the errors of a broken schema: ValueError for no JSON, and others for wrong structure.
     """
     schema, bounds = split_bounds(unwrap_json_schema(read_plain(schema_json)))
     stack: list[Any] = [schema]
@@ -174,9 +170,11 @@ def _is_plain(node: dict[str, Any]) -> bool:
 
 
 def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
-    """The inner nodes of a plain one; None, which is no node, where a keyword is malformed.
+    """Yield the inner nodes of a plain one.
 
-    The caller finds the None and gives up, so that the library says what is malformed.
+    None, which is not a node, where a keyword is malformed.
+
+    The caller finds the None and gives up, so that the library says the malformed part.
 
     node: one that `_is_plain` has passed.
     """
@@ -190,7 +188,9 @@ def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
 
 
 def _values_of(nodes: Any) -> Iterable[Any]:
-    """The nodes of a keyword that names them; one None where it does not.
+    """Return the nodes of a keyword that names them.
+
+    One None if it does not.
 
     >>> list(_values_of({"a": True})), _values_of(5)
     ([True], [None])
@@ -199,7 +199,9 @@ def _values_of(nodes: Any) -> Iterable[Any]:
 
 
 def _items_of(nodes: Any) -> Iterable[Any]:
-    """The nodes of a keyword that lists them; one None where it does not.
+    """Return the nodes of a keyword that lists them.
+
+    One None if it does not.
 
     >>> _items_of([True, False]), _items_of({})
     ([True, False], [None])
@@ -208,7 +210,8 @@ def _items_of(nodes: Any) -> Iterable[Any]:
 
 
 def _target(node: dict[str, Any], schema: Any) -> Any:
-    """The node a plain reference names: an object that holds no reference of its own; else None.
+    """Return the node a plain reference names: an object that holds no reference of its own, else
+    None.
 
     node: the one with the reference. schema: the whole, in which it is looked up.
     """
@@ -225,7 +228,7 @@ def _target(node: dict[str, Any], schema: Any) -> Any:
 def _may_stand_beside(node: dict[str, Any], schema: Any) -> bool:
     """Tell if the keywords beside a reference change nothing.
 
-    Definitions may stand beside the reference of the whole schema, and are plain if what is
+    Definitions may stand beside the reference of the whole schema, and are plain if everything
     referred to is.
 
     node: the one with the reference.

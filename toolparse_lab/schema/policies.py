@@ -1,5 +1,6 @@
-"""The two policies that stand for something: `seed-layer2`, a Go orchestrator's coercion to the
-letter, and `lossy`, the negative control that does whatever makes a value validate."""
+"""The two policies that stand for something: `seed-layer2`, a Go orchestrator's coercion exactly,
+and `lossy`, the negative control that does whatever makes a value validate.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +40,9 @@ _MAX_DEPTH = 100  # of a value that `lossy` looks into
 def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
     """Top-level text arguments only, by the type's name in lower case.
 
-    What strconv refuses stays as it is. Returns the new value and the steps.
+    A text that strconv refuses stays as it is. Returns the new value and the steps.
 
-    schema: as it came, before any view of it; what is no schema at all changes nothing.
+    schema: as it came, before any view of it. Anything but a schema changes nothing.
 
     >>> coerce_like_go({"n": "7"}, {"properties": {"n": {"type": "integer"}}})[0]
     {'n': 7}
@@ -68,7 +69,7 @@ def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
 
 
 def _type_names(schema: Any) -> dict[str, str]:
-    """The types that a schema names for the members of an object, one each.
+    """Return the types that a schema names for the members of an object, one each.
 
     The orchestrator knows no lists of types: it leaves such a member alone.
 
@@ -88,7 +89,7 @@ def _type_names(schema: Any) -> dict[str, str]:
 
 
 def _is_parameter(x: Any) -> bool:
-    """True for a parameter of a capability, which has a name.
+    """Return True for a parameter of a capability, which has a name.
 
     >>> _is_parameter({"name": "lat", "type": "float64"}), _is_parameter({"type": "float64"})
     (True, False)
@@ -97,7 +98,7 @@ def _is_parameter(x: Any) -> bool:
 
 
 def _type_name(node: Any) -> str | None:
-    """The one type that a node names; None where it names several, or none.
+    """Return the one type that a node names, or None if it names several, or none.
 
     >>> _type_name({"type": "string"}), _type_name({"type": ["string"]}), _type_name(True)
     ('string', None, None)
@@ -107,7 +108,8 @@ def _type_name(node: Any) -> str | None:
 
 
 def go_log_line(step: Step) -> str:
-    """A step of `seed-layer2` as the orchestrator logs it: `key: string(OLD) -> float64(NEW)`.
+    """Return a step of `seed-layer2` as the orchestrator logs it: `key: string(OLD) ->
+    float64(NEW)`.
 
     >>> steps = coerce_like_go({"n": "1e6"}, {"properties": {"n": {"type": "number"}}})[1]
     >>> go_log_line(steps[0])
@@ -120,7 +122,7 @@ def go_log_line(step: Step) -> str:
 
 
 def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
-    """Text as strconv reads it for a type, and the rule; None where it refuses.
+    """Return text as strconv reads it for a type, and the rule, or None if it refuses.
 
     >>> _parse_like_go("1e3", "number"), _parse_like_go("1e3", "integer")
     ((1000, 'coerce.go-parse-float'), (None, 'coerce.go-parse-int'))
@@ -137,8 +139,8 @@ def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
 
 
 def _as_go_writes(x: float) -> Value:
-    """A finite float as Go's JSON would write it: an integer without a point, and a zero with its
-    sign.
+    """Return a finite float as Go's JSON would write it: an integer without a point, and a zero
+    with its sign.
 
     Infinity and NaN stay floats, since JSON has no text for them.
 
@@ -153,7 +155,7 @@ def _as_go_writes(x: float) -> Value:
 
 
 def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
-    """Policy `middleware`, then anything that makes what is left validate.
+    """Policy `middleware`, then anything that makes the rest validate.
 
     A negative control: a parser that scores no better than this one reads nothing into its
     arguments. Returns the new value and the steps.
@@ -167,7 +169,7 @@ def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
 
 
 def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value:
-    """A value made to conform, at the lowest place where something is wrong with it.
+    """Return a value made to conform, at the lowest place where something is wrong with it.
 
     depth: how many containers are above. Raises TooDeep, as the check of `conforms` does.
 
@@ -186,10 +188,10 @@ def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value
 
 
 def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
-    """A value of the wrong type replaced as a whole, where the new one conforms.
+    """Return a value of the wrong type replaced as a whole, where the new one conforms.
 
-    walk: the record that notes the change.
-    Returns the value itself where nothing that was made up conforms.
+    walk: the record that notes the change. Returns the value itself if nothing that was made up
+    conforms.
     """
     forced = _made_up(value, view)
     if forced is value or not conforms(view, forced, walk.budget):
@@ -201,7 +203,9 @@ def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
 def _force_members(
     value: dict[str, Value], view: View, path: str, walk: Walk, depth: int
 ) -> dict[str, Value]:
-    """An object whose members are made to conform; a required one that is missing stays so.
+    """Return an object whose members are made to conform.
+
+    A required one that is missing stays so.
 
     Nothing is added: even this policy does not make up a member that the model never mentioned.
     """
@@ -215,7 +219,7 @@ def _force_members(
 
 
 def _force_items(value: list[Value], view: View, path: str, walk: Walk, depth: int) -> list[Value]:
-    """A list whose items are made to conform.
+    """Return a list whose items are made to conform.
 
     Items of which the schema says nothing stay as they are.
     """
@@ -231,7 +235,7 @@ def _force_items(value: list[Value], view: View, path: str, walk: Walk, depth: i
 def _made_up(value: Value, view: View) -> Value:
     """Some value of the wanted type that has something to do with this one, if only the place.
 
-    The value itself where no type is wanted, or only types that nothing is made up for.
+    The value itself if no type is wanted, or only types that nothing is made up for.
     """
     if view.any_of:
         return _made_up_for_branch(value, view)
@@ -246,7 +250,7 @@ def _made_up(value: Value, view: View) -> Value:
 def _made_up_of_type(value: Value, text: str, types: tuple[str, ...]) -> Value:
     """Some value of the first type that one can be made up for.
 
-    The value itself where a type before that one is its own, or where there is none.
+    The value itself if a type before that one is its own, or if there is none.
     """
     for name in types:
         if is_type(value, name):
@@ -259,7 +263,9 @@ def _made_up_of_type(value: Value, text: str, types: tuple[str, ...]) -> Value:
 
 
 def _made_up_for_branch(value: Value, view: View) -> Value:
-    """The first made-up value that its branch accepts; the value itself where there is none.
+    """Return the first made-up value that its branch accepts.
+
+    The value itself if there is none.
 
     Branches are tried in the schema's order, which is the order of its author's preference.
     """
@@ -273,10 +279,10 @@ def _made_up_for_branch(value: Value, view: View) -> Value:
 
 
 def _made_up_member(value: Value, text: str, members: tuple[Value, ...]) -> Value:
-    """The member that differs in nothing but case; else simply the first.
+    """Return the member that differs in nothing but case, else simply the first.
 
     text: the value as text.
-    members: of the enum; the value itself is returned if it has none.
+    members: of the enum. The value itself comes back if it has none.
 
     >>> _made_up_member("x", " KM ", ("mi", "km")), _made_up_member("x", "m", ("mi", "km"))
     ('km', 'mi')
@@ -311,8 +317,8 @@ def _made_up_number(value: Value, text: str) -> Value:
 
 
 def _some_number(text: str) -> tuple[str, str, str]:
-    """The sign, the whole part and the fraction of the first number in a text, with a comma or a
-    point; a zero where it has none.
+    """Return the sign, the whole part and the fraction of the first number in a text, with a comma
+    or a point. A zero where it has none.
 
     They stay text, so that no number is too long for them. The fraction is '' for a whole number.
 
@@ -339,7 +345,9 @@ _MAKERS: dict[str, Callable[[Value, str], Value]] = {
 
 
 def _as_text(value: Value) -> str:
-    """A value as text; containers as JSON, for Python cannot print what nests deep.
+    """Return a value as text.
+
+    Containers as JSON, for Python cannot print deep nesting.
 
     >>> _as_text({"a": [1]}), _as_text(2)
     ('{"a":[1]}', '2')

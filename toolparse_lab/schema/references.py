@@ -1,6 +1,6 @@
 """A schema's nodes as they are meant: references followed, `allOf` merged, wrappers taken off.
 
-Only references inside the schema itself are followed; nothing is ever fetched.
+Only references inside the schema itself are followed. Nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_PARTS = 2_000  # allOf members of one node, those of its members included
 
 
 def unwrap_json_schema(schema: Any) -> Any:
-    """A schema out of any number of {jsonSchema: …} wrappers.
+    """Return a schema out of any number of {jsonSchema: …} wrappers.
 
     >>> unwrap_json_schema({"jsonSchema": {"type": "object"}})
     {'type': 'object'}
@@ -41,10 +41,10 @@ def _is_wrapper(schema: Any) -> bool:
 
 
 def resolve(node: Any, root: Any) -> Any:
-    """A node with its references followed and its allOf members merged into it.
+    """Return a node with its references followed and its allOf members merged into it.
 
-    root: the whole schema, in which references are looked up. A reference that leads back to
-    itself says nothing, and so does what an allOf holds beyond its two thousandth member.
+    root: the whole schema, in which references are looked up. A reference that leads back to itself
+    says nothing, and so does the parts of an allOf beyond its two thousandth member.
 
     >>> root = {"$defs": {"km": {"type": "number"}}}
     >>> resolve({"$ref": "#/$defs/km"}, root)
@@ -71,10 +71,10 @@ class _Resolution:
         self._budget = _MAX_PARTS
 
     def resolve(self, node: Any, trail: frozenset[str]) -> Any:
-        """The node that `node` stands for. trail: the references that led here.
+        """Return the node that `node` stands for. trail: the references that led here.
 
-        References are followed one after the other; allOf members by recursion, each with
-        the trail of its own, since two of them may well name the same node.
+        References are followed one after the other. allOf members by recursion, each with the trail
+        of its own, since two of them may well name the same node.
         """
         node, trail = self._followed(unwrap_json_schema(node), trail)
         if isinstance(node, Mapping) and isinstance(node.get("allOf"), list):
@@ -97,19 +97,23 @@ class _Resolution:
         return node, trail
 
     def _target(self, node: Mapping[str, Any], ref: str) -> Mapping[str, Any]:
-        """The node a reference names; keywords beside the reference come before its own.
+        """Return the node a reference names.
 
-        Draft 7 ignored what stands beside a reference, later drafts hold to it; authors mean it.
+        Keywords beside the reference come before its own.
+
+        Draft 7 ignored the text beside a reference, later drafts hold to it. Authors mean it.
 
         node: the one with the reference.
-        ref: the reference's text. One that leads nowhere leaves what stands beside it.
+        ref: the reference's text. One that leads nowhere leaves the text beside it.
         """
         beside = {k: v for k, v in node.items() if k != "$ref"}
         target = node_at(self._root, ref)
         return {**target, **beside} if isinstance(target, Mapping) else beside
 
     def _merged(self, node: Mapping[str, Any], trail: frozenset[str]) -> dict[str, Any]:
-        """A node and the members of its allOf as one; what the node says itself comes first.
+        """Return a node and the members of its allOf as one.
+
+        The node's own members come first.
 
         This is a view for reading arguments, not for validation, which takes allOf as it stands.
 
@@ -129,9 +133,9 @@ class _Resolution:
 
 
 def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
-    """Add one member of an allOf to what is merged so far.
+    """Add one member of an allOf to everything merged so far.
 
-    Members of objects and required names add up; of any other keyword the first one counts.
+    Members of objects and required names add up. Of any other keyword the first one counts.
 
     >>> node = {"required": ["a"]}
     >>> _merge(node, {"required": ["b"], "title": "T"})
@@ -148,7 +152,9 @@ def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
 
 
 def _merge_members(into: dict[str, Any], key: str, members: Any) -> None:
-    """Add the members of a part under a keyword that is there; the later ones win.
+    """Add the members of a part under a keyword that is there.
+
+    The later ones win.
 
     What is no mapping on either side is broken, and left for validation to complain of.
 
@@ -178,7 +184,9 @@ def _merge_required(into: dict[str, Any], names: Any) -> None:
 
 
 def node_at(root: Any, ref: str) -> Any:
-    """The node a local reference names, {} where there is none; nothing is ever fetched.
+    """Return the node a local reference names, {} if there is none.
+
+    Nothing is ever fetched.
 
     >>> node_at({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
     {'type': 'null'}
@@ -203,7 +211,7 @@ _NOWHERE = object()
 
 
 def _below(node: Any, token: str) -> Any:
-    """The member or item of a node that a token names; `_NOWHERE` where there is none.
+    """Return the member or item of a node that a token names, or `_NOWHERE` if there is none.
 
     token: one part of a JSON Pointer, its escapes undone.
 

@@ -1,8 +1,8 @@
-"""The rules that read one value as another: text as numbers, words, JSON, enum members; numbers
-as text.
+"""The rules that read one value as another: text as numbers, words, JSON, enum members. Numbers as
+text.
 
 Each takes the record of the coercion, the value and its path, and returns the new value, or the
-value itself where its rule does not apply.
+value itself if its rule does not apply.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
+from functools import lru_cache
 
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
 from ..rules import RULES
 from ..types import Edit
 from ..values import BigNum, Value, number, same, write_canonical
-from ..values.numbers import Number, exact, is_whole
+from ..values.numbers import Number, exact, is_whole, real
 from .conforms import is_member
 from .kinds import is_type
 from .record import Record
@@ -27,7 +28,7 @@ from .view import View
 # second word, a thousands separator) leaves the text as it is, for a validation problem is better
 # than a wrong value. Numbers keep the lexeme they were written with, so 2.50 stays 2.50.
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 # A number as people write it: a plus sign, zeros in front, nothing on one side of the point.
 _LOOSE_NUMBER = re.compile(
     r"(?P<sign>[+-]?)0*+(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<power>[eE][+-]?[0-9]+)?"
@@ -53,6 +54,7 @@ _SWITCHES: Mapping[str, tuple[bool, str]] = {
 }
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))
 _MAX_DEPTH = 1000  # of JSON inside text
+_SHORT = 32  # characters of a text whose number is kept
 _LONGEST_NULL = 100  # characters, most of them white space
 _WIDE = Context(prec=_MOST_DIGITS + 10)
 # Edits that drop letters which are no part of any value.
@@ -63,13 +65,14 @@ _NUMBER_RULE = "coerce.number-from-string"
 
 
 def _number_from_text(record: Record, value: str, path: str) -> Value:
-    """A number out of text that is one and nothing else; white space around it is nothing.
+    """Return a number out of text that is one and nothing else.
+
+    White space around it is nothing.
 
     >>> [_number_from_text(Record("safe"), text, "/x") for text in (" 2.50 ", "5 km")]
     [2.5, '5 km']
     """
-    text = value.strip(SPACE)
-    number_read = loose_number_of(text) if record.safe else number_of(text)
+    number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
     if number_read is None:
         return value
 
@@ -78,19 +81,18 @@ def _number_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def _integer_from_text(record: Record, value: str, path: str) -> Value:
-    """An integer out of text; 3.0 and 1e3 are some, and any other number only under a policy that
-    is not safe.
+    """Return an integer out of text. 3.0 and 1e3 are some, and any other number only under a policy
+    that is not safe.
 
     >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "1e3", "007", "3.5")]
     [3, 1000, 7, '3.5']
     """
-    text = value.strip(SPACE)
-    number_read = loose_number_of(text) if record.safe else number_of(text)
+    number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
     if number_read is None:
         return value
     if not isinstance(number_read, int):
         # 3.0 is read again as 3, so that its lexeme has no point.
-        whole = _whole(number_read) if record.safe or "e" not in text.lower() else None
+        whole = _whole(number_read) if record.safe or "e" not in value.lower() else None
         if whole is not None:
             number_read = whole
         elif record.safe:
@@ -100,8 +102,26 @@ def _integer_from_text(record: Record, value: str, path: str) -> Value:
     return record.note(_INTEGER_RULE if is_integer else _NUMBER_RULE, path, value, number_read)
 
 
+def _number_in(text: str, safe: bool) -> Number | None:
+    """Return the number that a text is but for white space around it, None if it is none.
+
+    safe: the policy, which takes anybody's writing of a number.
+
+    >>> _number_in(" 007 ", True), _number_in("007", False)
+    (7, None)
+    """
+    text = text.strip(SPACE)
+    return loose_number_of(text) if safe else number_of(text)
+
+
+# The same few numbers come again and again, and numbers never change.
+_short_number = lru_cache(maxsize=4096)(_number_in)
+
+
 def _whole(number_read: Number) -> Number | None:
-    """The integer that a number is, written without point and exponent; None for a fraction.
+    """Return the integer that a number is, written without point and exponent.
+
+    None for a fraction.
 
     The sign of zero stays, which no int has.
 
@@ -122,7 +142,7 @@ def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
     """True or false out of yes and no, on and off, y and n, t and f, 1 and 0, in any case.
 
     Only for a schema that admits booleans alone, where such a word can mean nothing else. The
-    numbers 1 and 0 are words as well there; the rule of the step says which word it was.
+    numbers 1 and 0 are words as well there. The rule of the step says which word it was.
 
     >>> [boolean_from_switch(Record("safe"), word, "/b") for word in ("Off", 1, "maybe", 2)]
     [False, True, 'maybe', 2]
@@ -138,7 +158,9 @@ def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
 
 
 def _boolean_from_text(record: Record, value: str, path: str) -> Value:
-    """True or false out of those words, in any case; for other words see `boolean_from_switch`.
+    """True or false out of those words, in any case.
+
+    For other words see `boolean_from_switch`.
 
     record: notes the change. path: the JSON Pointer of the value.
 
@@ -198,17 +220,18 @@ TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
 def number_of(text: str) -> Number | None:
     """The number a JSON lexeme is, or None.
 
-    An integer has no limit, since it loses nothing; a number with a point or an exponent must be
+    An integer has no limit, since it loses nothing. A number with a point or an exponent must be
     one that a float can hold, neither infinite nor zero instead of something small.
 
     >>> number_of("1e400"), number_of("1e-400"), number_of("007")
     (None, None, None)
     """
-    if not _NUMBER.fullmatch(text):
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
 
     try:
-        n = number(text)
+        n = real(text) if match.lastindex else number(text)
     except ValueError:  # an exponent beyond every number
         return None
 
@@ -218,9 +241,11 @@ def number_of(text: str) -> Number | None:
 
 
 def loose_number_of(text: str) -> Number | None:
-    """The number that a text is in anybody's writing, with a JSON lexeme; None where it is none.
+    """Return the number that a text is in anybody's writing, with a JSON lexeme.
 
-    A plus sign and zeros in front say nothing, and neither does a zero that is left out beside the
+    None if it is none.
+
+    A plus sign and zeros in front say nothing, and neither does a zero that drops out beside the
     point. Digits are never dropped, and the sign of zero stays.
 
     >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "-", "1e309")]
@@ -242,8 +267,8 @@ def loose_number_of(text: str) -> Number | None:
 def from_untyped_text(record: Record, value: str, path: str) -> Value:
     """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value.
 
-    Nothing is repaired here, for nobody said that it should be JSON. Returns the text itself where
-    it is none of these.
+    Nothing is repaired here, for no one said that it should be JSON. Returns the text itself if it
+    is none of these.
 
     >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
     [1, True]
@@ -264,7 +289,7 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
 
 
 def object_from_text(record: Record, value: str, path: str) -> Value:
-    """An object out of JSON text that begins like one, strictly or after repair.
+    """Return an object out of JSON text that begins like one, strictly or after repair.
 
     >>> object_from_text(Record("safe"), "{'a': 1}", "/o")
     {'a': 1}
@@ -281,9 +306,9 @@ def object_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def json_of(text: str, whole: bool) -> Value:
-    """The one JSON value a text is, strictly or after repair; None where it is none.
+    """The one JSON value a text is, strictly or after repair, or None if it is none.
 
-    The text `null` is None as well; callers ask for containers only.
+    The text `null` is None as well. Callers ask for containers only.
 
     whole: a repair may not drop any words or guess: text behind JSON makes it a text.
 
@@ -304,8 +329,8 @@ def json_of(text: str, whole: bool) -> Value:
 def _keeps_words(edit: Edit, text: str) -> bool:
     """Tell if an edit of JSON text guesses nothing, and takes away no letter or digit.
 
-    Inside a replacement all characters that mean something must be there again; escapes are what
-    an edit may put in their place.
+    Inside a replacement all characters that mean something must be there again. Escapes are the
+    changes that an edit may make their place.
     """
     if not RULES[edit.rule].lossless:
         return False
@@ -316,7 +341,7 @@ def _keeps_words(edit: Edit, text: str) -> bool:
 
 
 def to_text(record: Record, value: Value, path: str) -> Value:
-    """A number or boolean as text, with the characters it was written with.
+    """Return a number or boolean as text, with the characters it was written with.
 
     >>> to_text(Record("safe"), True, "/s"), to_text(Record("safe"), 7, "/s")
     ('true', '7')
@@ -331,7 +356,7 @@ def to_text(record: Record, value: Value, path: str) -> Value:
 
 
 def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
-    """The only member of an enum that a value can mean, or the value itself.
+    """Return the only member of an enum that a value can mean, or the value itself.
 
     A member of the same text wins over one that only looks alike, and two that could be meant are
     no answer.
@@ -358,7 +383,7 @@ def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
 def _enum_from_wrapper(
     record: Record, value: dict[str, Value], members: tuple[Value, ...], path: str
 ) -> Value:
-    """A member inside an object of one key, under a policy that unwraps.
+    """Return a member inside an object of one key, under a policy that unwraps.
 
     Models write {"unit": {"value": "km"}} where an enum is wanted.
 
@@ -375,8 +400,8 @@ def _enum_from_wrapper(
 
 
 def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
-    """A member without the white space or quotes around it, or the one that is no text and that
-    the text names.
+    """Return a member without the white space or quotes around it, or the one that is not text and
+    that the text names.
 
     >>> _enum_from_text(Record("safe"), " km ", ("km", "mi"), "/unit")
     'km'
@@ -400,7 +425,7 @@ def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path
 
 
 def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
-    """The members that are no text themselves, and that a text may name.
+    """Return the members that are not text themselves, and that a text may name.
 
     >>> _members_named("5", (5, "5", True))
     [5]
@@ -410,7 +435,7 @@ def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
 
 
 def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
-    """A boolean member out of a word like yes and 0, where all members are booleans or null.
+    """Return a boolean member out of a word like yes and 0, where all members are booleans or null.
 
     >>> _enum_from_switch(Record("safe"), "no", (True, False), "/b")
     False
@@ -424,7 +449,7 @@ def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], 
 
 
 def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
-    """A number or boolean as the text that the enum has for it.
+    """Return a number or boolean as the text that the enum has for it.
 
     >>> _enum_from_scalar(Record("safe"), 5, ("5", "10"), "/size")
     '5'
@@ -437,7 +462,7 @@ def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], 
 
 
 def _names_member(text: str, member: Value) -> bool:
-    """Tell if text is how one would write a member that is no text itself.
+    """Tell if text is how one would write a member that is not text itself.
 
     >>> _names_member("5.0", 5), _names_member("True", True), _names_member("None", None)
     (True, True, False)
@@ -452,7 +477,7 @@ def _names_member(text: str, member: Value) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    """Text without the quotes around it, of whatever kind, and the white space inside them.
+    """Return text without the quotes around it, of whatever kind, and the white space inside them.
 
     >>> _unquoted("“km ”"), _unquoted("'km")
     ('km', "'km")

@@ -33,7 +33,9 @@ _NODES_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "de
 
 
 def type_name(name: str) -> str:
-    """The type of JSON Schema that a name means; the name itself where it means none.
+    """Return the type of JSON Schema that a name means.
+
+    The name itself if it means none.
 
     >>> type_name("float"), type_name("List"), type_name("colour")
     ('number', 'array', 'colour')
@@ -42,7 +44,7 @@ def type_name(name: str) -> str:
 
 
 def foreign_type_names(schema: Any) -> dict[str, str]:
-    """The names in a schema that are not JSON Schema's own, with what they mean.
+    """Return the names in a schema that are not JSON Schema's own, with their meaning.
 
     >>> foreign_type_names({"properties": {"a": {"type": ["float", "null"]}}})
     {'float': 'number'}
@@ -57,13 +59,23 @@ def foreign_type_names(schema: Any) -> dict[str, str]:
     return names
 
 
+def unknown_type_names(schema: Any) -> set[str]:
+    """Return the names of types in a schema that are not JSON Schema's own.
+
+    >>> unknown_type_names({"properties": {"a": {"type": ["colour", "null"]}}})
+    {'colour'}
+    """
+    names = {name for node in _nodes(schema) for name in _names_of(node.get("type"))}
+    return names - _MEANINGS.keys()
+
+
 def has_own_type_names(schema: Any) -> bool:
     """Tell if all types in a schema are named as JSON Schema names them.
 
     >>> has_own_type_names({"type": "array"}), has_own_type_names({"type": "colour"})
     (True, False)
     """
-    return all(name in _MEANINGS for node in _nodes(schema) for name in _names_of(node.get("type")))
+    return not unknown_type_names(schema)
 
 
 def with_own_type_names(schema: Any) -> None:
@@ -85,7 +97,7 @@ def with_own_type_names(schema: Any) -> None:
 
 
 def _each_once(names: Iterator[Any]) -> list[Any]:
-    """The names of a list, each where it first stands.
+    """Return the names of a list, each where it first stands.
 
     >>> _each_once(iter(["number", "null", "number"]))
     ['number', 'null']
@@ -99,7 +111,7 @@ def _each_once(names: Iterator[Any]) -> list[Any]:
 
 
 def _names_of(keyword: Any) -> list[str]:
-    """The names under `type`, which holds one or a list of them.
+    """Return the names under `type`, which holds one or a list of them.
 
     >>> _names_of("string"), _names_of(["null", 5]), _names_of({})
     (['string'], ['null'], [])
@@ -113,7 +125,7 @@ def _names_of(keyword: Any) -> list[str]:
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every node of a schema that is an object, by a list of work, since schemas nest."""
+    """Yield every node of a schema that is an object, by a list of work, since schemas nest."""
     todo = [schema]
     while todo:
         node = todo.pop()

@@ -1,5 +1,6 @@
 """Validation of arguments against a tool's schema, as problems with path and keyword. Nothing is
-ever fetched."""
+ever fetched.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ _TYPE_NAMES = {
 
 
 def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
-    """The problems of `value` under a schema, in document order; spans are added by who knows the
-    raw text.
+    """Return the problems of `value` under a schema, in document order.
+
+    Spans are added by who knows the raw text.
 
     A value that plainly conforms to a plain schema never reaches the validator library. A schema
     that is itself broken gives one problem of severity warning.
@@ -85,12 +87,12 @@ def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 
 def _failure(error: Exception, value: Value) -> Problem:
-    """The one problem of a value that the library could not validate.
+    """Return the one problem of a value that the library could not validate.
 
     An error where the value is at fault, a warning where the schema is: nothing is known of the
     value then, and it may well be right.
 
-    error: what the library raised. value: the one that was validated.
+    error: the error of the library. value: the one that was validated.
     """
     if isinstance(error, RecursionError):
         return _recursion_failure(value)
@@ -107,7 +109,7 @@ def _failure(error: Exception, value: Value) -> Problem:
 
 
 def _recursion_failure(value: Value) -> Problem:
-    """The one problem of a value at which the library ran out of stack.
+    """Return the one problem of a value at which the library ran out of stack.
 
     A shallow value cannot be the reason, so it is the schema's circle then.
     """
@@ -118,7 +120,7 @@ def _recursion_failure(value: Value) -> Problem:
 
 
 def _note(code: str, severity: Severity, message: str) -> Problem:
-    """A problem of the whole value. code: its permanent id.
+    """Return a problem of the whole value. code: its permanent id.
 
     severity: "error" if the value is at fault, "warning" if the schema is.
     """
@@ -126,7 +128,7 @@ def _note(code: str, severity: Severity, message: str) -> Problem:
 
 
 def _problem(error: Any) -> Problem:
-    """One of the library's errors as a problem, with the JSON Pointer of the value.
+    """Return one of the library's errors as a problem, with the JSON Pointer of the value.
 
     Keywords with no wording of their own have the library's, cut to a message's length.
 
@@ -141,7 +143,7 @@ def _problem(error: Any) -> Problem:
 
 
 def _type_message(error: Any) -> str:
-    """The wording of `type`: the types that are allowed, and the value's own."""
+    """Return the wording of `type`: the types that are allowed, and the value's own."""
     types = error.validator_value
     expected = " or ".join(types) if isinstance(types, list) else str(types)
     value = error.instance
@@ -151,7 +153,7 @@ def _type_message(error: Any) -> str:
 
 
 def _required_message(error: Any) -> str:
-    """The wording of `required`: every member that is missing.
+    """Return the wording of `required`: every member that is missing.
 
     error: the library's, whose value is the list of names and whose instance is the object.
     """
@@ -160,13 +162,13 @@ def _required_message(error: Any) -> str:
 
 
 def _enum_message(error: Any) -> str:
-    """The wording of `enum`: its members, as many as fit."""
+    """Return the wording of `enum`: its members, as many as fit."""
     members = brief(repr(error.validator_value), 120)
     return f"expected one of {members}, got {brief_value(error.instance)}"
 
 
 def _const_message(error: Any) -> str:
-    """The wording of `const`."""
+    """Return the wording of `const`."""
     return f"expected {brief(repr(error.validator_value))}, got {brief_value(error.instance)}"
 
 
@@ -181,7 +183,7 @@ _MESSAGES: dict[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """A schema's validator, None where the schema is broken, and what is to be said of the tool."""
+    """A schema's validator, None if the schema is broken, and the message about the tool."""
 
     validator: Any
     problems: tuple[Problem, ...]
@@ -189,7 +191,7 @@ class _Judgement:
 
 @lru_cache(maxsize=512)
 def _judgement(schema_json: str) -> _Judgement:
-    """The library's validator of a schema, with names of types read as what they mean.
+    """Return the library's validator of a schema, with names of types read by their meaning.
 
     schema_json: the text of the schema, by which the answer is cached, also that it is broken.
     """
@@ -205,7 +207,8 @@ def _judgement(schema_json: str) -> _Judgement:
 
 
 def _type_name_note(names: dict[str, str]) -> Problem:
-    """The warning about a tool whose schema has names of types that JSON Schema does not have.
+    """Return the warning about a tool whose schema has names of types that JSON Schema does not
+    have.
 
     names: each of them with the type it means.
     """
@@ -215,7 +218,9 @@ def _type_name_note(names: dict[str, str]) -> Problem:
 
 
 def _new_validator(schema: Any) -> Any:
-    """The library's validator of a schema. Raises what a broken schema raises.
+    """Return the library's validator of a schema.
+
+    Raises the errors of a broken schema.
 
     schema: unwrapped.
     """
@@ -235,9 +240,9 @@ def _new_validator(schema: Any) -> Any:
 
 @lru_cache(maxsize=2048)
 def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
-    """The validator of the schema in which the members of these names may be anything.
+    """Return the validator of the schema in which the members of these names may be anything.
 
-    names: the members that are known to be right.
+    names: the members known to be right.
     """
     # The library is told that anything goes where our own view has said yes.
     whole = _judgement(schema_json).validator

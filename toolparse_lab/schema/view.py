@@ -1,6 +1,6 @@
-"""A JSON Schema compiled once into what coercion and the readers ask of it.
+"""A JSON Schema compiled once into the answers that coercion and the readers ask for of it.
 
-`$ref`, `allOf` and `{jsonSchema: …}` are resolved; a view never changes once it is made.
+`$ref`, `allOf` and `{jsonSchema: …}` are resolved. A view never changes once it is made.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LONGEST_PATTERN = 200  # characters of a pattern for keys; longer ones are left
 class View:
     """One schema node, with its references followed.
 
-    types: the types it allows, preferred ones first; None where the schema does not say.
+    types: the types it allows, preferred ones first, or None if the schema does not say.
     enum: the values it allows, None for any. required: the members an object must have.
-    union: it has branches. fixed: it is true or false; as a member's schema, leave the member
+    union: it has branches. fixed: it is true or false. As a member's schema, leave the member
     alone. open: it says nothing at all (true, {} or absent). leaf: the one type of a plain scalar,
     so that a clean value costs one comparison. box: dict or list for a plain object or array.
     """
@@ -60,8 +60,9 @@ class View:
     )
 
     def __init__(self, node: Any, root: Root) -> None:
-        """Compile one node; its members, items and branches are compiled when they are first asked
-        for.
+        """Compile one node.
+
+        Its members, items and branches are compiled when they are first asked for.
 
         node: as it stands in the schema, references unresolved.
         root: the schema that it is part of.
@@ -81,7 +82,7 @@ class View:
         self.box: type | None = _BOXES.get(plain_type)
 
     def _plain_type(self) -> str:
-        """The one type of a node that neither an enum nor branches narrow further; else ''.
+        """Return the one type of a node that neither an enum nor branches narrow further, else ''.
 
         Only for such a node is a value of the right class right without any further look.
         """
@@ -108,7 +109,7 @@ class View:
     def properties(self) -> dict[str, View]:
         """The views of the declared members, by name, in the schema's order.
 
-        A schema with a malformed keyword declares none; validation has the words for it.
+        A schema with a malformed keyword declares none. Validation has the words for it.
         """
         nodes = self._node.get("properties")
         if not isinstance(nodes, Mapping):
@@ -127,14 +128,14 @@ class View:
 
     @cached_property
     def closed(self) -> bool:
-        """True where members that are not declared are forbidden."""
+        """True if members that are not declared are forbidden."""
         return self._node.get("additionalProperties") is False
 
     @cached_property
     def patterns(self) -> list[tuple[re.Pattern[str], View]]:
         """The views of members by a pattern of their names, in the schema's order.
 
-        Patterns that may take too long are left out: for coercion, their members are undeclared.
+        Patterns that may take too long drop out: for coercion, their members are undeclared.
         """
         nodes = self._node.get("patternProperties")
         if not isinstance(nodes, Mapping):
@@ -150,28 +151,27 @@ class View:
 
     @cached_property
     def additional(self) -> View | None:
-        """The view of members that are not declared, None where the schema says nothing of them.
+        """The view of members that are not declared, None if the schema says nothing of them.
 
-        True and false say nothing of what such a member looks like; see `closed`.
+        True and false say nothing of the form of such a member. See `closed`.
         """
         return self._view_if_mapping(self._node.get("additionalProperties"))
 
     @cached_property
     def tells_of_undeclared(self) -> bool:
-        """True where the schema says something of members that are not declared, if only yes or
-        no."""
+        """True if the schema says something of members that are not declared, if only yes or no."""
         return "additionalProperties" in self._node
 
     @cached_property
     def prefix(self) -> tuple[View, ...]:
         """The views of the first items, one each, where the schema tells them apart.
 
-        Draft 7's tuples are read as well; () where all items are alike.
+        Draft 7's tuples are read as well. () where all items are alike.
         """
         return tuple(self._root.view(node) for node in self._prefix_nodes())
 
     def _prefix_nodes(self) -> list[Any]:
-        """The nodes of the first items, one each.
+        """Return the nodes of the first items, one each.
 
         [] where all items are alike, or the keyword is malformed.
         """
@@ -183,7 +183,7 @@ class View:
 
     @cached_property
     def items(self) -> View | None:
-        """The view of items behind the prefix, None where the schema says nothing of them."""
+        """The view of items behind the prefix, None if the schema says nothing of them."""
         node = self._node.get("items")
         if isinstance(node, list):
             # Draft 7 again: behind a tuple, this keyword holds what `items` holds now.
@@ -197,11 +197,16 @@ class View:
         return tuple(self._root.view(node) for node in _branches(self._node))
 
     def _view_if_mapping(self, node: Any) -> View | None:
-        """The view of a node that says something; None for true, false and what is no node."""
+        """Return the view of a node that says something.
+
+        None for true, false and a value that is not a node.
+        """
         return self._root.view(node) if isinstance(node, Mapping) else None
 
     def child(self, key: str) -> View | None:
-        """The view of a member: declared, by pattern, or additional; None where nothing is said.
+        """Return the view of a member: declared, by pattern, or additional.
+
+        None if nothing is said.
 
         Of several patterns that match, the first one counts.
 
@@ -219,7 +224,9 @@ class View:
         return self.additional
 
     def item(self, index: int) -> View | None:
-        """The view of the item at an index; None where the schema says nothing of it.
+        """Return the view of the item at an index.
+
+        None if the schema says nothing of it.
 
         >>> view_of({"prefixItems": [{"type": "string"}], "items": {"type": "null"}}).item(1).types
         ('null',)
@@ -249,7 +256,7 @@ class View:
 
     @cached_property
     def only_boolean(self) -> bool:
-        """True where nothing but true and false, and perhaps null, is a legal value."""
+        """True if nothing but true and false, and perhaps null, is a legal value."""
         types = {name for view in self.alternatives for name in view.types or ("",)}
         return "boolean" in types and types <= {"boolean", "null"}
 
@@ -277,10 +284,24 @@ class View:
             for view in self.alternatives
         )
 
-    def admits_null(self) -> bool:
-        """Tell if null is a legal value; a schema that says nothing does not admit it.
+    @cached_property
+    def types_beside_text(self) -> frozenset[str]:
+        """The types but text and null that the schema names, where any text is legal as well.
 
-        Silence admits everything in JSON Schema, but nobody who left a type out meant null.
+        >>> sorted(view_of({"anyOf": [{"type": ["integer", "null"]}, {}]}).types_beside_text)
+        ['integer']
+        """
+        if not self._admits_string:
+            return frozenset()
+        types = {name for view in self.alternatives for name in view.types or ()}
+        return frozenset(types - {"string", "null"})
+
+    def admits_null(self) -> bool:
+        """Tell if null is a legal value.
+
+        A schema that says nothing does not admit it.
+
+        Silence admits everything in JSON Schema, but no one who left a type out meant null.
 
         >>> view_of({"type": ["string", "null"]}).admits_null(), view_of({}).admits_null()
         (True, False)
@@ -299,8 +320,9 @@ class View:
 
     @cached_property
     def only_leaves(self) -> bool:
-        """True for a plain object of which every member that the schema tells of is a plain
-        scalar."""
+        """True for a plain object of which every member that the schema tells of is a
+        plain scalar.
+        """
         if self.box is not dict or self.patterns or self.additional is not None:
             return False
         return self.leaves.keys() == self.properties.keys()
@@ -323,7 +345,9 @@ class View:
 
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The types a node allows, preferred ones first; None where neither it nor a keyword says.
+    """Return the types a node allows, preferred ones first.
+
+    None if neither it nor a keyword says.
 
     >>> _types({"type": ["null", "array", "string"]}), _types({"properties": {}})
     (('array', 'string', 'null'), ('object',))
@@ -337,10 +361,10 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _type_names(keyword: Any) -> list[str]:
-    """The names under `type`, which holds one or a list of them.
+    """Return the names under `type`, which holds one or a list of them.
 
-    Names that people write by hand are read as what they mean. Others that JSON Schema does not
-    know are kept: they allow nothing, as their author may notice.
+    Names that people write by hand are read by their meaning. Others that JSON Schema does not know
+    stay: they allow nothing, as their author may notice.
 
     >>> _type_names("float"), _type_names(["null", 5]), _type_names({})
     (['number'], ['null'], [])
@@ -354,9 +378,10 @@ def _type_names(keyword: Any) -> list[str]:
 
 
 def _implied_types(node: Mapping[str, Any]) -> list[str]:
-    """The type that other keywords give away, as people leave `type` out beside `properties`.
+    """Return the type that other keywords give away, as people leave `type` out beside
+    `properties`.
 
-    By the letter such a schema admits any text; its author meant an object.
+    By the letter such a schema admits any text. Its author meant an object.
 
     >>> _implied_types({"properties": {}}), _implied_types({"title": "T"})
     (['object'], [])
@@ -370,7 +395,7 @@ def _implied_types(node: Mapping[str, Any]) -> list[str]:
 
 
 def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
-    """The values a node allows by `const` or `enum`; None where it allows any.
+    """Return the values a node allows by `const` or `enum`, or None if it allows any.
 
     >>> _enum({"const": "km"}), _enum({"enum": [1, 2]}), _enum({})
     (('km',), (1, 2), None)
@@ -385,7 +410,7 @@ def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
 def _required(node: Mapping[str, Any]) -> frozenset[str]:
     """The names of the members an object must have.
 
-    What is no text in the list is no name, and is left out.
+    What is no text in the list is no name, and drops out.
 
     >>> sorted(_required({"required": ["a", 5]}))
     ['a']
@@ -398,7 +423,9 @@ def _required(node: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _branches(node: Mapping[str, Any]) -> list[Any]:
-    """The nodes of a union's branches; `oneOf` is read as `anyOf`.
+    """Return the nodes of a union's branches.
+
+    `oneOf` is read as `anyOf`.
 
     That exactly one of them holds is for validation to say.
 
@@ -414,7 +441,9 @@ _NESTED_REPEAT = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*|][^()]*\)[+*{]")
 
 
 def _safe_pattern(text: Any) -> re.Pattern[str] | None:
-    """A pattern for keys, compiled; None where it is broken or might take too long.
+    """Return a pattern for keys, compiled.
+
+    None if it is broken or might take too long.
 
     >>> _safe_pattern("^x-") is None, _safe_pattern("(a+)+$") is None
     (False, True)
@@ -441,7 +470,7 @@ class Root:
         self._views: dict[int, View] = {}  # by a node's identity: the schema keeps it alive
 
     def view(self, node: Any) -> View:
-        """The view of a node of this schema, compiled the first time.
+        """Return the view of a node of this schema, compiled the first time.
 
         A node that refers to itself finds here the view that is being made of it.
         """
@@ -454,13 +483,13 @@ class Root:
 
 @lru_cache(maxsize=2048)
 def _cached_view(schema_json: str) -> View:
-    """The view of a schema's text. Raises ValueError for text that is no JSON."""
+    """Return the view of a schema's text. Raises ValueError for text that is not JSON."""
     node = unwrap_json_schema(read_plain(schema_json))
     return Root(node).view(node)
 
 
 def view_of(schema: Any) -> View:
-    """The view of a schema given as JSON text (cached), mapping, bool or None.
+    """Return the view of a schema given as JSON text (cached), mapping, bool or None.
 
     A mapping is cached by its canonical text, so that the one that a caller changes later is
     another schema. Raises BadToolSpec for anything else, and for text that is not JSON.
@@ -480,7 +509,9 @@ def view_of(schema: Any) -> View:
 
 
 def _no_schema(x: object) -> BadToolSpec:
-    """The error for a value that is not a schema; a bare type name gets its schema as the hint.
+    """Return the error for a value that is not a schema.
+
+    A bare type name gets its schema as the hint.
 
     >>> _no_schema("int").hint
     'pass {"type": "integer"}'
@@ -495,7 +526,9 @@ def _no_schema(x: object) -> BadToolSpec:
 
 
 def get_schema_type(schema: Any) -> str | None:
-    """The type a schema wants, the preferred one of several, or None where it does not say.
+    """Return the type a schema wants, or None if it does not say.
+
+    Of several types, the preferred one.
 
     >>> get_schema_type({"items": {}})
     'array'

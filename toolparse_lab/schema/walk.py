@@ -10,6 +10,7 @@ from .arrays import list_from_json, list_from_mapping, list_from_separated_text
 from .budget import Budget
 from .conforms import Answers, conforms, conforms_by_answers, is_member
 from .kinds import LEAVES, is_type
+from .raw_texts import value_of_text
 from .record import Record
 from .scalars import (
     SPACE,
@@ -73,7 +74,8 @@ class Walk(Record):
 
         policy: `safe` or `middleware`.
         one_item: a single text under a list is one item, as in XML.
-        budget: of the walk that this one is a trial of; None for one that the first value begins.
+        budget: of the walk that this one is a trial of, or None for one that the first value
+            begins.
         trials: how many walks are trials of one another on the way here.
         """
         super().__init__(policy, one_item)
@@ -83,7 +85,8 @@ class Walk(Record):
         self._item: Any = _NO_ITEM
         self._links = 0
         self._is_endless = False
-        self.raw_text = False  # the bare word null of a parameter is null, if that is legal
+        # A parameter is what its text says: the bare word null, or JSON of a type that is legal.
+        self.raw_text = False
         # What each union made of a value: the value, its outcome, the steps, and their path. The
         # value is kept so that no other object gets its id while the walk lasts.
         self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
@@ -94,12 +97,14 @@ class Walk(Record):
         self._no_switch_at: str | None = None
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A value brought to a view; itself where it is right, or nothing can be done.
+        """Return a value brought to a view.
+
+        Itself if it is right, or nothing can be done.
 
         path: its JSON Pointer in the arguments. depth: how many containers and branches are above.
 
-        Every kind of node is decided on here, in the order of what says most: a leaf that is
-        plainly right, then branches, an enum, no type at all; else the kind of the value.
+        Every kind of node is decided on here, in the order of weight: a leaf that is plainly right,
+        then branches, an enum, no type at all, else the kind of the value.
         """
         kind = type(value)
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
@@ -109,8 +114,10 @@ class Walk(Record):
         budget.left -= 1  # as `spend`, which would be a call more for every value
         if budget.left < 0:
             budget.refill()
-        if self.raw_text and kind is str and self._is_bare_null(value, view, path):
-            return self.note("coerce.null-from-string", path, value, None)
+        if self.raw_text and kind is str:
+            new = self._of_raw_text(value, view, path)
+            if new is not value:
+                return new
         if view.union:
             return self.union(value, view, path, depth)
         if view.enum is not None:
@@ -120,27 +127,37 @@ class Walk(Record):
         if kind is str:
             return self.text(value, view, path, depth)
         if kind is dict:
-            return self.mapping(value, view, path, depth)
+            look_inside = self.members if view.box is dict else self.mapping
+            return look_inside(value, view, path, depth)
         if kind is list:
             return self.sequence(value, view, path, depth)
 
         return self.scalar(value, view, path, depth)
 
-    def _is_bare_null(self, value: Value, view: View, path: str) -> bool:
+    def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
+        """Return what a parameter's raw text says, the text itself for a member of its value."""
+        if not self.safe or path.count("/") != 1:
+            return value
+        if self._is_bare_null(value, view):
+            return self.note("coerce.null-from-string", path, value, None)
+        new = value_of_text(value, view, self.budget)
+        return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
+
+    def _is_bare_null(self, value: Value, view: View) -> bool:
         """Tell if a parameter's raw text is the word null, where null is legal.
 
         A format of raw text has no other way to write it, so that there it is null even if text is
         legal as well. Members of a parameter's own value are left alone, since they may have been
         quoted.
         """
-        if not self.safe or path.count("/") != 1 or not is_bare_null(value):
+        if not is_bare_null(value):
             return False
         return view.admits_null() and not is_member("null", view.texts)
 
     # unions
 
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The branch the value fits, as it is or after coercion, tried once for each value.
+        """Return the branch the value fits, as it is or after coercion, tried once for each value.
 
         view: a node with branches.
         path, depth: see `value`.
@@ -167,11 +184,11 @@ class Walk(Record):
         return new
 
     def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
-        """The outcome of a union, its steps recorded again below another path.
+        """Return the outcome of a union, its steps recorded again below another path.
 
         One value can stand in several places, as an object that Python shares among them.
 
-        outcome: the value, what became of it, the steps, and the path at which they were taken.
+        outcome: the value, the outcome of it, the steps, and the path at which they were taken.
         path: where the same value stands now.
         """
         _, new, steps, old_path = outcome
@@ -181,11 +198,13 @@ class Walk(Record):
         return new
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """The value as the first branch it can be brought to; untouched where one holds as it is.
+        """Return the value as the first branch it can be brought to.
+
+        Untouched where one holds as it is.
 
         More than one way under `safe` is no way.
 
-        Returns the value itself where no branch can take it.
+        Returns the value itself if no branch can take it.
         """
         # Inside a union, only `holds` asks what is legal, since it remembers its answers.
         was_in_union, self._in_union = self._in_union, True
@@ -206,7 +225,9 @@ class Walk(Record):
     def _try_branches(
         self, value: Value, view: View, path: str, depth: int
     ) -> list[tuple[Value, list[Step]]]:
-        """The results that branches make of a value, each once; none where one holds as it is.
+        """Return the results that branches make of a value, each once.
+
+        None if one holds as it is.
 
         A result comes with the steps that led to it, which are taken back from the record.
         """
@@ -244,10 +265,10 @@ class Walk(Record):
     # what the value is
 
     def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A value whose schema names no type.
+        """Return a value whose schema names no type.
 
-        Declared members of objects are still coerced; text is read only by `middleware`, where
-        what looks like a number becomes one.
+        Declared members of objects are still coerced. Text is read only by `middleware`, where text
+        like a number becomes one.
         """
         if isinstance(value, dict) and not view.open:
             return self.members(value, view, path, depth)
@@ -257,11 +278,13 @@ class Walk(Record):
         return from_untyped_text(self, value, path)
 
     def text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Text where the schema may want something else; its types are tried in their order.
+        """Return text where the schema may want something else.
+
+        Its types are tried in their order.
 
         path, depth: see `value`.
 
-        The first type that can read the text wins; the text itself is returned if none can.
+        The first type that can read the text wins. The text itself comes back if none can.
         """
         types = view.types or ()
         # Text is legal; `middleware` still prefers another type that stands before it.
@@ -294,9 +317,11 @@ class Walk(Record):
     def _container_from_text(
         self, name: str, value: str, view: View, path: str, depth: int
     ) -> Value:
-        """Text as an object or a list; what it holds is coerced in turn.
+        """Return text as an object or a list.
 
-        name: a type that is no scalar's. One that JSON Schema does not have changes nothing.
+        Its items are coerced in turn.
+
+        name: a type that is not a scalar's. One that JSON Schema does not have changes nothing.
         """
         if name == "object":
             new = object_from_text(self, value, path)
@@ -308,7 +333,8 @@ class Walk(Record):
         return value
 
     def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """A list out of text: JSON, else one item, else (policy `middleware`) lines or cells.
+        """Return a list out of text: JSON, else one item, else (policy `middleware`) lines or
+        cells.
 
         `safe` never splits a text, because a comma may belong to it.
         """
@@ -321,12 +347,11 @@ class Walk(Record):
         return list_from_separated_text(self, value, view, path)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
-        """A list of one item, where nothing in the text says that it might be several.
+        """Return a list of one item, where nothing in the text says that it might be several.
 
         In XML one element is one item anyway.
 
-        view: the schema of the list.
-        Returns the text itself where it stays one.
+        view: the schema of the list. Returns the text itself if it stays one.
         """
         item = _view_of_single_item(view)
         if item is None or not self._is_one_item(value):
@@ -349,10 +374,10 @@ class Walk(Record):
         return self.one_item or not _may_be_several(text)
 
     def _can_become(self, value: Value, view: View, depth: int) -> bool:
-        """Tell if a value would be legal after coercion, without recording what that takes.
+        """Tell if a value would be legal after coercion, without recording the cost.
 
         The trial has a record of its own, which is thrown away. A list of lists is a trial inside a
-        trial; one that has no end is not legal.
+        trial. One that has no end is not legal.
 
         depth: see `value`.
         """
@@ -363,7 +388,7 @@ class Walk(Record):
         return conforms(view, trial.value(value, view, "", depth), self.budget)
 
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """An object: its members, a list out of its shape, or (policy `middleware`) its one
+        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one
         member's value.
 
         path, depth: see `value`.
@@ -381,9 +406,9 @@ class Walk(Record):
         return self._unwrapped(value, view, path, depth)
 
     def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """The value of an object's only member, where it then has the type that is wanted.
+        """Return the value of an object's only member, where it then has the type that is wanted.
 
-        Models write {"value": 5} for 5; the record is cut back where that does not help.
+        Models write {"value": 5} for 5. The record is cut back where that does not help.
 
         value: the object, with exactly one member.
         """
@@ -398,7 +423,9 @@ class Walk(Record):
         return value
 
     def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """An object with its members coerced; the object itself where none of them changes.
+        """Return an object with its members coerced.
+
+        The object itself if none of them changes.
 
         path, depth: see `value`.
 
@@ -406,6 +433,7 @@ class Walk(Record):
         """
         out: dict[str, Value] | None = None
         leaves, properties = view.leaves, view.properties
+        is_plain = depth < _MAX_DEPTH
         for key, member in value.items():
             types = leaves.get(key)
             if types is not None and type(member) in types:
@@ -416,6 +444,10 @@ class Walk(Record):
                 new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
             elif child.fixed:
                 continue
+            # Raw text is more than text under no such schema but that of null.
+            elif is_plain and child.leaf not in (None, "null") and type(member) is str:
+                self.budget.spend()  # as `value`, which looks for more kinds of values than this
+                new = self.text(member, child, f"{path}/{escape_token(key)}", depth + 1)
             else:
                 new = self.value(member, child, f"{path}/{escape_token(key)}", depth + 1)
 
@@ -429,14 +461,16 @@ class Walk(Record):
     def _undeclared(self, key: str, member: Value, path: str) -> Value:
         """A member the schema says nothing of: text is read only by `middleware`.
 
-        `safe` keeps it as it came, for nobody said what it should be.
+        `safe` keeps it as it came, for no one gave the expected type.
         """
         if self.safe or not isinstance(member, str):
             return member
         return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
 
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
-        """A list with its items coerced; the list itself where none of them changes.
+        """Return a list with its items coerced.
+
+        The list itself if none of them changes.
 
         path, depth: see `value`.
 
@@ -462,7 +496,9 @@ class Walk(Record):
         return value if out is None else out
 
     def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A single value where an array is wanted; under `safe` only if the array is then legal.
+        """Return a single value where an array is wanted.
+
+        Under `safe` only if the array is then legal.
 
         Null is left alone where it is legal, and under `safe` anyway: it may mean no list at all.
 
@@ -505,9 +541,9 @@ class Walk(Record):
         return self.safe or view.admits_null()
 
     def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """A number, boolean or null that is none of the types wanted.
+        """Return a number, boolean or null that is none of the types wanted.
 
-        It becomes text where text is wanted, or the only item of a list; else it stays.
+        It becomes text where text is wanted, or the only item of a list, else it stays.
         """
         types = view.types or ()
         if any(is_type(value, name) for name in types):
@@ -527,7 +563,9 @@ def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool
 
 
 def _view_of_single_item(view: View) -> View | None:
-    """The view of the item in a list of one; None for a tuple of several, and without a view.
+    """Return the view of the item in a list of one.
+
+    None for a tuple of several, and without a view.
 
     >>> from toolparse_lab.schema.view import view_of
     >>> _view_of_single_item(view_of({"items": {"type": "null"}})).types
@@ -540,7 +578,8 @@ def _view_of_single_item(view: View) -> View | None:
 
 
 def _may_be_several(text: str) -> bool:
-    """Tell if text holds what people put between items: a comma, or a line feed inside it.
+    """Tell if text holds the separators that people put between items: a comma, or a line feed
+    inside it.
 
     >>> _may_be_several("a, b"), _may_be_several("a b"), _may_be_several("a\\n")
     (True, False, False)

@@ -21,7 +21,10 @@ from .rows import completion_of, unpack_json
 
 
 class _Rank(NamedTuple):
-    """The order of a question's rows, compared from left to right; the greatest one counts."""
+    """The order of a question's rows, compared from left to right.
+
+    The greatest one counts.
+    """
 
     ok: bool
     own: bool
@@ -32,9 +35,9 @@ class _Rank(NamedTuple):
 def chosen_ids(
     connection: sa.Connection, keys: Iterable[str], run_id: str | None, floor: int
 ) -> dict[str, int]:
-    """The row id of the answer to each of `keys` that has one, as a run has it.
+    """Return the row id of the answer to each of `keys` that has one, as a run has it.
 
-    `floor` is the newest row when the run began; without a run it is -1, and the newest counts.
+    `floor` is the newest row when the run began. Without a run it is -1, and the newest counts.
     """
     c = schema.completions.c
     query = sa.select(c.key, c.id, c.status, c.run_id)
@@ -49,7 +52,9 @@ def chosen_ids(
 
 
 def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int, Completion]:
-    """The completions of these row ids, each with its request and the results of its calls."""
+    """Return the completions of these row ids, each with its request and the results of
+    its calls.
+    """
     c = schema.completions
     joined = c.outerjoin(schema.requests, schema.requests.c.key == c.c.key)
     query = sa.select(c, schema.requests.c.body).select_from(joined)
@@ -62,7 +67,7 @@ def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int
 
 
 def _results(connection: sa.Connection, ids: list[int]) -> dict[int, list[dict[str, str]]]:
-    """The results of tool calls by the row id of their answer."""
+    """Return the results of tool calls by the row id of their answer."""
     t = schema.tool_results.c
     # By call, which is a digest: any order will do, as long as it is the same every time.
     query = sa.select(t.completion_id, t.body).order_by(t.completion_id, t.call)
@@ -73,7 +78,7 @@ def _results(connection: sa.Connection, ids: list[int]) -> dict[int, list[dict[s
 
 
 def keys_where(connection: sa.Connection, keys: Iterable[str], *conditions: Any) -> set[str]:
-    """The subset of `keys` that has a row that fulfils all conditions."""
+    """Return the subset of `keys` that has a row that fulfils all conditions."""
     c = schema.completions.c
     matching: set[str] = set()
     for batch in batches(keys):
@@ -83,7 +88,7 @@ def keys_where(connection: sa.Connection, keys: Iterable[str], *conditions: Any)
 
 
 def ids_of(connection: sa.Connection, keys: Iterable[str]) -> list[int]:
-    """The row ids of everything that is recorded for `keys`, in no order."""
+    """Return the row ids of everything recorded for `keys`, in no order."""
     c = schema.completions.c
     ids: list[int] = []
     for batch in batches(keys):

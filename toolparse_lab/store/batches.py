@@ -1,5 +1,6 @@
 """A few hundred things at a time, which is as much as one statement of every database takes as
-parameters."""
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ BATCH = 400
 
 
 def batches(values: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
-    """The values in lists of `size`, the last one shorter; `values` is read as the lists are."""
+    """Yield the values in lists of `size`, the last one shorter.
+
+    `values` is read as the lists are.
+    """
     batch: list[_T] = []
     for value in values:
         batch.append(value)

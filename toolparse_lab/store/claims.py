@@ -35,7 +35,8 @@ _TICK = 1e-6
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """The fates of keys: `won` are ours to ask, `done` are answered, `failed` (key -> error kind)
-    were asked by others meanwhile, in vain. All other keys are being asked by others."""
+    were asked by others meanwhile, in vain. All other keys are being asked by others.
+    """
 
     won: Sequence[str] = ()
     done: Collection[str] = ()
@@ -43,8 +44,10 @@ class Claimed:
 
 
 def enter(connection: sa.Connection, owner: str, run_id: str | None) -> float:
-    """Add a worker, and forget what dead ones had claimed; returns the time of the store's clock,
-    behind all failures until now."""
+    """Add a worker, and forget the claims of dead ones.
+
+    Returns the time of the store's clock, behind all failures until now.
+    """
     now = now_of(connection)
     w, c = schema.workers.c, schema.claims.c
     dead = set(connection.execute(sa.select(w.owner)).scalars()) - live_owners(connection, now)
@@ -64,19 +67,25 @@ def leave(connection: sa.Connection, owner: str) -> None:
 
 
 def forget_workers(connection: sa.Connection) -> None:
-    """Take all workers away, in a copy on which nobody works."""
+    """Take all workers away, in a copy on which no one works."""
     connection.execute(schema.claims.delete())
     connection.execute(schema.workers.delete())
 
 
 def serialize(connection: sa.Connection) -> None:
-    """Wait until no other transaction works on claims; the database ends it with this one."""
+    """Wait until no other transaction works on claims.
+
+    The database ends it with this one.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
 
 
 def _latest(connection: sa.Connection) -> float:
-    """The latest time of the store's clock that somebody has read; 0 where nobody has."""
+    """Return the latest time of the store's clock that someone has read.
+
+    0 if no one has.
+    """
     times = (sa.func.max(schema.claims.c.at), sa.func.max(schema.workers.c.since))
     return max(connection.execute(sa.select(time)).scalar() or 0.0 for time in times)
 
@@ -84,8 +93,9 @@ def _latest(connection: sa.Connection) -> float:
 def take(
     connection: sa.Connection, keys: Collection[str], owner: str, since: float, run_id: str | None
 ) -> tuple[set[str], dict[str, str]]:
-    """Claim those of `keys` that nobody else has: the keys that are `owner`'s now, and those that
-    have failed elsewhere since a time of the store's clock, with the kind of failure."""
+    """Claim those of `keys` that no one else has: the keys that are `owner`'s now, and those that
+    have failed elsewhere since a time of the store's clock, with the kind of failure.
+    """
     living = live_owners(connection, now_of(connection))
     if owner not in living:
         # Claims of a worker that is not there would be anybody's.
@@ -117,7 +127,8 @@ def take(
 
 def let_go(connection: sa.Connection, owner: str, ended: Mapping[str, str | None]) -> None:
     """Give up claims of `owner`: with an error kind those that have failed for good, with None
-    those that it will not ask."""
+    those that it will not ask.
+    """
     c = schema.claims.c
     if not ended:
         return

@@ -30,13 +30,13 @@ _POSTGRES_HINT = "pip install 'toolparse_lab[postgres]'"
 
 
 def shown_url(url: sa.URL) -> str:
-    """The address for messages: without a password, in its query neither."""
+    """Return the address for messages: without a password, in its query neither."""
     hidden = {name: REDACTED for name in url.query if is_secret_name(name)}
     return redact(url.update_query_dict(hidden).render_as_string(hide_password=True))
 
 
 def database_url(url: str | Path) -> sa.URL:
-    """A path or SQLAlchemy URL as a URL. Raises BadOptions."""
+    """Return a path or SQLAlchemy URL as a URL. Raises BadOptions."""
     text = str(url)
     try:
         if "://" in text:
@@ -58,7 +58,7 @@ def database_url(url: str | Path) -> sa.URL:
 
 
 def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
-    """An engine whose transactions are real ones on SQLite too.
+    """Return an engine whose transactions are real ones on SQLite too.
 
     `busy_timeout` (seconds) is how long a SQLite writer waits for another one. Raises StoreError
     for a missing driver.
@@ -79,7 +79,7 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
 
 
 def _engine_options(url: sa.URL) -> dict[str, Any]:
-    """The arguments of `create_engine` that this kind of database needs."""
+    """Return the arguments of `create_engine` that this kind of database needs."""
     if url.get_backend_name() != "sqlite":
         # A server that was restarted is no reason to stop a run.
         return {"pool_pre_ping": True}
@@ -90,7 +90,7 @@ def _engine_options(url: sa.URL) -> dict[str, Any]:
 
 
 def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
-    """Take SQLite's transactions out of its driver's hands; see the top of this file."""
+    """Take SQLite's transactions out of its driver's hands. See the top of this file."""
 
     @sa.event.listens_for(engine, "connect")
     def _(connection: Any, record: Any) -> None:
@@ -110,7 +110,10 @@ def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
-    """Let readers go on while one writes. Tries for `seconds` where others change the mode too."""
+    """Let readers go on while one writes.
+
+    Tries for `seconds` if others change the mode too.
+    """
     until = time.monotonic() + seconds
     while True:
         try:
@@ -125,8 +128,11 @@ def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def connected(engine: sa.Engine, patience: float) -> sa.Connection:
-    """A connection; for `patience` seconds it is tried again where the server does not answer, as
-    when it is started anew. Raises sqlalchemy.exc.OperationalError."""
+    """Return a connection.
+
+    For `patience` seconds it is tried again where the server does not answer, as when it is started
+    again. Raises sqlalchemy.exc.OperationalError.
+    """
     until = time.monotonic() + patience
     while True:
         try:
@@ -138,9 +144,16 @@ def connected(engine: sa.Engine, patience: float) -> sa.Connection:
 
 
 def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
-    """Wait for writes under way and close every connection."""
-    writer.shutdown(wait=True)
-    engine.dispose()
+    """Finish the writes under way and close every connection, in the writer's own thread.
+
+    Waits for nothing: a store may be collected while that very thread runs, which cannot wait for
+    itself.
+    """
+    try:
+        writer.submit(engine.dispose)
+    except RuntimeError:  # shut down already, as at the end of the interpreter
+        engine.dispose()
+    writer.shutdown(wait=False)
 
 
 # A word of a driver's message -> the way out. The first match counts, so the sure words come first.
@@ -169,7 +182,8 @@ _HINTS = (
 @contextmanager
 def translated(url: sa.URL) -> Iterator[None]:
     """Turn every failure of the database inside into a StoreError that holds no statement, value or
-    password."""
+    password.
+    """
     try:
         yield
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as e:
@@ -185,7 +199,9 @@ def translated(url: sa.URL) -> Iterator[None]:
 
 
 def _driver_message(e: Exception) -> str:
-    """The driver's own report: SQLAlchemy's text would hold the statement with its values."""
+    """Return the driver's own report: SQLAlchemy's text would hold the statement with its
+    values.
+    """
     original = getattr(e, "orig", None)
     if original:
         return str(original)

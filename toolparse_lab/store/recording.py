@@ -30,7 +30,9 @@ VERSION = 1
 def export_recording(
     store: Store, path: str | Path, *, run_id: str | None = None, keys: Iterable[str] | None = None
 ) -> int:
-    """Write a run's completions, or those of `keys`, one line each, sorted by key; return how many.
+    """Write a run's completions, or those of `keys`, one line each, sorted by key.
+
+    Return how many.
 
     The same completions give the same bytes. Raises MissingRecording for keys the store does not
     know, BadOptions where neither or both of `run_id` and `keys` are given.
@@ -58,7 +60,7 @@ def export_recording(
 
 
 def write_recording(path: str | Path, completions: Iterable[Completion]) -> None:
-    """Write completions sorted by key; the file is replaced as a whole or not at all."""
+    """Write completions sorted by key. The file is replaced as a whole or not at all."""
     _write_lines(path, (text for _, text in sorted((c.key, c.to_json()) for c in completions)))
 
 
@@ -84,12 +86,19 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def read_recording(path: str | Path) -> Iterator[Completion]:
-    """The completions of a recording. Raises UnreadableInput that names the line."""
+    """Yield the completions of a recording.
+
+    Raises UnreadableInput that names the line.
+    """
     path = Path(path)
     try:
         f = path.open("rb")
     except (OSError, ValueError) as e:
-        raise UnreadableInput("the recording cannot be opened", got=str(e)) from None
+        raise UnreadableInput(
+            "the recording cannot be opened",
+            got=f"{path}: {getattr(e, 'strerror', None) or e}",
+            hint="`toolparse run plan.toml --recording FILE` writes one",
+        ) from None
 
     with f:
         for number, line in enumerate(f, 1):
@@ -110,7 +119,7 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
 
 
 def _json_object(line: bytes, place: str) -> dict[str, Any]:
-    """The JSON object on a line. Raises UnreadableInput for anything else."""
+    """Return the JSON object on a line. Raises UnreadableInput for anything else."""
     try:
         obj = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as e:
@@ -135,7 +144,9 @@ def _check_version(version: Any) -> None:
 
 
 def import_recording(path: str | Path, store: Store, *, run_id: str | None = None) -> int:
-    """Add a recording's completions to a store; return how many were new.
+    """Add a recording's completions to a store.
+
+    Return how many were new.
 
     Every line is read before the first one is written. Stopped half way, the same import later adds
     the rest.
@@ -159,26 +170,28 @@ def import_recording(path: str | Path, store: Store, *, run_id: str | None = Non
 
 
 def _bare(completion: Completion) -> Completion:
-    """A completion without the request, which the store keeps once for all completions of a key,
-    and without results, which may have been added later."""
+    """Return a completion without the request, which the store keeps once for all completions of a
+    key, and without results, which may have been added later.
+    """
     return dataclasses.replace(completion, request={}, results=())
 
 
 class Replay:
     """A completion function that only reads recordings: `await replay(request)`.
 
-    Raises MissingRecording for what was never recorded, naming the keys; `check` does so for many
+    Raises MissingRecording for questions never recorded, naming the keys. `check` does so for many
     at once, before anything is answered.
     """
 
     free = True  # no limit on cost holds for what was paid already
 
-    def __init__(self, source: Store | str | Path) -> None:
+    def __init__(self, source: Store | str | os.PathLike[str]) -> None:
         self._store: Store | None = None
         self._completions: dict[str, Completion] = {}
-        if isinstance(source, (str, Path)):
-            self._name = Path(source).name
-            for completion in read_recording(source):
+        if isinstance(source, (str, os.PathLike)):
+            path = Path(source)
+            self._name = path.name
+            for completion in read_recording(path):
                 self._add(completion)
         else:
             self._name = "the store"
@@ -186,7 +199,8 @@ class Replay:
 
     def _add(self, completion: Completion) -> None:
         """Take in one completion of a file: of several for a key the last success counts, else the
-        last failure."""
+        last failure.
+        """
         earlier = self._completions.get(completion.key)
         if earlier is None or completion.ok or not earlier.ok:
             self._completions[completion.key] = completion
@@ -208,7 +222,7 @@ class Replay:
         return self.answer(request)
 
     def answer(self, request: Request) -> Completion:
-        """The recorded answer to a request, for code that is not async."""
+        """Return the recorded answer to a request, for code that is not async."""
         key = request.key
         completion = self._get(key)
         if completion is None:
@@ -216,8 +230,8 @@ class Replay:
         return dataclasses.replace(completion, fidelity="replayed")
 
 
-def replay(source: Store | str | Path) -> Replay:
-    """A completion function that never calls a model.
+def replay(source: Store | str | os.PathLike[str]) -> Replay:
+    """Return a completion function that never calls a model.
 
     `run_requests(requests, store, complete=replay("recording.jsonl"))` records its answers as if
     they had just arrived, marked as replayed.
@@ -233,7 +247,10 @@ def _check_recorded(keys: Iterable[str], recorded: Collection[str], source: str)
 
 
 def _missing(keys: list[str], source: str) -> MissingRecording:
-    """The error for keys that `source` has no completion for; its text names the first five."""
+    """Return the error for keys that `source` has no completion for.
+
+    Its text names the first five.
+    """
     names = ", ".join(keys[:5])
     if len(keys) > 5:
         names += f" and {len(keys) - 5} more"

@@ -1,5 +1,6 @@
-"""What is saved elsewhere: a SQLite file that is deleted or replaced while it is open, and answers
-that a store does not take."""
+"""Anything saved elsewhere: a SQLite file that is deleted or replaced while it is open, and answers
+that a store does not take.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +38,18 @@ class Anchor:
 
     @classmethod
     def of(cls, url: sa.URL) -> Anchor | None:
-        """The anchor of a store in a plain SQLite file; None for any other one."""
+        """Return the anchor of a store in a plain SQLite file, or None for any other one."""
         path = file_of(url)
         return None if path is None else cls(path)
 
     def is_lost(self) -> bool:
-        """True where the file, or its log, was deleted, moved away, replaced or emptied."""
+        """Return True if the file, or its log, was deleted, moved away, replaced or emptied."""
         if _identity(self.path) != self._identity:
             return True
         return any(_identity(path) != identity for path, identity in self._log)
 
     def fate(self) -> str:
-        """The words for what happened to the file, behind "The store" and its path."""
+        """Return the words for the outcome to the file, behind "The store" and its path."""
         now = _identity(self.path)
         if now == self._identity:
             return "lost the log of its newest answers (-wal)"
@@ -58,7 +59,8 @@ class Anchor:
 
     def save(self) -> Path:
         """Copy the database into a new file beside the lost one, or where that cannot be, in the
-        folder for temporary files. Raises sqlite3.Error or OSError where none can be written."""
+        folder for temporary files. Raises sqlite3.Error or OSError where none can be written.
+        """
         failure: Exception | None = None
         for path in _places(self.path, "rescued", ".db"):
             try:
@@ -78,7 +80,7 @@ class Anchor:
 
 
 def file_of(url: sa.URL) -> Path | None:
-    """The file of a store in a plain SQLite file; None for any other one."""
+    """Return the file of a store in a plain SQLite file, or None for any other one."""
     if url.get_backend_name() != "sqlite" or url.query or url.database in (None, "", ":memory:"):
         return None
     return Path(str(url.database))
@@ -99,7 +101,10 @@ class Leftovers:
         """the reason"""
 
     def add(self, lines: Sequence[str]) -> None:
-        """Write answers, each as a line of a recording; where none can be written, count them."""
+        """Write answers, each as a line of a recording.
+
+        Where none can be written, count them.
+        """
         if not lines:
             return
         text = "".join(f"{line}\n" for line in lines)
@@ -119,7 +124,9 @@ class Leftovers:
         self.lost += len(lines)
 
     def explain(self, failure: StoreError) -> StoreError:
-        """A failure of the store that also says what has become of the answers it did not take."""
+        """Return a failure of the store that also reports the fate of the answers it did
+        not take.
+        """
         if self.path is None and not self.lost:
             return failure
         parts, hints = [failure.message], [failure.hint] if failure.hint else []
@@ -147,7 +154,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _places(store: Path, word: str, end: str) -> Iterator[Path]:
-    """Paths of new files for what a store has lost, the best one first."""
+    """Paths of new files for the rows that a store has lost, the best one first."""
     name = f"{store.stem}-{word}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}{end}"
     for folder in (store.parent, Path(tempfile.gettempdir())):
         path = folder / name
@@ -156,9 +163,10 @@ def _places(store: Path, word: str, end: str) -> Iterator[Path]:
 
 
 def _identity(path: Path) -> tuple[int, int, bool] | None:
-    """The numbers by which the system knows the file of a path, and whether there is anything in
-    it; None where there is none. Not its text: a file that is opened and closed loses the locks
-    that SQLite has on it in this process."""
+    """Return the numbers by which the system knows the file of a path, and whether there is
+    anything in it, or None if there is none. Not its text: a file that is opened and closed loses
+    the locks that SQLite has on it in this process.
+    """
     try:
         status = os.stat(path)
     except OSError:

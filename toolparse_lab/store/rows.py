@@ -1,5 +1,7 @@
-"""The rows of the store's tables, made from the runner's types and back. Texts of models are packed
-bytes."""
+"""The rows of the store's tables, made from the runner's types and back.
+
+Texts of models are packed bytes.
+"""
 
 from __future__ import annotations
 
@@ -40,35 +42,39 @@ _KNOWN_REQUESTS = sa.select(schema.requests.c.key).where(
 
 
 def pack(text: str) -> bytes:
-    """Text as compressed bytes that keep lone surrogates."""
+    """Return text as compressed bytes that keep lone surrogates."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
 def unpack(blob: bytes) -> str:
-    """The text that `pack` was called with."""
+    """Return the text that `pack` was called with."""
     return zlib.decompress(blob).decode("utf-8", "surrogatepass")
 
 
 def pack_json(value: Any) -> bytes:
-    """A JSON value as packed bytes; what is no JSON is written as its text."""
+    """Return a JSON value as packed bytes.
+
+    A value that is not JSON is written as its text.
+    """
     return pack(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
 def unpack_json(blob: bytes) -> Any:
-    """The value that `pack_json` was called with."""
+    """Return the value that `pack_json` was called with."""
     return json.loads(unpack(blob))
 
 
 def plain_text(value: str | None) -> str | None:
-    """A text for a text column: what UTF-8 or PostgreSQL cannot hold becomes a replacement
-    character."""
+    """Return a text for a text column: text that UTF-8 or PostgreSQL cannot hold becomes a
+    replacement character.
+    """
     if value is None or (value.isascii() and "\0" not in value):
         return value
     return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def completion_of(row: Any, results: Iterable[dict[str, str]]) -> Completion:
-    """The completion of a row of `completions` joined with its request's `body`.
+    """Return the completion of a row of `completions` joined with its request's `body`.
 
     `results` are those of its tool calls, from their own table.
     """
@@ -88,7 +94,7 @@ def completion_of(row: Any, results: Iterable[dict[str, str]]) -> Completion:
 
 
 def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
-    """A completion as a row of `completions`, recorded by `run_id` or by no run.
+    """Return a completion as a row of `completions`, recorded by `run_id` or by no run.
 
     Its request and results are not in it: `keep_requests` and `keep_results` write them.
     """
@@ -106,7 +112,7 @@ def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
 
 
 def item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> Iterator[dict[str, Any]]:
-    """The rows of a plan's items, numbered from `start` in their order."""
+    """Yield the rows of a plan's items, numbered from `start` in their order."""
     for n, item in enumerate(items, start):
         yield {
             "run_id": run_id,
@@ -120,7 +126,7 @@ def item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> Iterato
 
 
 def items_digest(items: Iterable[PlanItem]) -> str:
-    """The identity of a plan's items in their order, as hexadecimal sha256."""
+    """Return the identity of a plan's items in their order, as hexadecimal sha256."""
     digest = hashlib.sha256()
     for row in item_rows("", items):
         digest.update(json.dumps(list(row.values())).encode("ascii"))
@@ -136,7 +142,10 @@ def insert_items(connection: sa.Connection, rows: Iterable[Mapping[str, Any]]) -
 def keep_requests(
     connection: sa.Connection, keys: Iterable[str], body: Callable[[str], Mapping[str, Any]]
 ) -> None:
-    """Write the requests of `keys` that are not there yet; only of these the body is asked for."""
+    """Write the requests of `keys` that are not there yet.
+
+    Only of these the body is asked for.
+    """
     # In one order for all: two on a server that add the same ones would wait for each other.
     for batch in batches(sorted(set(keys))):
         present = set(connection.execute(_KNOWN_REQUESTS, {"keys": batch}).scalars())
@@ -151,7 +160,10 @@ def keep_requests(
 def keep_results(
     connection: sa.Connection, completion_id: int, results: Iterable[Mapping[str, str]]
 ) -> None:
-    """Write the results of an answer's tool calls; the first one recorded for a call stays."""
+    """Write the results of an answer's tool calls.
+
+    The first one recorded for a call stays.
+    """
     rows = []
     for result in results:
         members = {name: str(result[name]) for name in RESULT_KEYS}
@@ -164,6 +176,8 @@ def keep_results(
 
 
 def insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
-    """An insert that leaves rows of the same key as they are, whoever wrote them in between."""
+    """Return an insert that leaves rows of the same key as they are, whoever wrote them in
+    between.
+    """
     insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     return insert(table).on_conflict_do_nothing()

@@ -33,7 +33,7 @@ class RunRecord:
 
 
 def items_of(row: Any) -> sa.ColumnElement[bool]:
-    """The condition on `plan_items` for the items of a run, by its row.
+    """Return the condition on `plan_items` for the items of a run, by its row.
 
     A run that began with the items of an earlier one has none of these itself.
     """
@@ -45,7 +45,10 @@ def items_of(row: Any) -> sa.ColumnElement[bool]:
 
 
 def run_row(connection: sa.Connection, run_id: str) -> Any:
-    """The row of a run. Raises BadOptions for an unknown id, with the newest ids."""
+    """Return the row of a run.
+
+    Raises BadOptions for an unknown id, with the newest ids.
+    """
     r = schema.runs.c
     row = connection.execute(sa.select(schema.runs).where(r.run_id == run_id)).first()
     if row is not None:
@@ -60,8 +63,9 @@ def run_row(connection: sa.Connection, run_id: str) -> Any:
 
 
 def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()) -> RunRecord:
-    """A run with its counts: an item is done where any run answered its question, and failed where
-    there are failures only. `living`: the runs that somebody works on."""
+    """Return a run with its counts: an item is done where any run answered its question, and failed
+    where there are failures only. `living`: the runs that someone works on.
+    """
     i, c = schema.items.c, schema.completions.c
     items = sa.select(sa.func.count()).select_from(schema.items).where(items_of(row))
     answered = sa.exists().where(c.key == i.key, c.status == "ok")
@@ -87,11 +91,12 @@ def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()
 
 
 def status_now(ended: str, alive: bool, answered: bool, plan: Mapping[str, Any]) -> str:
-    """The status of a run that was last written down as `ended`: interrupted where nobody works on
-    it although it has not ended, and complete too where later runs have answered all of it.
+    """Return the status of a run that was last written down as `ended`: interrupted where no one
+    works on it although it has not ended, and complete too where later runs have answered all of
+    it.
 
-    A run of conversations keeps the status with which it ended, since its next questions are not
-    known before its answers are read.
+    A run of conversations keeps the status with which it ended, since its next questions are
+    unknown before its answers are read.
     """
     status = "interrupted" if ended == "running" and not alive else ended
     if status not in ("incomplete", "interrupted"):
@@ -105,7 +110,7 @@ class ItemPages:
     """The plan of a run, a few hundred items at a time, so that one of any length may be read.
 
     Each page is read in a transaction of its own (`read(connection)`), so that a reader that takes
-    its time blocks no writer; pages are found by position, since items are only ever added behind.
+    its time blocks no writer. Pages are found by position, since items are only ever added behind.
     """
 
     def __init__(self, row: Any, case_id: str | None) -> None:
@@ -121,7 +126,7 @@ class ItemPages:
         self.over = False
 
     def read(self, connection: sa.Connection) -> list[PlanItem]:
-        """The next page; sets `over` where it is the last one."""
+        """Return the next page. Sets `over` if it is the last one."""
         rows = connection.execute(self._query.where(schema.items.c.position > self._last)).all()
         self.over = len(rows) < BATCH
         if rows:
@@ -136,7 +141,7 @@ class ItemPages:
 
 
 def new_items_position(connection: sa.Connection, run_id: str) -> int:
-    """The position of the first item that is added to a run now."""
+    """Return the position of the first item added to a run now."""
     i = schema.items.c
     row = run_row(connection, run_id)
     last = connection.execute(sa.select(sa.func.max(i.position)).where(items_of(row))).scalar()

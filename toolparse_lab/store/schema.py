@@ -17,7 +17,7 @@ from .database import shown_url
 # Table objects below describe the newest version only and would change under it. Tests open a store
 # that version 1 wrote.
 
-VERSION = 4
+VERSION = 5
 _LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
 
@@ -50,14 +50,29 @@ def _add_workers(connection: sa.Connection) -> None:
 
 def _tell_workers_apart(connection: sa.Connection) -> None:
     """Version 3 to 4: workers are known by the start of their process, and their leases by clocks
-    that nobody sets."""
+    that no one sets.
+    """
     real = sa.Float(53).compile(dialect=connection.dialect)
     for column in ("started VARCHAR(32)", f"uptime {real}", f"since {real}"):
         connection.exec_driver_sql(f"ALTER TABLE workers ADD COLUMN {column}")
 
 
+def _add_remarks(connection: sa.Connection) -> None:
+    """Version 4 to 5: a table for the notes of people beside trials."""
+    binary = sa.LargeBinary().compile(dialect=connection.dialect)
+    is_server = connection.dialect.name == "postgresql"
+    number = "BIGSERIAL NOT NULL" if is_server else "INTEGER NOT NULL"
+    for statement in (
+        f"CREATE TABLE remarks (id {number} PRIMARY KEY, "
+        "run_id VARCHAR(64) NOT NULL REFERENCES runs (run_id), trial_id VARCHAR(64) NOT NULL, "
+        f"created VARCHAR(40) NOT NULL, body {binary} NOT NULL)",
+        "CREATE INDEX remarks_run ON remarks (run_id)",
+    ):
+        connection.exec_driver_sql(statement)
+
+
 MIGRATIONS: Mapping[int, Migration] = MappingProxyType(
-    {1: _add_tool_results, 2: _add_workers, 3: _tell_workers_apart}
+    {1: _add_tool_results, 2: _add_workers, 3: _tell_workers_apart, 4: _add_remarks}
 )
 """The step from version n to n + 1."""
 
@@ -159,6 +174,18 @@ tool_results = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
+# Notes and outcomes set by hand; of each part of a trial's remarks the newest row holds.
+remarks = sa.Table(
+    "remarks",
+    tables,
+    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.ForeignKey("runs.run_id"), nullable=False),
+    sa.Column("trial_id", sa.String(64), nullable=False),
+    sa.Column("created", sa.String(40), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("remarks_run", "run_id"),
+)
+
 # Who asks now, with a lease; see `workers`.
 workers = sa.Table(
     "workers",
@@ -223,7 +250,7 @@ def prepare(
 def _create(connection: sa.Connection, present: set[str], place: str, version: int) -> None:
     """Create the tables in a database that holds only the tables `present`.
 
-    Raises StoreError where one of these has a name that the store needs: it is somebody else's.
+    Raises StoreError if one of these has a name that the store needs: it is another's.
     """
     clashes = sorted(present & {t.name for t in tables.tables.values()})
     if clashes:

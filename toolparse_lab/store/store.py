@@ -2,8 +2,8 @@
 code.
 
 A completion is written, raw, before anything reads it. Texts of models are bytes here, because lone
-surrogates and NUL characters break text columns. What was recorded is never changed or deleted:
-asking again adds a row.
+surrogates and NUL characters break text columns. The record is never changed or deleted: asking
+again adds a row.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
 from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
 from .database import connected, database_engine, database_url, shown_url, shut, translated
+from .remarks import insert_remark, newest_remarks
 from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
@@ -60,11 +61,12 @@ _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 
 
 class Store:
-    """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`; a context
-    manager.
+    """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`.
 
-    Thread-safe; all writes go through one lock, and `writer` is the one thread that async code
-    writes from. Every failure of the database is a StoreError; what was recorded before stays.
+    A context manager.
+
+    Thread-safe. All writes go through one lock, and `writer` is the one thread that async code
+    writes from. Every failure of the database is a StoreError. Everything recorded before stays.
     """
 
     def __init__(self, url: str | Path = "toolparse.db", *, busy_timeout: float = 10.0) -> None:
@@ -103,8 +105,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Wait for writes under way and close every connection; may be called twice."""
+        """Wait for writes under way and close every connection. May be called twice."""
         self._finalizer()
+        self.writer.shutdown(wait=True)
         if self._rescue is not None:
             self._rescue.close()
         if self._anchor is not None:
@@ -122,12 +125,12 @@ class Store:
         requests: Iterable[Request] | Questions = (),
         run_id: str | None = None,
     ) -> str:
-        """Record a plan (JSON; credentials are removed) and its items before anything is asked;
-        return the run id.
+        """Record a plan (JSON, credentials are removed) and its items before anything is asked.
+        Return the run id.
 
-        `requests`, where given, are kept too, so that a run can be resumed from the store alone; of
-        `Questions` only those that are not there yet are made. Items that an earlier run began
-        with are not written again.
+        `requests`, where given, stay too, so that a run can be resumed from the store alone. Of
+        `Questions` only those that are not there yet are made. Items that an earlier run began with
+        are not written again.
         """
         items = tuple(items)
         digest = items_digest(items)
@@ -170,8 +173,9 @@ class Store:
             insert_items(connection, item_rows(run_id, items, start))
 
     def replace_plan(self, run_id: str, plan: Mapping[str, Any]) -> None:
-        """Record another plan (JSON; credentials are removed) of a run that goes on, as one that
-        takes what comes does."""
+        """Record another plan (JSON, credentials are removed) of a run that goes on, as one that
+        takes any question does.
+        """
         plan_text = _json_text(_without_credentials(plan))
         with self._writing() as connection:
             connection.execute(
@@ -182,7 +186,7 @@ class Store:
         """Write requests before the items that need them.
 
         Not in one transaction: others may write between two batches, and a request that no item
-        names yet harms nobody.
+        names yet harms no one.
         """
         questions = questions_of(requests)
         for batch in batches(questions):
@@ -192,8 +196,10 @@ class Store:
     def finish_run(
         self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
     ) -> None:
-        """Set a run's status: running, complete, incomplete or interrupted; and its summary
-        (JSON)."""
+        """Set a run's status: running, complete, incomplete or interrupted.
+
+        And its summary (JSON).
+        """
         values: dict[str, Any] = {"status": status}
         if summary is not None:
             values["summary"] = _json_text(dict(summary))
@@ -206,14 +212,19 @@ class Store:
                 leave(connection, run_id)
 
     def record(self, completion: Completion, run_id: str | None = None) -> int:
-        """Write one completion, success or failure, and return its row id. It is on disk when
-        this returns."""
+        """Write one completion, success or failure, and return its row id.
+
+        It is on disk when this returns.
+        """
         return self.record_many([completion], run_id)[0]
 
     def record_many(
         self, completions: Iterable[Completion], run_id: str | None = None
     ) -> list[int]:
-        """Write completions in one transaction: all of them, or none. Return their row ids."""
+        """Write completions in one transaction: all of them, or none.
+
+        Return their row ids.
+        """
         batch = list(completions)
         # Packing takes longer than writing, and is done before anybody else has to wait.
         rows = [completion_row(completion, run_id) for completion in batch]
@@ -229,21 +240,23 @@ class Store:
         return ids
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
-        """Save answers that `record_many` could not write in a recording elsewhere; `explained`
-        names it."""
+        """Save answers that `record_many` could not write in a recording elsewhere.
+
+        `explained` names it.
+        """
         self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
 
     def explained(self, failure: StoreError) -> StoreError:
-        """A failure of this store that says what has become of the answers it did not take."""
+        """Return a failure of this store that reports the fate of the answers it did not take."""
         return self._leftovers.explain(failure)
 
     def record_results(
         self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
     ) -> None:
-        """Add what functions returned to the answers that a run has, by the keys of their
+        """Add the result of functions to the answers that a run has, by the keys of their
         questions.
 
-        It is in `Completion.results` from then on. What is recorded for a call already stays.
+        It is in `Completion.results` from then on. Everything recorded for a call already stays.
         """
         if not results:
             return
@@ -254,11 +267,28 @@ class Store:
                 if key in chosen:
                     keep_results(connection, chosen[key], rows)
 
+    def record_remark(self, run_id: str, trial_id: str, remark: Mapping[str, str]) -> None:
+        """Add the remark of a person on a trial: "note", "outcome" and "why", as far as they
+        change. Of each the newest holds. Scores and answers stay as they are. Raises BadOptions for
+        an unknown run.
+        """
+        with self._writing() as connection:
+            run_row(connection, run_id)
+            insert_remark(connection, run_id, trial_id, remark)
+
+    def remarks(self, run_id: str) -> dict[str, dict[str, str]]:
+        """Return the remarks on each trial of a run that has some, by trial id."""
+        with self._reading() as connection:
+            return newest_remarks(connection, run_id)
+
     # -- sharing the work with others
 
     def enter(self, owner: str, run_id: str | None = None) -> float:
-        """Say that `owner` (an id of its own) asks questions from now on; the time in seconds by
-        the store's clock. It is taken for dead where it does not `renew` for 30 seconds."""
+        """Say that `owner` (an id of its own) asks questions from now on.
+
+        The time in seconds by the store's clock. It is taken for dead where it does not `renew` for
+        30 seconds.
+        """
         with self._sharing() as connection:
             return enter(connection, owner, run_id)
 
@@ -269,16 +299,18 @@ class Store:
         ended: Mapping[str, str | None] | None = None,
         lease: float = LEASE,
     ) -> bool:
-        """Say that `owner` lives, and the run that it works on; `ended` as for `claim`.
+        """Say that `owner` lives, and the run that it works on.
 
-        False where it was taken for dead meanwhile: others may have its claims then.
+        `ended` as for `claim`.
+
+        False if it was taken for dead meanwhile: others may have its claims then.
         """
         with self._sharing() as connection:
             let_go(connection, owner, ended or {})
             return owner in renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
 
     def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
-        """Say that `owner` asks no more: what it has claimed is free."""
+        """Say that `owner` asks no more: its claims are free."""
         with self._sharing() as connection:
             let_go(connection, owner, ended or {})
             leave(connection, owner)
@@ -295,7 +327,7 @@ class Store:
     ) -> Claimed:
         """Claim questions before they are asked, so that no other process asks them too.
 
-        since: the time that `enter` returned; what others failed at before may be asked again.
+        since: the time that `enter` returned. The failures of others before may be asked again.
         run_id, max_age: as for `done_keys`. ended: claims of `owner` to be given up, with an error
         kind where the question has failed for good.
         """
@@ -322,9 +354,9 @@ class Store:
         fresh: bool = False,
         max_age: float | None = None,
     ) -> set[str]:
-        """The subset of `keys` that need not be asked: answered without an error.
+        """Return the subset of `keys` that need not be asked: answered without an error.
 
-        `fresh` counts only answers recorded by `run_id` itself; `max_age` (seconds) only those that
+        `fresh` counts only answers recorded by `run_id` itself. `max_age` (seconds) only those that
         are not older, or were recorded by `run_id`.
         """
         if fresh and run_id is None:
@@ -336,7 +368,7 @@ class Store:
 
     @staticmethod
     def _done_conditions(run_id: str | None, fresh: bool, max_age: float | None) -> list[Any]:
-        """The conditions on `completions` for an answer that need not be asked for again."""
+        """Return the conditions on `completions` for an answer that need not be asked for again."""
         c = schema.completions.c
         conditions: list[Any] = [c.status == "ok"]
         if fresh:
@@ -351,11 +383,11 @@ class Store:
     def completions(
         self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
     ) -> Iterator[tuple[PlanItem, Completion]]:
-        """The answer a run has for each item of its plan, in plan order, while it runs too; items
-        without an answer are left out.
+        """The answer a run has for each item of its plan, in plan order, while it runs too. Items
+        without an answer drop out.
 
         An item's answer is the latest success that the run recorded itself, else the latest it
-        found when it began, else any; only where there is none, the latest failure. `keys`: only
+        found when it began, else any. Only if there is none, the latest failure. `keys`: only
         these. Raises BadOptions for an unknown run.
         """
         # A page of answers at a time is in memory, whatever the length of the run.
@@ -365,19 +397,22 @@ class Store:
             yield from ((item, answers[item.key]) for item in items if item.key in answers)
 
     def answers(self, keys: Iterable[str], *, run_id: str | None = None) -> dict[str, Completion]:
-        """The answer to each of `keys` that has one: as `run_id` has it (see `completions`), else
-        the latest success, else the latest failure. Raises BadOptions for an unknown run."""
+        """Return the answer to each of `keys` that has one: as `run_id` has it (see `completions`),
+        else the latest success, else the latest failure. Raises BadOptions for an unknown run.
+        """
         chosen = self._chosen(run_id, keys)
         with self._reading() as connection:
             completions = completions_by_id(connection, chosen.values())
         return {key: completions[row_id] for key, row_id in chosen.items()}
 
     def items(self, run_id: str, *, case_id: str | None = None) -> list[PlanItem]:
-        """The plan of a run, in order. Raises BadOptions for an unknown run."""
+        """Return the plan of a run, in order. Raises BadOptions for an unknown run."""
         return [item for page in self._item_pages(run_id, case_id) for item in page]
 
     def requests(self, run_id: str) -> dict[str, Request]:
-        """The questions of a run by key, without credentials, as far as they were recorded."""
+        """Return the questions of a run by key, without credentials, as far as they were
+        recorded.
+        """
         i, r = schema.items.c, schema.requests.c
         with self._reading() as connection:
             row = connection.execute(
@@ -392,28 +427,29 @@ class Store:
             }
 
     def request(self, key: str) -> Request | None:
-        """One question, without credentials, where it was recorded."""
+        """Return one question, without credentials, where it was recorded."""
         r = schema.requests.c
         with self._reading() as connection:
             body = connection.execute(sa.select(r.body).where(r.key == key)).scalar()
         return None if body is None else Request.from_dict(unpack_json(body))
 
     def get(self, key: str) -> Completion | None:
-        """The latest success for a key, else the latest failure, else None."""
+        """Return the latest success for a key, else the latest failure, else None."""
         return self.answers([key]).get(key)
 
     def recorded_keys(self, keys: Iterable[str]) -> set[str]:
-        """The subset of `keys` that anything is recorded for, a failure too."""
+        """Return the subset of `keys` that anything is recorded for, a failure too."""
         with self._reading() as connection:
             return keys_where(connection, keys)
 
     def history(self, key: str) -> list[Completion]:
         """Everything recorded for a key, oldest first: failed attempts and repeated questions
-        included."""
+        included.
+        """
         return self.histories([key]).get(key, [])
 
     def histories(self, keys: Iterable[str]) -> dict[str, list[Completion]]:
-        """The histories of those of `keys` that have one."""
+        """Return the histories of those of `keys` that have one."""
         with self._reading() as connection:
             completions = completions_by_id(connection, ids_of(connection, keys))
 
@@ -439,14 +475,14 @@ class Store:
             return list(connection.execute(query).scalars())
 
     def run(self, run_id: str) -> RunRecord:
-        """One run. Raises BadOptions for an unknown id."""
+        """Return one run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
             return run_record(connection, run_row(connection, run_id), live_runs(connection))
 
     # -- below
 
     def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
-        """The plan of a run in pages, each read in a transaction of its own."""
+        """Yield the plan of a run in pages, each read in a transaction of its own."""
         with self._reading() as connection:
             row = run_row(connection, run_id)
 
@@ -457,7 +493,7 @@ class Store:
             yield page  # outside the transaction: the caller may take its time, or write
 
     def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
-        """The row id of the answer to each of `keys` that has one; see `answers`."""
+        """Return the row id of the answer to each of `keys` that has one. See `answers`."""
         with self._reading() as connection:
             floor = -1 if run_id is None else run_row(connection, run_id).floor
             return chosen_ids(connection, keys, run_id, floor)
@@ -466,9 +502,11 @@ class Store:
     def _writing(
         self, completions: Sequence[Completion] = (), run_id: str | None = None
     ) -> Iterator[sa.Connection]:
-        """A transaction that writes; it is committed at the end, or rolled back by an exception.
+        """Yield a transaction that writes.
 
-        completions, run_id: what is to be written, should the file be lost.
+        It is committed at the end, or rolled back by an exception.
+
+        completions, run_id: the rows to write, should the file be lost.
         """
         self._check_file(completions, run_id)
         with (
@@ -482,14 +520,14 @@ class Store:
 
     @contextmanager
     def _sharing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes claims, one at a time."""
+        """Yield a transaction that writes claims, one at a time."""
         with self._writing() as connection:
             serialize(connection)
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads."""
+        """Yield a transaction that only reads."""
         self._check_file()
         # A database in memory is one connection, on which a reader would join a writer's
         # transaction.
@@ -504,8 +542,9 @@ class Store:
     def _check_file(
         self, completions: Sequence[Completion] = (), run_id: str | None = None
     ) -> None:
-        """Raise StoreLost where the store's file was deleted or replaced, once everything that was
-        recorded, and these completions, are saved in a file of another name."""
+        """Raise StoreLost if the store's file was deleted or replaced, once everything that was
+        recorded, and these completions, are saved in a file of another name.
+        """
         if self._anchor is None or not self._anchor.is_lost():
             return
         path = self._anchor.path
@@ -534,7 +573,7 @@ class Store:
 
 
 def _without_credentials(plan: Mapping[str, Any]) -> Any:
-    """A plan without what its names or the environment say is a credential.
+    """Return a plan without the values that its names or the environment say is a credential.
 
     Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
     """
@@ -550,5 +589,5 @@ def _without_credentials(plan: Mapping[str, Any]) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    """Compact ASCII JSON, in which what is no JSON stands as its text."""
+    """Compact ASCII JSON, in which a value that is not JSON stands as its text."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)

@@ -33,7 +33,9 @@ LONGEST_LEASE = 3600.0
 
 @functools.cache
 def host() -> str:
-    """The name of this machine since its start, within which a process id means one process."""
+    """Return the name of this machine since its start, within which a process id means one
+    process.
+    """
     parts = [platform.node(), boot_id()]
     try:
         parts.append(os.readlink("/proc/self/ns/pid"))  # containers have process ids of their own
@@ -44,7 +46,7 @@ def host() -> str:
 
 @functools.cache
 def boot_id() -> str:
-    """The name of the start of this machine; empty where the system has none."""
+    """Return the name of the start of this machine, or empty if the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -53,14 +55,16 @@ def boot_id() -> str:
 
 
 def uptime() -> float | None:
-    """Seconds that this machine has been awake since its start, for all processes alike; None where
-    one start cannot be told from another."""
+    """Return seconds that this machine has been awake since its start, for all processes alike, or
+    None if one start cannot be told from another.
+    """
     return time.monotonic() if boot_id() else None
 
 
 def process_start(pid: int) -> str | None:
-    """The start of a process, which tells it from others that have had its number; empty for one
-    that has ended, None where it cannot be known."""
+    """Return the start of a process, which tells it from others that have had its number, or empty
+    for one that has ended, None if it cannot be known.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
@@ -74,12 +78,15 @@ def process_start(pid: int) -> str | None:
 
 @functools.cache
 def own_start(pid: int) -> str | None:
-    """The start of this process; `pid` is its number, since a copy of it has another one."""
+    """Return the start of this process.
+
+    `pid` is its number, since a copy of it has another one.
+    """
     return process_start(pid)
 
 
 def now_of(connection: sa.Connection) -> float:
-    """The database's own time, in seconds since 1970: clocks of machines differ."""
+    """Return the database's own time, in seconds since 1970: clocks of machines differ."""
     if connection.dialect.name == "sqlite":
         days = sa.func.julianday("now")
         return float(connection.execute(sa.select((days - 2440587.5) * 86400.0)).scalar_one())
@@ -104,10 +111,11 @@ def add_worker(
 def renew(
     connection: sa.Connection, owners: Mapping[str, str | None], lease: float = LEASE
 ) -> set[str]:
-    """Let these workers (id -> run) live for `lease` seconds from now; a row that others have
-    removed is written anew.
+    """Let these workers (id -> run) live for `lease` seconds from now.
 
-    Returns those that lived until now, so that nobody can have taken what they had claimed.
+    A row that others have removed is written again.
+
+    Returns those that lived until now, so that no one can have taken their claims.
     """
     now = now_of(connection)
     w = schema.workers.c
@@ -121,26 +129,28 @@ def renew(
 
 
 def _lease_ends(expires: float, lease: float) -> dict[str, float | None]:
-    """The columns that say when a lease is over: it lasts `lease` seconds."""
+    """Return the columns that say when a lease is over: it lasts `lease` seconds."""
     awake = uptime()
     return {"expires": expires, "uptime": None if awake is None else awake + lease}
 
 
 def live_owners(connection: sa.Connection, now: float) -> set[str]:
-    """The workers that live."""
+    """Return the workers that live."""
     return {row.owner for row in connection.execute(sa.select(schema.workers)) if _lives(row, now)}
 
 
 def live_runs(connection: sa.Connection) -> set[str]:
-    """The ids of the runs that somebody is working on."""
+    """The ids of the runs that someone is working on."""
     now = now_of(connection)
     rows = connection.execute(sa.select(schema.workers)).all()
     return {row.run_id for row in rows if row.run_id and _lives(row, now)}
 
 
 def _lives(worker: Any, now: float) -> bool:
-    """True for a worker whose process may be there and whose lease is not over; `now` by the
-    database's clock."""
+    """Return True for a worker whose process may be there and whose lease is not over.
+
+    `now` by the database's clock.
+    """
     if _has_ended(worker):
         return False
     awake = uptime()
@@ -151,7 +161,7 @@ def _lives(worker: Any, now: float) -> bool:
 
 
 def _has_ended(worker: Any) -> bool:
-    """True where a worker's process is known to have ended, on this machine."""
+    """Return True if a worker's process is known to have ended, on this machine."""
     # On Windows the signal 0 would end the process.
     if worker.host != host() or sys.platform == "win32":
         return False

@@ -13,7 +13,7 @@ __all__ = ["assert_parses"]
 def __getattr__(name: str) -> Any:
     """Import `assert_parses` when it is first asked for.
 
-    name: the attribute that somebody asked this module for.
+    name: the attribute that someone asked this module for.
 
     Raises AttributeError for every other name, as a module does by itself.
     """

@@ -1,5 +1,6 @@
 """`assert_parses`: a test of how a text is read, whose failure shows the text with its origins and
-the differences."""
+the differences.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +37,17 @@ def assert_parses(
 ) -> ParseResult:
     """Assert that `raw` reads as these calls, and return the result.
 
-    calls: the wanted calls in order: names, `{"name", "arguments"}` or `(name, arguments)` for
-    calls that are ok, or `(name, status, arguments)`. Arguments are values, of which 1 and 1.0 are
-    one number, or canonical JSON text, which must be the same to the character; without them any
-    will do. text: the text outside calls. protocol, tools, options: as for `parse`; tool_choice: as
-    for `read_answer`. color: whether the failure's text is coloured.
+    Args:
+        calls: the wanted calls in order: names, `{"name", "arguments"}` or `(name, arguments)` for
+            calls that are ok, or `(name, status, arguments)`. Arguments are values, of which 1 and
+            1.0 are one number, or canonical JSON text, which must be the same to the character.
+            Without them any will do.
+        text: the text outside calls.
+        protocol, tools, options: as for `parse`.
+        tool_choice: as for `read_answer`.
+        color: whether the failure's text is coloured.
 
-    Raises AssertionError, and BadOptions for calls that cannot be read.
+    Raises AssertionError, and BadOptions for unreadable calls.
 
     >>> raw = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     >>> assert_parses(raw, "hermes", calls=[("f", {"a": 1})]).ok
@@ -62,17 +67,22 @@ def assert_parses(
 
 
 class _Wanted:
-    """One call as it is wanted; `arguments` is a value, a canonical text, or None for any."""
+    """One call as it is wanted.
+
+    `arguments` is a value, a canonical text, or None for any.
+    """
 
     def __init__(self, name: str, status: str = "ok", arguments: Any = None) -> None:
         self.name, self.status, self.arguments = name, status, arguments
 
     @classmethod
     def of(cls, x: Any) -> _Wanted:
-        """A wanted call in any of its forms; raises BadOptions.
+        """Return a wanted call in any of its forms.
 
-        x: a name, a mapping with `name`, or a tuple of two or three; `assert_parses` says what each
-        means.
+        Raises BadOptions.
+
+        x: a name, a mapping with `name`, or a tuple of two or three. `assert_parses` gives the
+        meaning of each.
         """
         if isinstance(x, str):
             return cls(x)
@@ -88,7 +98,7 @@ class _Wanted:
         )
 
     def __str__(self) -> str:
-        """The call with its arguments, an ellipsis for any."""
+        """Return the call with its arguments, an ellipsis for any."""
         if self.arguments is None:
             return f"{self.name}(…)"
 
@@ -100,7 +110,7 @@ class _Wanted:
 
 
 def _is_named(x: Any) -> bool:
-    """True for `{"name", "arguments", "status"}`, the last two of which may be left out.
+    """Return True for `{"name", "arguments", "status"}`, the last two of which may be absent.
 
     A key that is none of these makes it no wanted call, because it is most likely misspelt.
     """
@@ -110,7 +120,7 @@ def _is_named(x: Any) -> bool:
 
 
 def _is_tuple(x: Any) -> bool:
-    """True for `(name, arguments)` and `(name, status, arguments)`.
+    """Return True for `(name, arguments)` and `(name, status, arguments)`.
 
     >>> _is_tuple(("f", {})), _is_tuple(("f", "ok", {})), _is_tuple(("f",))
     (True, True, False)
@@ -121,7 +131,7 @@ def _is_tuple(x: Any) -> bool:
 
 
 def _differences(expected: Sequence[_Wanted], result: ParseResult) -> Iterator[str]:
-    """A sentence for each difference of the calls.
+    """Yield a sentence for each difference of the calls.
 
     expected: the wanted calls, in order.
     result: the parse, whose calls are compared one to one by their place.
@@ -140,11 +150,11 @@ def _differences(expected: Sequence[_Wanted], result: ParseResult) -> Iterator[s
 
 
 def _of_call(i: int, want: _Wanted, call: ToolCall) -> Iterator[str]:
-    """The differences of one call: its name, its status, its arguments.
+    """Yield the differences of one call: its name, its status, its arguments.
 
     i: the place of the call, for the sentence.
     want: the call as it is wanted.
-    call: the call that was read in its place.
+    call: the call read in its place.
 
     Of arguments as a text the spelling counts, of arguments as values only the meaning.
     """
@@ -165,11 +175,13 @@ def _of_call(i: int, want: _Wanted, call: ToolCall) -> Iterator[str]:
 
 
 def _of_texts(i: int, expected: str, call: ToolCall) -> Iterator[str]:
-    """The differences of arguments as JSON text; where only the spelling differs, both texts.
+    """Yield the differences of arguments as JSON text.
+
+    Where only the spelling differs, both texts.
 
     i: the place of the call, for the sentence.
     expected: the wanted arguments, which should be canonical JSON.
-    call: the call that was read; its canonical JSON is another text.
+    call: the call that was read. Its canonical JSON is another text.
     """
     # Text that is no JSON differs as a whole.
     try:
@@ -184,11 +196,11 @@ def _of_texts(i: int, expected: str, call: ToolCall) -> Iterator[str]:
 
 
 def _of_values(expected: Any, call: ToolCall) -> Iterator[str]:
-    """The differences of two values, by path, in the order of the expected one.
+    """Yield the differences of two values, by path, in the order of the expected one.
 
     Without recursion, because arguments may nest deeper than Python's stack.
 
-    expected: the wanted arguments; tuples count as lists.
+    expected: the wanted arguments. Tuples count as lists.
     call: the call that was read, whose origins say where each value stands.
 
     Lists of different lengths differ as a whole: without a match of their items a comparison one by
@@ -212,7 +224,7 @@ def _of_values(expected: Any, call: ToolCall) -> Iterator[str]:
 
 
 def _is_same(want: Any, got: Any) -> bool:
-    """True for two values that JSON does not tell apart.
+    """Return True for two values that JSON does not tell apart.
 
     >>> _is_same((1, 2), [1, 2]), _is_same("1", 1)
     (True, False)
@@ -227,7 +239,7 @@ def _is_same(want: Any, got: Any) -> bool:
 def _of_keys(
     path: str, want: Mapping[str, Any], got: Mapping[str, Any], call: ToolCall
 ) -> Iterator[str]:
-    """The keys that only one of two objects has.
+    """Yield the keys that only one of two objects has.
 
     path: the JSON Pointer of the two objects.
     want, got: the wanted object, and the one that was read.
@@ -246,7 +258,7 @@ def _of_keys(
 
 
 def _at(path: str, key: str) -> str:
-    """The JSON Pointer of a member.
+    """Return the JSON Pointer of a member.
 
     >>> _at("/a", "b/c")
     '/a/b~1c'
@@ -255,7 +267,7 @@ def _at(path: str, key: str) -> str:
 
 
 def _origin(call: ToolCall, path: str) -> str:
-    """The offsets that a value was read from, '' where it has none.
+    """Return the offsets that a value was read from, '' where it has none.
 
     call: the call that was read. path: the JSON Pointer of a value in its arguments.
     """
@@ -266,15 +278,15 @@ def _origin(call: ToolCall, path: str) -> str:
 
 
 def _where(span: Any) -> str:
-    """The offsets of a span in words.
+    """Return the offsets of a span in words.
 
-    span: a Span, or None for what has no place in the text, which gives ''.
+    span: a Span, or None for a value without a place in the text, which gives ''.
     """
     return f" at {span.start}–{span.end}" if span is not None else ""
 
 
 def _value(value: Any) -> str:
-    """A value as short JSON.
+    """Return a value as short JSON.
 
     value: any JSON value, or one that `write_canonical` can make one of. Longer ones are cut to
     `_LONGEST_VALUE` characters.
@@ -283,17 +295,17 @@ def _value(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    """A text that fits a line, its control characters visible.
+    """Return a text that fits a line, its control characters visible.
 
-    Longer texts are cut to `_LONGEST_VALUE` characters; the message has one line for each.
+    Longer texts are cut to `_LONGEST_VALUE` characters. The message has one line for each.
     """
     return shorten(visible(text), _LONGEST_VALUE)
 
 
 def _message(differences: Sequence[str], result: ParseResult, color: bool) -> str:
-    """The failure: the differences, the marked text, and why it was read so.
+    """Return the failure: the differences, the marked text, and why it was read so.
 
-    differences: one sentence each; of many, the first `_MOST_DIFFERENCES` are shown.
+    differences: one sentence each. Of many, the first `_MOST_DIFFERENCES` appear.
     result: the parse, which is drawn with the places of its calls and explains itself.
     color: whether the drawing may hold escape sequences of a terminal.
     """

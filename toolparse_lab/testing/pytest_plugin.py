@@ -1,5 +1,7 @@
-"""The pytest plugin: the fixture `assert_parses`. Nothing but pytest is loaded until a test asks
-for it."""
+"""The pytest plugin: the fixture `assert_parses`.
+
+Nothing but pytest is loaded until a test asks for it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ def assert_parses(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     request: pytest's own fixture, which knows the terminal that the report goes to.
 
-    Its argument `color` is set; all others are those of the function.
+    Its argument `color` is set. All others are those of the function.
     """
     from .assertions import assert_parses  # the engine: 0.1 s, in every run of pytest
 

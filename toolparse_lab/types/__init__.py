@@ -1,7 +1,7 @@
 """The frozen types that every layer shares: spans, edits, steps, problems, calls, results and
 events.
 
-Offsets are Python code points, half-open; `raw` is never changed.
+Offsets are Python code points, half-open. `raw` is never changed.
 """
 
 from .call import CallStatus, OriginTable, ToolCall

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from .. import hooks
 from ..errors import NoOrigin
 from ..values import read_plain
+from ..values.printable import printable
 from .makers import maker_of
 from .readings import Reading
 from .serial import (
@@ -45,7 +46,7 @@ _PATHS_IN_MESSAGE = 20
 class OriginTable:
     """The origins of one call, made by `make` when first asked for and then kept.
 
-    make_sources: its places in the request, likewise; None where no request is known.
+    make_sources: its places in the request, likewise, or None if no request is known.
     """
 
     __slots__ = ("_make", "_make_sources", "_sources", "_table")
@@ -59,7 +60,9 @@ class OriginTable:
         self._sources: Sources | None = None
 
     def get(self) -> Origins:
-        """The table, JSON Pointer -> origin; the same object every time.
+        """Return the table, JSON Pointer -> origin.
+
+        The same object every time.
 
         Empty for a call that could not be read.
         """
@@ -69,21 +72,26 @@ class OriginTable:
 
     @property
     def sources(self) -> Sources | None:
-        """JSON Pointer -> the places of that leaf in the request; None where none is known."""
+        """JSON Pointer -> the places of that leaf in the request.
+
+        None if none is known.
+        """
         if self._sources is None and self._make_sources is not None:
             self._sources = self._make_sources()
         return self._sources
 
     def with_sources(self, make_sources: Callable[[], Sources]) -> OriginTable:
-        """The same origins, with sources beside them."""
+        """Return the same origins, with sources beside them."""
         return OriginTable(self.get, make_sources)
 
     def __deepcopy__(self, memo: object) -> OriginTable:
-        """The table itself: it is never changed."""
+        """Return the table itself: it is never changed."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle of the table, not of the parser behind `make`: a process pool needs no more."""
+        """Return a pickle of the table, not of the parser behind `make`: a process pool needs no
+        more.
+        """
         # The pickle names the function: a new name would make older pickles unreadable.
         sources = self.sources
         tables = (dict(self.get()),) if sources is None else (dict(self.get()), dict(sources))
@@ -93,7 +101,10 @@ class OriginTable:
 def _known_origins(
     table: dict[str, Origin], sources: dict[str, tuple[Source, ...]] | None = None
 ) -> OriginTable:
-    """A table that is there already, read back from a pickle or a dict; `sources` likewise."""
+    """Return a table that is there already, read back from a pickle or a dict.
+
+    `sources` likewise.
+    """
     return OriginTable(lambda: table, None if sources is None else lambda: sources)
 
 
@@ -102,8 +113,9 @@ NO_ORIGINS = OriginTable(dict)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call found in the text, readable or not. Its identity is `index`, its place among the
-    calls.
+    """One call found in the text, readable or not.
+
+    Its identity is `index`, its place among the calls.
 
     `source_json` is the arguments as found, `arguments_json` after coercion, both canonical JSON
     ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
@@ -145,7 +157,9 @@ class ToolCall:
 
     @property
     def valid(self) -> bool:
-        """`ok`, and the arguments satisfy the tool's schema. Execute only what is valid.
+        """`ok`, and the arguments satisfy the tool's schema.
+
+        Execute only valid calls.
 
         Where validation was switched off, or there are no tools, nothing was checked.
         """
@@ -155,8 +169,10 @@ class ToolCall:
 
     @property
     def verdict(self) -> Verdict:
-        """The one word on the call that every view shows: clean, repaired (lossless), repaired
-        (lossy), invalid, refused, truncated or echoed. It may be executed under the first three.
+        """The one word on the call that every view shows.
+
+        One of clean, repaired (lossless), repaired (lossy), invalid, refused, truncated or echoed.
+        You may execute the call under the first three.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
@@ -167,21 +183,24 @@ class ToolCall:
 
     @property
     def readable(self) -> bool:
-        """The body was read: there are arguments, whatever the name and the schema say of them."""
+        """True if the parser read the body.
+
+        Then there are arguments, whatever the name and the schema say of them.
+        """
         return bool(self.arguments_json)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """A fresh dict of the arguments after coercion; empty where the body could not be read.
+        """A fresh dict of the arguments after coercion, empty for an unreadable body.
 
         Integers are int, other numbers float, and Decimal only where a float loses digits. Each
-        access reads `arguments_json` anew, so that changing the dict changes nothing here.
+        access reads `arguments_json` again, so that changing the dict changes nothing here.
         """
         value = read_plain(self.arguments_json) if self.arguments_json else {}
         return value if isinstance(value, dict) else {}
 
     def origin(self, path: str = "") -> Origin:
-        """The place in `raw` of the value at a JSON Pointer into `arguments`.
+        """Return the place in `raw` of the value at a JSON Pointer into `arguments`.
 
         Raises NoOrigin for a path that is not in the arguments.
 
@@ -202,11 +221,13 @@ class ToolCall:
             ) from None
 
     def source(self, path: str = "") -> tuple[Source, ...]:
-        """The places in the request where the value at a JSON Pointer stands, longest first.
+        """Return the places in the request that hold the value at a JSON Pointer.
 
-        Empty where the model made the value up, for what is no text or number, and where the call
-        was read without its request. '' is the whole call, which has a place where it is an echo.
-        Raises NoOrigin for a path that is not in the arguments.
+        The longest place comes first.
+
+        Empty where the model made the value up, for anything that is not text or number, and where
+        the call was read without its request. '' is the whole call, which has a place where it is
+        an echo. Raises NoOrigin for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>'
@@ -227,8 +248,9 @@ class ToolCall:
         return tuple(Step("repair", e.rule, "", e.span, None, e.text) for e in self.edits)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dict with the verdict and all fields but the segment, which the result
-        stores.
+        """Return a JSON-ready dict with the verdict and all fields.
+
+        The segment is not among them: the result stores it.
 
         Asks for the origins, so that they can be read back without the parser.
         """
@@ -259,7 +281,7 @@ class ToolCall:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], segments: tuple[Segment, ...]) -> ToolCall:
-        """The call that `to_dict` described; `segments` are those of its result."""
+        """Return the call that `to_dict` described. `segments` are those of its result."""
         return cls(
             index=d["index"],
             segment_index=d["segment_index"],
@@ -283,16 +305,18 @@ class ToolCall:
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The coercion diff: arguments before and after, each change with its rule.
+        """Return the coercion diff: arguments before and after, each change with its rule.
 
-        What IPython asks for; plain text and HTML, which need no running kernel.
+        The views that IPython asks for. Plain text and HTML, which need no running kernel.
         """
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """One line with the verdict, such as `f({"a":1}) [clean]`; the name is `?` where none could
-        be read."""
-        return f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]"
+        """Return one line with the verdict, such as `f({"a":1}) [clean]`.
+
+        The name is `?` if none could be read.
+        """
+        return printable(f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]")
 
 
 make_call = maker_of(ToolCall)

@@ -1,4 +1,4 @@
-"""Events of a stream: what a chunk settled."""
+"""Events of a stream: the final part of a chunk."""
 
 # With each Retract honoured, the spans of all events cover `raw` exactly once, in order. They hold
 # no text: `parser.text_of(span)` gives it, and most consumers want only some of it.
@@ -14,7 +14,12 @@ from .spans import Span
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text of the answer. It is final: text is never taken back. escaped: as in a `Segment`.
+    """Text of the answer.
+
+    It is final: text is never taken back.
+
+    Attributes:
+        escaped: as in a `Segment`.
 
     >>> import toolparse_lab as tp
     >>> tp.stream("hermes").feed("Hello")
@@ -27,7 +32,10 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Characters of the model's reasoning. escaped: as in a `Segment`.
+    """Characters of the model's reasoning.
+
+    Attributes:
+        escaped: as in a `Segment`.
 
     >>> import toolparse_lab as tp
     >>> tp.stream("hermes").feed("<think>Hm")[-1]
@@ -76,7 +84,9 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """A call's closer (empty when it is missing) and the calls its body held, in order.
+    """A call's closer, and the calls that its body held, in order.
+
+    The closer is empty if it is missing.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -91,15 +101,26 @@ class CallEnd:
 
 @dataclass(frozen=True, slots=True)
 class Retract:
-    """The events from `start` on are void, and others come for those characters. Never reaches back
-    over text."""
+    """The events from `start` on are void, and others come for those characters.
+
+    Never reaches back over text.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Retract(3).start
+    3
+    """
 
     start: int
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Text that was held back and turned out to be a call outside its format."""
+    """Text that was held back and turned out to be a call outside its format.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Recovered(tp.Span(0, 4), ()).span
+    Span(start=0, end=4)
+    """
 
     span: Span
     calls: tuple[ToolCall, ...]
@@ -107,9 +128,18 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Calls that events before held, and that must not be executed: they stood in reasoning that
-    was closed behind them. Each has the index and the place it had; it comes at the end. span:
-    empty, in front of the tag that closed the reasoning."""
+    """Calls of earlier events that you must not execute.
+
+    They stood in reasoning that closed behind them. Each has the index and the place it had. The
+    event comes at the end.
+
+    Attributes:
+        span: empty, in front of the tag that closed the reasoning.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Withdrawn(tp.Span(0, 4), ()).span
+    Span(start=0, end=4)
+    """
 
     span: Span
     calls: tuple[ToolCall, ...]

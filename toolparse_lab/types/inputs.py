@@ -1,4 +1,4 @@
-"""The types of what public functions take, where more than one shape will do."""
+"""The types of the arguments of public functions, where more than one shape will do."""
 
 from __future__ import annotations
 

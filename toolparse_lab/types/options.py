@@ -1,4 +1,4 @@
-"""`ParseOptions`: what a parse was allowed to do."""
+"""`ParseOptions`: the options that a parse was allowed to do."""
 
 # Options are part of every stored result, so that a result says how it came about. A new option
 # therefore has a default under which older results mean the same as before.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..errors import BadOptions
+from ..errors import BadOptions, near
 
 Policy: TypeAlias = Literal["none", "safe", "middleware", "seed-layer2", "lossy"]
 Reasoning: TypeAlias = Literal["auto", "prefilled", "none"]
@@ -23,17 +23,29 @@ _POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 _REASONING = ("auto", "prefilled", "none")
 _SWITCHES = ("repair", "recover", "validate")
 _MOST_DEPTH = 100_000
+# What people write for an option -> what to do.
+_ELSEWHERE = {
+    "policy": "the policy of coercion is the option coerce: {'coerce': 'safe'}",
+    "tool_choice": "tp.parse reads any text; create_tool_middleware takes a tool choice",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """Everything that a parse was allowed to do; stored in the result.
+    """Everything that a parse was allowed to do.
 
-    repair: read damaged bodies, each repair an edit. recover: read calls outside their format.
-    coerce: policy. validate: check arguments against the schema. reasoning: 'auto' reads think
-    tags, 'prefilled' begins inside one, 'none' reads them as text. max_depth: nesting beyond it is
-    a problem, never an error. echoes: a call whose own text stands in the request, written by
-    somebody else, is refused, or allowed with a warning.
+    Stored in the result.
+
+    Attributes:
+        repair: read damaged bodies, each repair an edit.
+        recover: read calls outside their format.
+        coerce: policy.
+        validate: check arguments against the schema.
+        reasoning: 'auto' reads think tags, 'prefilled' begins inside one, 'none' reads them as
+            text.
+        max_depth: nesting beyond it is a problem, never an error.
+        echoes: a call whose own text stands in the request, written by another, is refused, or
+            allowed with a warning.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -51,7 +63,7 @@ class ParseOptions:
     echoes: EchoChoice = "refuse"
 
     def __post_init__(self) -> None:
-        """Check every field; raises BadOptions, which names the first that is wrong."""
+        """Check every field. Raises BadOptions, which names the first that is wrong."""
         # A stored 1 or "false" would pass for a switch, so only bool itself is one.
         for name in _SWITCHES:
             value = getattr(self, name)
@@ -93,18 +105,25 @@ class ParseOptions:
         if isinstance(x, ParseOptions):
             return x
         if not isinstance(x, Mapping):
-            raise BadOptions("options are ParseOptions or a mapping", got=type(x).__name__)
+            raise BadOptions(
+                "options are ParseOptions or a mapping",
+                got=type(x).__name__,
+                expected='such as {"coerce": "safe"}',
+            )
 
         names = {f.name for f in dataclasses.fields(cls)}
         unknown = sorted(str(key) for key in x if key not in names)
         if unknown:
             raise BadOptions(
-                "unknown option", got=", ".join(unknown), expected=", ".join(sorted(names))
+                "unknown option",
+                got=", ".join(unknown),
+                expected=", ".join(sorted(names)),
+                hint=_ELSEWHERE.get(unknown[0]) or near(unknown[0], names),
             )
         return cls(**x)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field by its name, as `of` takes it.
+        """Return every field by its name, as `of` takes it.
 
         >>> ParseOptions.of(DEFAULT_OPTIONS.to_dict()) == DEFAULT_OPTIONS
         True
@@ -113,7 +132,10 @@ class ParseOptions:
 
 
 def _is_depth(x: object) -> bool:
-    """True for an int in the range of `max_depth`; True itself is no number here."""
+    """Return True for an int in the range of `max_depth`.
+
+    True itself is no number here.
+    """
     if isinstance(x, bool) or not isinstance(x, int):
         return False
     return 1 <= x <= _MOST_DEPTH

@@ -13,10 +13,10 @@ from .spans import Edit
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A candidate that nobody chose: what the call would be, and the edits in raw it would take.
+    """A candidate that no one chose: the value of the call, and the edits in raw it would take.
 
-    `cost` is what the edits cost together: the least one is nearest to the text. `why` says what
-    the tool's schema thinks of it.
+    `cost` is the cost of the edits together: the least one is nearest to the text. `why` says the
+    verdict of the tool's schema on it.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Reading:
         return value if isinstance(value, dict) else {}
 
     def shift(self, by: int) -> Reading:
-        """The same reading of a text that begins at offset `by`."""
+        """Return the same reading of a text that begins at offset `by`."""
         edits = tuple(Edit(e.span.shift(by), e.text, e.rule) for e in self.edits)
         return Reading(self.name, self.arguments_json, edits, self.cost, self.why)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dict of all fields."""
+        """Return a JSON-ready dict of all fields."""
         return {
             "name": self.name,
             "arguments_json": self.arguments_json,
@@ -48,6 +48,6 @@ class Reading:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Reading:
-        """The reading that `to_dict` described."""
+        """Return the reading that `to_dict` described."""
         edits = tuple(map(edit_in, d["edits"]))
         return cls(d["name"], d["arguments_json"], edits, d["cost"], d["why"])

@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from .. import hooks
 from ..errors import BadOptions
@@ -22,6 +24,26 @@ from .server import ServerReading, explain_blame
 from .spans import Problem, Segment, Step
 from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Stage: TypeAlias = Literal["raw", "repaired", "decoded", "coerced"]
+"""The text on the left of the parse view."""
+
+
+class DebugView(Protocol):
+    """The parse view, as far as a program uses it. `widgets.ParseView` is one."""
+
+    stage: str
+    pinned: str
+
+    @property
+    def result(self) -> ParseResult:
+        """The result in view."""
+
+    def export_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the view as one self-contained HTML file and return its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +80,9 @@ class ParseResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the calls, `none` without a call; see `ToolCall.verdict`.
+        """The worst verdict of the calls, `none` without a call.
+
+        See `ToolCall.verdict`.
 
         From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
         truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
@@ -67,12 +91,13 @@ class ParseResult:
 
     @property
     def blame(self) -> str:
-        """One sentence on whether the model or the server's parser is at fault; '' for a text that
-        came without a response.
+        """One sentence on who is at fault: the model, or the server's parser.
+
+        '' for a text that came without a response.
 
         It puts the server's own tool calls beside the calls read here, and begins with Agree,
         Server lost it, Server changed it, Model wrote none, or, where the response does not hold
-        what the model wrote, Cannot be told.
+        the model's own text, Cannot be told.
 
         >>> import toolparse_lab as tp
         >>> written = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -85,14 +110,14 @@ class ParseResult:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The ids of the formats that the calls were read in, each once, in the order of the calls.
+        """The ids of the formats of the calls, each once, in the order of the calls.
 
-        Under 'auto' they are the protocols that matched; a call outside every format has 'auto'.
+        Under 'auto' they are the protocols that matched. A call outside every format has 'auto'.
         """
         return tuple(dict.fromkeys(call.protocol for call in self.calls))
 
     def all_problems(self) -> Iterator[Problem]:
-        """The result's own problems, then each call's, in order.
+        """Yield the result's own problems, then each call's, in order.
 
         The result's own are about the text: quoted examples, reasoning that was never closed.
         """
@@ -104,7 +129,7 @@ class ParseResult:
     def text(self) -> str:
         """The text outside calls, markup and reasoning, untrimmed.
 
-        Calls that could not be read are no part of it; `content` keeps them.
+        Calls that could not be read are no part of it. `content` keeps them.
         """
         return "".join(s.said(self.raw) for s in self.segments if s.kind == "text")
 
@@ -112,15 +137,17 @@ class ParseResult:
     def reasoning(self) -> str:
         """The model's reasoning, untrimmed and without its tags.
 
-        Where a text holds several pieces of it, they follow one another without a break.
+        If a text holds several pieces of it, they follow one another without a break.
         """
         return "".join(s.said(self.raw) for s in self.segments if s.kind == "reasoning")
 
     def content(self, on_error: Literal["text", "drop"] = "text") -> str:
-        """The message content: the text, and what becomes of calls that could not be read.
+        """Return the message content: the text, and unreadable calls as you choose.
 
-        on_error: 'text' keeps such calls as they were written, 'drop' leaves them out. Raises
-        BadOptions for anything else.
+        Args:
+            on_error: 'text' keeps such calls as they were written, 'drop' leaves them out.
+
+        Raises BadOptions for anything else.
 
         >>> import toolparse_lab as tp
         >>> result = tp.parse('Hi <tool_call>{"name"', "hermes")
@@ -128,7 +155,11 @@ class ParseResult:
         ('Hi <tool_call>{"name"', 'Hi ')
         """
         if on_error not in ("text", "drop"):
-            raise BadOptions("on_error is 'text' or 'drop'", got=on_error)
+            raise BadOptions(
+                "unknown way to treat calls that could not be read",
+                got=on_error,
+                expected="on_error='text' or on_error='drop'",
+            )
         as_text = _unread_segments(self.calls) if on_error == "text" else frozenset()
         parts: list[str] = []
         for index, segment in enumerate(self.segments):
@@ -142,8 +173,9 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def why(self) -> str:
-        """One sentence a call: its verdict, what happened and why; without a call, why there is
-        none.
+        """Return one sentence a call: its verdict, the outcome and why.
+
+        Without a call, why there is none.
 
         Of an answer read by 'auto' a first sentence names the formats that matched.
 
@@ -163,8 +195,10 @@ class ParseResult:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dict; lone surrogates survive `json.dumps` with its default
-        `ensure_ascii`."""
+        """Return a JSON-ready dict.
+
+        Lone surrogates survive `json.dumps` with its default `ensure_ascii`.
+        """
         beside = {} if self.server is None else {"server": self.server.to_dict()}
         return {
             "version": VERSION,
@@ -181,8 +215,10 @@ class ParseResult:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> ParseResult:
-        """The result that `to_dict` described; raises BadOptions for a version this code does not
-        know."""
+        """Return the result that `to_dict` described.
+
+        Raises BadOptions for a version this code does not know.
+        """
         if d.get("version") != VERSION:
             raise BadOptions(
                 "a parse result of another version", got=d.get("version"), expected=VERSION
@@ -206,24 +242,30 @@ class ParseResult:
         """
         return json.dumps(self.to_dict(), separators=(",", ":"))
 
-    def debug(self, **options: Any) -> Any:
-        """The interactive parse view.
+    def debug(self, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
+        """Return the interactive parse view.
 
-        options: those of the view. Raises MissingExtra without the `jupyter` extra.
+        Args:
+            stage: the text on its left.
+            pinned: the JSON Pointer of the argument to mark, '' for none.
+
+        Raises MissingExtra without the `jupyter` extra, and BadOptions for an unknown stage.
         """
-        return hooks.call("debug", self, **options)
+        view: DebugView = hooks.call("debug", self, stage=stage, pinned=pinned)
+        return view
 
-    def frame(self) -> Any:
-        """The calls as a pandas frame, one row a call.
+    def frame(self) -> pd.DataFrame:
+        """Return the calls as a pandas frame, one row per call.
 
         Raises MissingExtra without the `lab` extra.
         """
-        return hooks.call("frame", self)
+        frame: pd.DataFrame = hooks.call("frame", self)
+        return frame
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The parse view as plain text and HTML.
+        """Return the parse view as plain text and HTML.
 
-        What IPython asks for; it reads the same without a running kernel.
+        The views that IPython asks for. It reads the same without a running kernel.
         """
         return hooks.mimebundle(self)
 
@@ -233,6 +275,6 @@ class ParseResult:
 
 
 def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
-    """The segments that hold calls, none of which could be read."""
+    """Return the segments that hold calls, none of which could be read."""
     readable = {c.segment_index for c in calls if c.readable}
     return frozenset(c.segment_index for c in calls if c.segment_index not in readable)

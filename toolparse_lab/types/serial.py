@@ -1,5 +1,6 @@
-"""The stored form of the small types: lists of JSON values, in an order that is part of the
-format."""
+"""The stored form of the small types: lists of JSON values, in an order that is part of
+the format.
+"""
 
 # `ToolCall` and `ParseResult` put these rows into their dicts. Each type has two functions here,
 # one for each direction, and `…_in(…_out(x)) == x`.
@@ -22,7 +23,7 @@ def span_out(span: Span | None) -> list[int] | None:
 
 
 def span_in(row: Any) -> Span | None:
-    """The span of a row that `span_out` wrote."""
+    """Return the span of a row that `span_out` wrote."""
     return None if row is None else Span(row[0], row[1])
 
 
@@ -37,7 +38,7 @@ def segment_out(segment: Segment) -> list[Any]:
 
 
 def segment_in(row: Any) -> Segment:
-    """The segment of a row that `segment_out` wrote."""
+    """Return the segment of a row that `segment_out` wrote."""
     kind, start, end, body, closed, *escaped = row
     return Segment(kind, Span(start, end), span_in(body), closed, bool(escaped))
 
@@ -48,7 +49,7 @@ def edit_out(edit: Edit) -> list[Any]:
 
 
 def edit_in(row: Any) -> Edit:
-    """The edit of a row that `edit_out` wrote."""
+    """Return the edit of a row that `edit_out` wrote."""
     start, end, text, rule = row
     return Edit(Span(start, end), text, rule)
 
@@ -61,7 +62,7 @@ def step_out(step: Step) -> list[Any]:
 
 
 def step_in(row: Any) -> Step:
-    """The step of a row that `step_out` wrote."""
+    """Return the step of a row that `step_out` wrote."""
     stage, rule, path, span, before, after = row
     return Step(stage, rule, path, span_in(span), read_strict(before), read_strict(after))
 
@@ -79,7 +80,7 @@ def problem_out(problem: Problem) -> list[Any]:
 
 
 def problem_in(row: Any) -> Problem:
-    """The problem of a row that `problem_out` wrote."""
+    """Return the problem of a row that `problem_out` wrote."""
     stage, code, severity, message, path, span = row
     return Problem(stage, code, severity, message, path, span_in(span))
 
@@ -90,5 +91,5 @@ def origins_out(origins: Mapping[str, Origin]) -> list[list[Any]]:
 
 
 def origins_in(rows: Any) -> dict[str, Origin]:
-    """The table of rows that `origins_out` wrote."""
+    """Return the table of rows that `origins_out` wrote."""
     return {path: Origin(Span(start, end), exact) for path, start, end, exact in rows}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..values import read_plain, write_canonical
+from ..values.printable import printable
 
 if TYPE_CHECKING:
     from .call import ToolCall
@@ -34,7 +35,7 @@ class ServerReading:
     """The words of the response beside the text that was parsed.
 
     calls: the server's own tool calls. fidelity: where the text came from: logprobs, token_ids,
-    raw_messages, wire or sdk. independent: the text is the model's; False where it was made of
+    raw_messages, wire or sdk. independent: the text is the model's, or False if it was made of
     these calls, and nothing can be compared.
     """
 
@@ -44,11 +45,11 @@ class ServerReading:
 
     @classmethod
     def of(cls, calls: Iterable[Any], fidelity: str, independent: bool) -> ServerReading:
-        """The reading of tool calls in OpenAI's shape."""
+        """Return the reading of tool calls in OpenAI's shape."""
         return cls(tuple(map(_server_call, calls)), fidelity, independent)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dict, which `from_dict` reads."""
+        """Return a JSON-ready dict, which `from_dict` reads."""
         return {
             "calls": [[call.name, call.arguments] for call in self.calls],
             "fidelity": self.fidelity,
@@ -57,13 +58,16 @@ class ServerReading:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> ServerReading:
-        """The reading that `to_dict` described."""
+        """Return the reading that `to_dict` described."""
         calls = tuple(ServerCall(str(name), str(arguments)) for name, arguments in d["calls"])
         return cls(calls, d["fidelity"], d["independent"])
 
 
 def _server_call(call: Mapping[str, Any]) -> ServerCall:
-    """A call in OpenAI's shape; arguments that came as an object are written as JSON."""
+    """Return a call in OpenAI's shape.
+
+    Arguments that came as an object are written as JSON.
+    """
     function = call.get("function") or {}
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
@@ -72,7 +76,7 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
 
 
 def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
-    """One sentence on where the calls of the model and of the server differ.
+    """Return one sentence on where the calls of the model and of the server differ.
 
     It begins with Agree, Server lost it, Server changed it, Model wrote none, or Cannot be told.
     """
@@ -101,7 +105,7 @@ def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
 def _difference(
     ours: list[ToolCall], bad: list[ToolCall], theirs: list[ServerCall], fidelity: str
 ) -> str:
-    """The sentence on calls that have no equal on the other side."""
+    """Return the sentence on calls that have no equal on the other side."""
     if theirs and (ours or bad):
         return (
             f"Server changed it: the model wrote {_words([*ours, *bad])}, and tool_calls say "
@@ -118,7 +122,7 @@ def _difference(
 
 
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:
-    """The calls that have no equal; equals are taken out of `theirs`."""
+    """Return the calls that have no equal. Equals are taken out of `theirs`."""
     alone = []
     waiting: dict[str, dict[str, list[ServerCall]]] = {}
     for their in theirs:
@@ -136,8 +140,10 @@ def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall
 
 
 def _canonical(text: str) -> str:
-    """Arguments as JSON with sorted keys; what is no JSON, or very long, as it stands. Without
-    arguments it is an empty object."""
+    """Arguments as JSON with sorted keys.
+
+    A value that is not JSON, or very long, as it stands. Without arguments it is an empty object.
+    """
     if not text.strip():
         return "{}"
     if len(text) > _LONGEST:
@@ -149,7 +155,7 @@ def _canonical(text: str) -> str:
 
 
 def _words(calls: list[ToolCall]) -> str:
-    """The names of calls, with the verdict on those that are not good."""
+    """Return the names of calls, with the verdict on those that are not good."""
     words = [
         f"{_name(call.name)}{'' if call.ok else f' ({call.verdict})'}"
         for call in calls[:_MOST_NAMES]
@@ -158,17 +164,19 @@ def _words(calls: list[ToolCall]) -> str:
 
 
 def _names(calls: list[ServerCall]) -> str:
-    """The names of a server's calls."""
+    """Return the names of a server's calls."""
     return _listed([_name(call.name) for call in calls[:_MOST_NAMES]], len(calls))
 
 
 def _name(name: str) -> str:
-    """A name for a sentence, cut, with characters that a terminal would act on as escapes."""
+    """Return a name for a sentence, cut, with characters that a terminal would act on as
+    escapes.
+    """
     name = name[:_MOST_NAME]
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) or "a call without a name"
+    return printable(name) or "a call without a name"
 
 
 def _listed(words: list[str], count: int) -> str:
-    """Words with commas between, and how many are left out."""
+    """Words with commas between, and how many drop out."""
     more = count - len(words)
     return ", ".join(words) + (f" and {more} more" if more > 0 else "")

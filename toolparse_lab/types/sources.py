@@ -1,4 +1,4 @@
-"""`Source`: a place in what the model was asked, where a value of its answer stands already."""
+"""`Source`: a place in the model's request, where a value of its answer stands already."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sources_out(sources: Sources) -> list[list[Any]]:
 
 
 def sources_in(rows: Iterable[Any]) -> dict[str, tuple[Source, ...]]:
-    """The table of rows that `sources_out` wrote."""
+    """Return the table of rows that `sources_out` wrote."""
     table: dict[str, tuple[Source, ...]] = {}
     for path, role, message, start, end in rows:
         table[path] = (*table.get(path, ()), Source(role, message, Span(start, end)))

@@ -1,5 +1,4 @@
-"""Ranges of a text and what is recorded about them: spans, origins, edits, segments, steps,
-problems."""
+"""Ranges of a text and the record about them: spans, origins, edits, segments, steps, problems."""
 
 # All are frozen, and none holds the text: a span means something only together with the `raw` it
 # was made for. Offsets are Python code points, half-open. JavaScript counts UTF-16 units, so views
@@ -40,15 +39,18 @@ class Span:
         _set_end(self, end)
 
     def __len__(self) -> int:
-        """The number of characters. So an empty span is false: compare with None instead."""
+        """Return the number of characters.
+
+        So an empty span is false: compare with None instead.
+        """
         return self.end - self.start
 
     def of(self, raw: str) -> str:
-        """The characters of the span in `raw`."""
+        """Return the characters of the span in `raw`."""
         return raw[self.start : self.end]
 
     def shift(self, by: int) -> Span:
-        """The span `by` characters further on.
+        """Return the span `by` characters further on.
 
         Turns offsets in a body into offsets in raw, where `by` is the body's beginning.
 
@@ -58,7 +60,9 @@ class Span:
         return Span(self.start + by, self.end + by)
 
     def covers(self, other: Span) -> bool:
-        """True where all of `other` lies inside; an empty span may lie at either end.
+        """Return True if all of `other` lies inside.
+
+        An empty span may lie at either end.
 
         >>> Span(2, 5).covers(Span(3, 5)), Span(2, 5).covers(Span(4, 6))
         (True, False)
@@ -76,8 +80,7 @@ _set_end: Callable[[Span, int], None] = Span.__dict__["end"].__set__
 class Origin:
     """The place of a value in `raw`: the value without its quotes.
 
-    `exact` is False where a structural change left no place of its own; the span is then its
-    source's.
+    `exact` is False if a structural change left no place of its own. The span is then its source's.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -101,7 +104,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One repair: `raw[span]` is read as `text`. Edits of a call are sorted and never overlap.
+    """One repair: `raw[span]` is read as `text`.
+
+    Edits of a call are sorted and never overlap.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -114,12 +119,17 @@ class Edit:
     rule: str
 
 
+make_edit = maker_of(Edit)
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of `raw`. The segments of a result partition it.
+    """A piece of `raw`.
 
-    `body` is the call's or reasoning's inner text; `closed` is False where the text ended before
-    its closer. `escaped`: the text stands inside a JSON string, so that its characters in `raw` are
+    The segments of a result partition it.
+
+    `body` is the call's or reasoning's inner text. `closed` is False if the text ended before its
+    closer. `escaped`: the text stands inside a JSON string, so that its characters in `raw` are
     escaped.
 
     >>> import toolparse_lab as tp
@@ -134,7 +144,9 @@ class Segment:
     escaped: bool = False
 
     def said(self, raw: str) -> str:
-        """The text of the segment: its characters in `raw`, or their meaning inside a JSON string.
+        """Return the text of the segment.
+
+        Its characters in `raw`, or their meaning inside a JSON string.
 
         Of reasoning it is the inner text, without its tag.
         """
@@ -153,7 +165,7 @@ class Step:
     """One recorded change on the way from raw text to arguments.
 
     `path` is a JSON Pointer into the arguments, `span` the raw characters it concerns (None when
-    there are none). `before` and `after` are the changed subtree as values; `before_json` and
+    there are none). `before` and `after` are the changed subtree as values. `before_json` and
     `after_json` render them.
 
     >>> import toolparse_lab as tp
@@ -189,7 +201,7 @@ class Step:
 
     @property
     def lossless(self) -> bool:
-        """True where the rule loses nothing of what the model wrote.
+        """True if the rule loses nothing of the model's own text.
 
         Raises UnknownRule for a step of a newer version, whose rule is not here.
         """
@@ -199,12 +211,15 @@ class Step:
 
 
 make_step = maker_of(Step)
+# For the maker of a step that learns its place last, as with the spans above.
+set_step_span: Callable[[Step, Span | None], None] = Step.__dict__["span"].__set__
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One complaint. `code` is a permanent id (see `rules`), `path` a JSON Pointer into the
-    arguments or ''.
+    """One complaint.
+
+    `code` is a permanent id (see `rules`), `path` a JSON Pointer into the arguments or ''.
 
     >>> import toolparse_lab as tp
     >>> tp.parse("<tool_call>{", "hermes").calls[0].problems[0].code

@@ -44,12 +44,12 @@ _ECHOED = "call.echoed"
 
 
 def verdict_of_call(call: ToolCall) -> Verdict:
-    """The verdict on a call.
+    """Return the verdict on a call.
 
     clean: written in its format and to its schema, without any change. repaired: executable after
     repairs, readings, coercions or a recovery, lossless where none of them guessed or dropped
     anything. invalid: readable, but its arguments break the schema. refused: not readable, of an
-    unknown tool, or a draft. truncated: cut off. echoed: somebody else wrote it.
+    unknown tool, or a draft. truncated: cut off. echoed: another wrote it.
     """
     # Where echoes are allowed, the code is there as a warning.
     if any(p.code == _ECHOED and p.severity == "error" for p in call.problems):
@@ -64,12 +64,12 @@ def verdict_of_call(call: ToolCall) -> Verdict:
 
 
 def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
-    """The worst verdict on some calls, `none` where there are none."""
+    """Return the worst verdict on some calls, `none` if there are none."""
     return max(map(verdict_of_call, calls), key=_RANK.__getitem__, default="none")
 
 
 def _change_of(call: ToolCall) -> Verdict:
-    """The verdict on a call that may be executed, by what was done to it."""
+    """Return the verdict on a call that may be executed, by the changes to it."""
     if not call.edits and not call.steps and not call.problems:
         return "clean"
     from ..rules import CODES, RULES  # start-up time: parsing needs no rule's description

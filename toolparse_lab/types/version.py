@@ -1,3 +1,3 @@
 """The version of this package, for rooms that do not know the package as a whole."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

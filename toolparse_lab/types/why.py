@@ -1,4 +1,4 @@
-"""The sentences of `result.why()`, made from what the result records."""
+"""The sentences of `result.why()`, made from the records of the result."""
 
 # Nothing is parsed again for an explanation: it can be given for a stored result as well, years
 # later. Text of the model (names, paths, messages that quote it) goes through `printable`, since
@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ..values.printable import printable
 from .call import ToolCall
 from .spans import Problem, Segment
 
@@ -34,7 +35,7 @@ def explain_no_call(
     problems: Sequence[Problem],
     tools: Iterable[str],
 ) -> str:
-    """One sentence, or two, on why a text holds no call: the first reason that applies.
+    """Return one sentence, or two, on why a text holds no call: the first reason that applies.
 
     protocol: the id of the format it was read in. tools: the names that a call could have had.
     """
@@ -69,13 +70,13 @@ def _only_reasoning(raw: str, segments: Iterable[Segment]) -> bool:
 
 
 def _offset_of_name(raw: str, name: str) -> int:
-    """The offset of a tool's name as a word of its own, or -1."""
+    """Return the offset of a tool's name as a word of its own, or -1."""
     match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", raw)
     return match.start() if match else -1
 
 
 def explain_call(call: ToolCall) -> str:
-    """One sentence on what happened to a call and why: its verdict, then the causes.
+    """Return one sentence on the outcome to a call and why: its verdict, then the causes.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
@@ -93,7 +94,9 @@ def explain_call(call: ToolCall) -> str:
 
 
 def explain_sources(call: ToolCall) -> str:
-    """A sentence on the values that stand in the request, and where; '' where there are none."""
+    """Return a sentence on the values that stand in the request, and where. '' if there
+    are none.
+    """
     sources = call.origins.sources or {}
     phrases = [
         f"`{printable(path.removeprefix('/'))}` was copied from {places[0]}"
@@ -108,7 +111,9 @@ def explain_sources(call: ToolCall) -> str:
 
 
 def explain_readings(call: ToolCall) -> list[str]:
-    """List what a refused call may be, the nearest first: name, arguments, and the edits."""
+    """List the possible readings of a refused call, the nearest first: name, arguments, and the
+    edits.
+    """
     lines: list[str] = []
     for reading in call.readings:
         arguments = printable(reading.arguments_json[:_LONGEST_READING])
@@ -121,14 +126,19 @@ def explain_readings(call: ToolCall) -> list[str]:
 
 
 def _reasons(call: ToolCall) -> list[str]:
-    """The first cause in the sentence about a call that must not be executed; none of others."""
+    """Return the first cause in the sentence about a call that must not be executed.
+
+    None of others.
+    """
     if call.status != "ok":
         return [f"it {_STATUS[call.status]}"]
     return [] if call.valid else ["its arguments break the schema"]
 
 
 def _changes(call: ToolCall) -> list[str]:
-    """The changes made to a call, one phrase a stage, such as `1 repair (rjson.trailing-comma)`."""
+    """Return the changes made to a call, one phrase a stage, such as `1 repair
+    (rjson.trailing-comma)`.
+    """
     changes: list[str] = []
     if call.edits:
         changes.append(_count_rules("repair", [e.rule for e in call.edits]))
@@ -140,7 +150,7 @@ def _changes(call: ToolCall) -> list[str]:
 
 
 def _complaints(call: ToolCall) -> list[str]:
-    """The warnings and errors about a call, each with the path it concerns."""
+    """Return the warnings and errors about a call, each with the path it concerns."""
     complaints: list[str] = []
     for problem in call.problems:
         if problem.severity == "info":
@@ -148,13 +158,6 @@ def _complaints(call: ToolCall) -> list[str]:
         place = f" at {printable(problem.path)}" if problem.path else ""
         complaints.append(printable(problem.message) + place)
     return complaints
-
-
-def printable(text: str) -> str:
-    """Model text for a sentence: characters that a terminal would act on are written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _count_rules(word: str, rules: list[str]) -> str:

@@ -1,11 +1,11 @@
 """JSON values as this project keeps them: number lexemes survive, text is canonical, paths are JSON
 Pointers.
 
-A *value* is ``dict | list | str | bool | None | int | Num | BigNum``. Integers are Python ints;
-every other number is a `Num`, a float that remembers the characters it was written with, so that
-``3.0`` is written back as ``3.0``. What neither can hold, ``1e999`` or an integer of 5,000 digits,
-is a `BigNum`, a Decimal that remembers them (see `numbers`). Values may nest as deep as memory
-allows: nothing here recurses beyond the interpreter's limit.
+A *value* is ``dict | list | str | bool | None | int | Num | BigNum``. Integers are Python ints.
+Every other number is a `Num`, a float that remembers the characters it was written with, so that
+``3.0`` is written back as ``3.0``. A value that neither can hold, ``1e999`` or an integer of 5,000
+digits, is a `BigNum`, a Decimal that remembers them (see `numbers`). Values may nest as deep as
+memory allows: nothing here recurses beyond the interpreter's limit.
 
 >>> read_strict('{"a": [3.0, 1e5, 2]}')["a"]
 [3.0, 100000.0, 2]
@@ -78,7 +78,8 @@ def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Dec
 
 
 def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
-    """The one of two readers that `text` needs: the careful one for -0 and very long integers.
+    """Return the one of two readers that `text` needs: the careful one for -0 and very long
+    integers.
 
     The look at the text is much cheaper than reading it by hooks.
     """
@@ -92,9 +93,11 @@ def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
 
 
 def _may_have_long_number(text: str) -> bool:
-    """True where a run of `INT_DIGITS` digits may be; also for some shorter ones.
+    """Return True if a run of `INT_DIGITS` digits may be.
 
-    Stops at the first such place; texts in which no stride is digits cost two comparisons a stride.
+    Also for some shorter ones.
+
+    Stops at the first such place. Texts in which no stride is digits cost two comparisons a stride.
     """
     # So long a run covers a whole stride somewhere, and two looks at each stride are enough.
     stride = INT_DIGITS // 2
@@ -110,7 +113,7 @@ _BEHIND = re.compile(_JSON_SPACE.pattern + r"\Z")
 
 
 def space_end(text: str, pos: int = 0) -> int:
-    """The offset behind JSON's white space at `pos`.
+    """Return the offset behind JSON's white space at `pos`.
 
     JSON's white space is the space, tab, line feed and carriage return, and no other character.
     """
@@ -131,7 +134,9 @@ def read_strict(text: str) -> Value:
 
 
 def _whole(text: str, value: Value, end: int) -> Value:
-    """A value that was read up to `end`; raises ValueError where more than white space follows.
+    """Return a value that was read up to `end`.
+
+    Raises ValueError if more than white space follows.
 
     For readers that stop behind the first value.
     """
@@ -147,10 +152,10 @@ _FEW = 16  # members up to which writing them one by one is quicker than a look 
 
 
 def write_canonical(value: Value) -> str:
-    """A value to canonical JSON text: compact, keys in order, number lexemes kept, lone surrogates
-    escaped.
+    """Return a value to canonical JSON text: compact, keys in order, number lexemes kept, lone
+    surrogates escaped.
 
-    Raises TypeError for what JSON cannot carry, such as NaN or a list that holds itself.
+    Raises TypeError for values that JSON cannot carry, such as NaN or a list that holds itself.
     """
     try:
         # Arguments are an object, so one look here spares a call.
@@ -189,7 +194,7 @@ def _write(value: Value) -> str:
 
 
 def _write_object(value: dict[Any, Value]) -> str:
-    """The canonical text of an object.
+    """Return the canonical text of an object.
 
     value: a plain dict, any keys. Raises as `_write` does.
     """
@@ -221,7 +226,7 @@ def _write_object(value: dict[Any, Value]) -> str:
 
 
 def _plain(text: str) -> int | float | Decimal:
-    """The ordinary Python number that a lexeme means."""
+    """Return the ordinary Python number that a lexeme means."""
     n = number(text)
     return n if isinstance(n, int) else plain_number(n)
 
@@ -245,7 +250,9 @@ def read_plain(text: str) -> Value:
 
 
 def unescape(inside: str) -> str:
-    """The text that the inside of a JSON string means; raises ValueError for a wrong escape.
+    """Return the text that the inside of a JSON string means.
+
+    Raises ValueError for a wrong escape.
 
     >>> unescape('a\\n\\u00e9')
     'a\\né'
@@ -256,7 +263,7 @@ def unescape(inside: str) -> str:
 
 
 def escape_token(key: str | int) -> str:
-    """One reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index.
+    """Return one reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index.
 
     >>> escape_token("a/b~c")
     'a~1b~0c'
@@ -268,7 +275,7 @@ def escape_token(key: str | int) -> str:
 
 
 def pointer_tokens(path: str) -> list[str]:
-    """The unescaped tokens of a JSON Pointer.
+    """Return the unescaped tokens of a JSON Pointer.
 
     Raises ValueError when it is neither empty nor begins with '/'.
 
@@ -284,9 +291,10 @@ def pointer_tokens(path: str) -> list[str]:
 
 
 def pointer_get(value: Value, path: str) -> Value:
-    """The value at a JSON Pointer.
+    """Return the value at a JSON Pointer.
 
-    Raises KeyError naming the path when there is nothing, and ValueError for what is no pointer.
+    Raises KeyError naming the path when there is nothing, and ValueError for anything that is not a
+    pointer.
 
     An empty pointer is the value itself.
     """
@@ -303,7 +311,7 @@ def pointer_get(value: Value, path: str) -> Value:
 
 
 def _is_index(token: str, size: int) -> bool:
-    """True for a reference token that names an item of a list of `size` items.
+    """Return True for a reference token that names an item of a list of `size` items.
 
     An index with leading zeros is taken, too.
     """
@@ -312,11 +320,11 @@ def _is_index(token: str, size: int) -> bool:
 
 
 def pointer_set(value: Value, path: str, new: Value) -> Value:
-    """`value` with `new` at `path`, changed in place except at the root, which is returned.
+    """`value` with `new` at `path`, changed in place except at the root, which comes back.
 
-    Raises KeyError or IndexError where there is nothing to put it into.
+    Raises KeyError or IndexError if there is nothing to put it into.
 
-    Tokens of lists are indices; the list is not extended.
+    Tokens of lists are indices. The list is not extended.
     """
     tokens = pointer_tokens(path)
     if not tokens:
@@ -333,7 +341,7 @@ def pointer_set(value: Value, path: str, new: Value) -> Value:
 
 
 def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Value]]:
-    """Every scalar, empty object and empty array with its JSON Pointer, in document order.
+    """Yield every scalar, empty object and empty array with its JSON Pointer, in document order.
 
     path: the pointer of `value` itself.
 
@@ -355,7 +363,7 @@ _NUMBERS = (int, float, Decimal)
 
 
 def same(a: Value, b: Value) -> bool:
-    """JSON equality: 1 and 1.0 are one number, True and 1 are not.
+    """Return JSON equality: 1 and 1.0 are one number, True and 1 are not.
 
     Compares numbers by their digits, not as floats, and keys in any order. Without recursion.
 
@@ -383,9 +391,9 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _same_scalar(x: Value, y: Value) -> bool:
-    """JSON equality of two values that are not both objects or both lists.
+    """Return JSON equality of two values that are not both objects or both lists.
 
-    Strings, null and all that is no JSON compare as Python compares them, within one type.
+    Strings, null and all that is not JSON compare as Python compares them, within one type.
     """
     # bool is an int in Python, and no number in JSON; two equal ones are one object.
     if isinstance(x, bool) or isinstance(y, bool):

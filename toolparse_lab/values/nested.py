@@ -50,10 +50,10 @@ def read_deep(
     numbers: Callable[[str], Any] = number,
     max_depth: int | None = None,
 ) -> tuple[Any, int]:
-    """One strict JSON value of any depth from `pos` on, and the offset behind it.
+    """Return one strict JSON value of any depth from `pos` on, and the offset behind it.
 
-    pairs makes an object of its members, numbers a number of its lexeme. Raises ValueError for what
-    is no JSON, or nests deeper than `max_depth`.
+    pairs makes an object of its members, numbers a number of its lexeme. Raises ValueError for
+    anything that is not JSON, or nests deeper than `max_depth`.
     """
     reader = _DeepReader(text, pos, pairs, max_depth)
     while True:
@@ -76,7 +76,7 @@ def read_deep(
 
 
 class _DeepReader:
-    """The containers around the place that is read; see the head of this file."""
+    """The containers around the place that is read. See the head of this file."""
 
     __slots__ = ("_keys", "_max_depth", "_open", "_pairs", "_text", "pos", "value")
 
@@ -96,9 +96,11 @@ class _DeepReader:
         self.value: Any = None
 
     def open(self, opener: str) -> bool:
-        """Open a container, behind whose opener `pos` is; False for an empty one, which is a value.
+        """Open a container, behind whose opener `pos` is.
 
-        Raises ValueError where it would be nested too deep, or its first key is missing.
+        Return False for an empty one, which is a value.
+
+        Raises ValueError if it would be nested too deep, or its first key is missing.
 
         The opener itself is passed already.
         """
@@ -117,9 +119,11 @@ class _DeepReader:
         return True
 
     def place(self) -> bool:
-        """Put the value into its container, and close those that end here; True when none is open.
+        """Put the value into its container, and close those that end here.
 
-        Raises ValueError where neither a comma nor the closer follows.
+        Return True when none is open.
+
+        Raises ValueError if neither a comma nor the closer follows.
         """
         while self._open:
             closer, members = self._open[-1]
@@ -131,10 +135,10 @@ class _DeepReader:
         return True
 
     def _ends(self, closer: str) -> bool:
-        """Pass what stands behind a member: True for the closer, False for a comma.
+        """Pass the text behind a member: True for the closer, False for a comma.
 
-        closer: the one of the innermost container. Raises ValueError where neither stands there, or
-        no key behind the comma of an object.
+        closer: the one of the innermost container. Raises ValueError if neither stands there, or no
+        key behind the comma of an object.
         """
         match = _NEXT.match(self._text, self.pos)
         if match is None or match[1] not in (",", closer):
@@ -149,7 +153,7 @@ class _DeepReader:
     def _read_key(self) -> None:
         """Pass a key and its colon, and remember it for the value that follows.
 
-        Raises ValueError where none stands there.
+        Raises ValueError if none stands there.
         """
         match = _KEY.match(self._text, self.pos)
         if match is None:
@@ -159,11 +163,11 @@ class _DeepReader:
 
 
 def write_deep(value: Any) -> str:
-    """A value to compact JSON text.
+    """Return a value to compact JSON text.
 
-    Raises TypeError for what JSON cannot carry, such as a list that holds itself.
+    Raises TypeError for values that JSON cannot carry, such as a list that holds itself.
 
-    Members are in the order of the object; lists and tuples are written alike.
+    Members are in the order of the object. Lists and tuples are written alike.
     """
     out: list[str] = []
     # Each entry: the members to come, each with the text before it; the closer; the container's id.
@@ -203,7 +207,7 @@ def write_deep(value: Any) -> str:
 
 
 def _members(node: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """The members of an object, each with the text that stands before its value.
+    """Return the members of an object, each with the text that stands before its value.
 
     Made member by member, so that a wide object is not copied.
     """
@@ -211,7 +215,7 @@ def _members(node: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _items(node: list[Any] | tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """The items of a list, with no text before them.
+    """Return the items of a list, with no text before them.
 
     In the shape of an object's members, so that the loop is one for both.
     """
@@ -219,9 +223,11 @@ def _items(node: list[Any] | tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def write_scalar(value: Any) -> str:
-    """A string, number, boolean or null as JSON text. Raises TypeError for everything else.
+    """Return a string, number, boolean or null as JSON text.
 
-    NaN and Infinity are among what JSON cannot carry.
+    Raises TypeError for everything else.
+
+    NaN and Infinity are among the values that JSON cannot carry.
     """
     if isinstance(value, str):
         return encode_basestring(value)
@@ -237,7 +243,7 @@ def write_scalar(value: Any) -> str:
 
 
 def _number_text(value: Any) -> str | None:
-    """A finite number as JSON text; None for anything else.
+    """Return a finite number as JSON text, or None for anything else.
 
     Also for numbers that remember no lexeme: those that Python code made.
     """
@@ -255,7 +261,9 @@ def _number_text(value: Any) -> str | None:
 
 
 def write_key(key: Any) -> str:
-    """A key as JSON text; one that is no text as `json.dumps` writes it.
+    """Return a key as JSON text.
+
+    One that is not text as `json.dumps` writes it.
 
     Raises TypeError for a key that JSON cannot carry, such as a tuple.
     """

@@ -5,7 +5,7 @@ lexeme, or, where a float would be infinite or wrongly zero, a `BigNum`, a Decim
 ``1e999``, and integers of more digits than Python turns into text and back without complaint
 (4,300). Both are exact, whatever is done with them as JSON: they are compared, validated and
 written by their lexemes. Only an exponent of more than 18 digits, which no number of Python's can
-hold, is refused, as text that is no JSON.
+hold, is refused, as text that is not JSON.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _new_decimal = Decimal.__new__
 
 
 class Num(float):
-    """A JSON number that is no plain integer, with its lexeme in `text`. Also ``-0``, which int
-    cannot hold."""
+    """A JSON number that is not a plain integer, with its lexeme in `text`.
+
+    Also ``-0``, which int cannot hold.
+    """
 
     __slots__ = ("text",)
     text: str
@@ -36,16 +38,16 @@ class Num(float):
         return self
 
     def __reduce__(self) -> tuple[type[Num], tuple[str]]:
-        """Pickled by its lexeme; a float's own way would lose it."""
+        """Pickled by its lexeme. A float's own way would lose it."""
         return (Num, (self.text,))
 
     def __deepcopy__(self, memo: object) -> Num:
-        """The number itself: it is never changed."""
+        """Return the number itself: it is never changed."""
         return self
 
 
 class BigNum(Decimal):
-    """A JSON number beyond what a float holds, exactly, with its lexeme in `text`."""
+    """A JSON number beyond the precision of a float, exactly, with its lexeme in `text`."""
 
     __slots__ = ("text",)
     text: str
@@ -59,11 +61,11 @@ class BigNum(Decimal):
         return self
 
     def __reduce__(self) -> tuple[type[BigNum], tuple[str]]:
-        """Pickled by its lexeme; a Decimal's own way would lose it."""
+        """Pickled by its lexeme. A Decimal's own way would lose it."""
         return (BigNum, (self.text,))
 
     def __deepcopy__(self, memo: object) -> BigNum:
-        """The number itself: it is never changed."""
+        """Return the number itself: it is never changed."""
         return self
 
 
@@ -71,7 +73,7 @@ Number: TypeAlias = int | Num | BigNum
 
 
 def number(text: str) -> Number:
-    """The value of any JSON number lexeme.
+    """Return the value of any JSON number lexeme.
 
     Raises ValueError for an exponent beyond every number.
 
@@ -86,7 +88,7 @@ def number(text: str) -> Number:
 
 
 def real(text: str) -> Num | BigNum:
-    """The value of a lexeme with a point or an exponent.
+    """Return the value of a lexeme with a point or an exponent.
 
     Raises ValueError for an exponent beyond every number.
     """
@@ -101,9 +103,9 @@ def real(text: str) -> Num | BigNum:
 
 
 def plain_number(x: Num | BigNum) -> float | Decimal:
-    """The number that a user gets: a float, or a Decimal where a float would lose digits.
+    """Return the number that a user gets: a float, or a Decimal where a float would lose digits.
 
-    The lexeme is lost: 1.50 is 1.5 here.
+    The lexeme disappears: 1.50 is 1.5 here.
     """
     if isinstance(x, BigNum):
         return Decimal(x)
@@ -122,11 +124,13 @@ def plain_number(x: Num | BigNum) -> float | Decimal:
 
 
 def exact(x: float | Decimal) -> int | float | Decimal:
-    """A number that compares as its digits say; a float means the digits it prints.
+    """Return a number that compares as its digits say.
+
+    A float means the digits it prints.
 
     So 0.1 is one tenth here, and not the binary fraction next to it.
 
-    Infinity and NaN are returned as they are.
+    Infinity and NaN come back as they are.
     """
     if isinstance(x, (int, Decimal)):
         return x
@@ -139,9 +143,9 @@ def exact(x: float | Decimal) -> int | float | Decimal:
 
 
 def is_whole(x: float | Decimal) -> bool:
-    """True for a number without a fraction, such as 3.0 and 1e999.
+    """Return True for a number without a fraction, such as 3.0 and 1e999.
 
-    False for what is no finite number.
+    False for anything that is not a finite number.
     """
     if isinstance(x, float) and math.isfinite(x):
         return x.is_integer()
@@ -150,7 +154,7 @@ def is_whole(x: float | Decimal) -> bool:
 
 
 def digits_of(n: int) -> str:
-    """The decimal digits of an int, also of one too long for Python's own limit.
+    """Return the decimal digits of an int, also of one too long for Python's own limit.
 
     Python refuses to write more than 4,300 digits, and Decimal does not.
     """

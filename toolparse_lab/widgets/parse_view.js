@@ -52,7 +52,8 @@ function placed(start, end) {
 }
 
 class View {
-  constructor(root, payload, { stage = "raw", onStage = () => {}, onPin = () => {} } = {}) {
+  constructor(root, payload, { stage = "raw", digits = true, onStage = () => {}, onPin = () => {} } = {}) {
+    this.digits = digits;
     this.payload = payload;
     this.onStage = onStage;
     this.onPin = onPin;
@@ -508,7 +509,7 @@ class View {
       return done();
     }
     const stage = this.payload.stages[Number(key) - 1];
-    if (/^[1-9]$/.test(key) && stage) {
+    if (this.digits && /^[1-9]$/.test(key) && stage) {
       const inText = this.text.contains(event.target);
       this.setStage(stage.id);
       if (inText) this.text.focus({ preventScroll: true });
@@ -590,6 +591,8 @@ function render({ model, el }) {
   };
   const onPinned = () => view.pinPath(model.get("pinned"));
   draw();
+  const still = document.getElementById(model.get("_static"));
+  if (still) still.hidden = true;
   model.on("change:_payload", draw);
   model.on("change:stage", onStage);
   model.on("change:pinned", onPinned);
@@ -597,6 +600,7 @@ function render({ model, el }) {
     model.off("change:_payload", draw);
     model.off("change:stage", onStage);
     model.off("change:pinned", onPinned);
+    if (still) still.hidden = false;
   };
 }
 

@@ -1,5 +1,6 @@
 """`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion beside
-it."""
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from ..render import render_page, render_result
 from ..render.show import visible
 from ..types import ParseResult
 from .payload import payload_json, payload_of
+from .static import show_both, static_id
 
 _HERE = Path(__file__).parent
 STAGES = ("raw", "repaired", "decoded", "coerced")
@@ -24,22 +26,30 @@ class ParseView(anywidget.AnyWidget):
     """The interactive view of one ParseResult, as `result.debug()` shows it.
 
     `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer
-    of the argument that was clicked, '' for none; both follow the view and can be set. Set `result`
-    to show another parse. Raises BadOptions for a stage that does not exist or a subject that is no
-    ParseResult.
+    of the argument that was clicked, '' for none. Both follow the view and can be set. Set `result`
+    to show another parse. Raises BadOptions for a stage that does not exist or a subject that is
+    not a ParseResult.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.widgets import ParseView
+    >>> ParseView(tp.parse("Hi", "hermes")).stage
+    'raw'
     """
 
     _esm = _HERE / "parse_view.js"
     _css = _HERE / "parse_view.css"
     _payload = traitlets.Dict().tag(sync=True)
+    _static = traitlets.Unicode("").tag(sync=True)
     stage = traitlets.Enum(STAGES, default_value="raw").tag(sync=True)
     pinned = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, result: ParseResult, *, stage: str = "raw", **traits: Any) -> None:
+    def __init__(self, result: ParseResult, *, stage: str = "raw", pinned: str = "") -> None:
         if stage not in STAGES:
             raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
         self._result = _checked(result)
-        super().__init__(_payload=payload_of(result), stage=stage, **traits)
+        super().__init__(
+            _payload=payload_of(result), _static=static_id(), stage=stage, pinned=pinned
+        )
 
     @property
     def result(self) -> ParseResult:
@@ -53,12 +63,17 @@ class ParseView(anywidget.AnyWidget):
         self._payload = payload_of(result)
 
     def export_html(self, path: str | Path) -> Path:
-        """This view as one self-contained file; see `export_html`."""
+        """This view as one self-contained file. See `export_html`."""
         return export_html(self._result, path)
 
+    def _ipython_display_(self, **kwargs: Any) -> None:
+        """Show the static view as an output of its own, then the widget, which hides it."""
+        show_both(self._static, self._result, super()._repr_mimebundle_(**kwargs))
+
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and the same result as static HTML and text for readers that have no
-        widgets."""
+        """Return the widget, and the same result as static HTML and text for readers that have no
+        widgets.
+        """
         # None, or the widget's own views with their metadata.
         bundle = super()._repr_mimebundle_(**kwargs)
         static = {
@@ -78,10 +93,17 @@ def _checked(result: Any) -> ParseResult:
 
 
 def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse view") -> Path:
-    """Write the interactive view to one HTML file that works from disk without network, and give
-    back its path.
+    """Write the interactive view to one HTML file, and return its path.
 
-    The file runs only the front-end module it carries; without JavaScript it shows the static view.
+    The file works from disk without network.
+
+    The file runs only the front-end module it carries. Without JavaScript it shows the static view.
+
+    >>> import tempfile
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.widgets import export_html
+    >>> export_html(tp.parse("Hi", "hermes"), tempfile.mkdtemp() + "/view.html").name
+    'view.html'
     """
     data = payload_json(payload_of(_checked(result)))
     # The front end of the notebook, with two lines that mount it where there is no notebook.

@@ -1,14 +1,15 @@
-"""What the front end gets for one ParseResult: text, integer spans and plain strings, JSON-ready.
+"""The data that the front end gets for one ParseResult: text, integer spans and plain strings,
+JSON-ready.
 
-How it works. Nodes are the calls and their arguments, numbered in document order; changes are the
+How it works. Nodes are the calls and their arguments, numbered in document order. Changes are the
 repairs, steps and problems, numbered after them. Each of the four stages is a text with marks on
-it, and a mark names the numbers of what it stands for, so that hovering over either lights up the
-other. `_Draft` puts a text together and remembers where each mark came to lie; `_stage` cuts it
-into runs and turns their places into UTF-16.
+it, and a mark names the numbers of its source, so that hovering over either lights up the other.
+`_Draft` puts a text together and remembers where each mark came to lie. `_stage` cuts it into runs
+and turns their places into UTF-16.
 
 Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code
-points. `start` and `end` of a node or change stay code points of `raw`: they are what the view
-says, not where it draws.
+points. `start` and `end` of a node or change stay code points of `raw`: they are the words of the
+view, not where it draws.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import itertools
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ..render.changes import (
@@ -36,7 +37,7 @@ from ..values import escape_token
 
 # What the front end draws without making a reader wait.
 MAX_TEXT = 256 * 1024  # characters of a stage
-MAX_SPANS = 2_000  # nodes, changes, and marks of a stage
+MAX_SPANS = 1_200  # nodes, changes, and marks of a stage
 MAX_VALUE = 1_000  # characters of a value
 KINDS = (*LAYERS, "coerced", "dropped", "added", "value")
 _KIND = {kind: i for i, kind in enumerate(KINDS)}
@@ -45,7 +46,8 @@ _KIND = {kind: i for i, kind in enumerate(KINDS)}
 @dataclass(frozen=True, slots=True)
 class _Placed:
     """A mark on the text of one stage: `span` in that text's code points, `targets` the nodes and
-    changes it means."""
+    changes it means.
+    """
 
     span: Span
     kind: str
@@ -69,7 +71,10 @@ class _Draft:
         return Span(start, self.length)
 
     def mark(self, span: Span, kind: str, title: str, targets: tuple[int, ...]) -> None:
-        """Put a mark on a place of the text; `targets` are the nodes and changes it stands for."""
+        """Put a mark on a place of the text.
+
+        `targets` are the nodes and changes it stands for.
+        """
         self.marks.append(_Placed(span, kind, title, targets))
 
     @property
@@ -78,20 +83,24 @@ class _Draft:
 
 
 def payload_of(result: ParseResult) -> dict[str, Any]:
-    """The JSON-ready payload of the parse view.
+    """Return the JSON-ready payload of the parse view.
 
     `nodes` are the calls and their arguments in document order, `changes` the repairs, steps and
-    problems; the ids of changes follow those of nodes. A stage's `runs` are flat integers `start,
+    problems. The ids of changes follow those of nodes. A stage's `runs` are flat integers `start,
     end, n, mark * n`, its `marks` are `[kind, title, id...]`: the nodes and changes each mark
     stands for.
     """
     notes: list[str] = []
-    nodes, ids = _nodes(result, notes)
-    changes, edit_ids, problem_ids = _changes(result, ids, len(nodes), notes)
-    raw_marks = _raw_marks(result, ids, edit_ids, problem_ids)
-    repaired = _repaired(result, raw_marks, edit_ids)
-    decoded = _json_stage(result, ids, "source_json")
-    coerced = _json_stage(result, ids, "arguments_json")
+    # Of a text with thousands of calls the first are shown, and no others need to be looked at.
+    part = result
+    if len(result.calls) > MAX_SPANS // 2:
+        part = replace(result, calls=result.calls[: MAX_SPANS // 2])
+    nodes, ids = _nodes(part, notes)
+    changes, edit_ids, problem_ids = _changes(part, ids, len(nodes), notes)
+    raw_marks = _raw_marks(part, ids, edit_ids, problem_ids)
+    repaired = _repaired(part, raw_marks, edit_ids)
+    decoded = _json_stage(part, ids, "source_json")
+    coerced = _json_stage(part, ids, "arguments_json")
     stages = [
         _stage("raw", result.raw, raw_marks, notes),
         _stage("repaired", repaired.text, repaired.marks, notes),
@@ -107,7 +116,7 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
         "characters": len(result.raw),
         "calls": len(result.calls),
         "executable": sum(c.valid for c in result.calls),
-        "why": visible(shorten(result.why(), 2_000)),
+        "why": visible(shorten(part.why(), 2_000)),
         "blame": visible(shorten(result.blame, 1_000)),
         # Several stages may leave out the same.
         "notes": list(dict.fromkeys(notes)),
@@ -119,8 +128,9 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
 
 
 def payload_json(payload: dict[str, Any]) -> str:
-    """The payload as JSON that may stand inside a script element: no '<' can end it, no line
-    separator break it."""
+    """Return the payload as JSON that may stand inside a script element: no '<' can end it, no line
+    separator break it.
+    """
     # `ensure_ascii` writes lone surrogates and line separators as escapes.
     text = json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -134,7 +144,10 @@ _Ids = dict[tuple[int, str | None], int]
 
 
 def _nodes(result: ParseResult, notes: list[str]) -> tuple[list[dict[str, Any]], _Ids]:
-    """The nodes of the tree, and the number of each by call and path; None is the call itself."""
+    """Return the nodes of the tree, and the number of each by call and path.
+
+    None is the call itself.
+    """
     nodes: list[dict[str, Any]] = []
     ids: _Ids = {}
     for call in result.calls:
@@ -188,7 +201,7 @@ def _place(span: Span | None) -> dict[str, int]:
 
 
 def _nearest(ids: _Ids, call: int, path: str) -> tuple[int, ...]:
-    """The node at a path, or at the nearest path around it that is in the tree."""
+    """Return the node at a path, or at the nearest path around it that is in the tree."""
     # Up towards the call: the value may be gone by now, or beyond what the tree shows.
     while path:
         if (call, path) in ids:
@@ -204,7 +217,9 @@ _ProblemIds = dict[tuple[int | None, Span], list[int]]
 def _changes(
     result: ParseResult, ids: _Ids, first_id: int, notes: list[str]
 ) -> tuple[list[dict[str, Any]], _EditIds, _ProblemIds]:
-    """The changes and problems, and the numbers of edits and of problems that have a place."""
+    """Return the changes and problems, and the numbers of edits and of problems that have
+    a place.
+    """
     out: list[dict[str, Any]] = []
     edit_ids: _EditIds = {}
     problem_ids: _ProblemIds = {}
@@ -223,7 +238,7 @@ def _changes(
 
 
 def _entries(result: ParseResult, ids: _Ids) -> Iterator[tuple[Change | Problem, dict[str, Any]]]:
-    """Every change, then every problem, each with its entry in the list."""
+    """Yield every change, then every problem, each with its entry in the list."""
     for call in result.calls:
         for change in changes_of(call, result.raw):
             yield change, _change_entry(change, ids)
@@ -265,7 +280,7 @@ def _problem_entry(call: int | None, problem: Problem, ids: _Ids) -> dict[str, A
 def _raw_marks(
     result: ParseResult, ids: _Ids, edit_ids: _EditIds, problem_ids: _ProblemIds
 ) -> list[_Placed]:
-    """The marks of the raw text, with what each stands for."""
+    """Return the marks of the raw text, with the meaning of each."""
     placed: list[_Placed] = []
     for mark in marks_of(result):
         call = mark.call
@@ -285,16 +300,19 @@ def _raw_marks(
 
 
 def _edit_target(edit_ids: _EditIds, call: int, span: Span, rule: str) -> tuple[int, ...]:
-    """The number of an edit; none for one that the list of changes leaves out."""
+    """Return the number of an edit.
+
+    None for one that the list of changes leaves out.
+    """
     number = edit_ids.get((call, span, rule))
     return () if number is None else (number,)
 
 
 def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds) -> _Draft:
-    """The raw text with every edit carried out in place: what was dropped and what was added are
-    both shown.
+    """Return the raw text with every edit carried out in place: the dropped text and what was added
+    are both shown.
 
-    So text only grows, by what was added, and a mark of the raw text moves by what was added before
+    So text only grows, by the added text, and a mark of the raw text moves by the added text before
     its place.
     """
     draft = _Draft()
@@ -334,8 +352,9 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
 
 
 def _distinct_edits(result: ParseResult) -> Iterator[tuple[Edit, int]]:
-    """Every edit once with the index of its call, in text order: the calls of one body share their
-    edits."""
+    """Yield every edit once with the index of its call, in text order: the calls of one body share
+    their edits.
+    """
     edits = [(edit, call.index) for call in result.calls for edit in call.edits]
     edits.sort(key=lambda pair: (pair[0].span, pair[1]))
     at = 0
@@ -348,7 +367,7 @@ def _distinct_edits(result: ParseResult) -> Iterator[tuple[Edit, int]]:
 
 
 def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
-    """The calls as indented JSON: their `source_json` or their `arguments_json`."""
+    """Return the calls as indented JSON: their `source_json` or their `arguments_json`."""
     verb = "is" if attribute == "arguments_json" else "was found as"
     draft = _Draft()
     for call in result.calls:
@@ -373,7 +392,7 @@ _Node: TypeAlias = tuple[str, int, bool, Any]
 class _Pretty:
     """Writes arguments as indented JSON into a draft, every leaf marked with its node.
 
-    A stack of our own holds what is still to be written, because arguments may nest deeper than
+    A stack of our own holds the text still to be written, because arguments may nest deeper than
     Python recurses: a string is text to write, anything else a node to open.
     """
 
@@ -396,7 +415,7 @@ class _Pretty:
                 self._leaf(item)
 
     def _opened(self, node: _Node) -> list[str | _Node]:
-        """A container with brackets, as texts and the nodes inside."""
+        """Return a container with brackets, as texts and the nodes inside."""
         path, depth, coerced, value = node
         pad = "\n" + "  " * min(depth + 1, 40)
         items: list[str | _Node] = []
@@ -427,7 +446,10 @@ class _Pretty:
 
 
 def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dict[str, Any]:
-    """A text with its marks as the front end takes it; a note says what is left out."""
+    """Return a text with its marks as the front end takes it.
+
+    A note says the parts left out.
+    """
     placed = sorted(placed, key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
     if len(placed) > MAX_SPANS:
         notes.append(f"The {name} text is highlighted up to its first {MAX_SPANS:,} marks.")

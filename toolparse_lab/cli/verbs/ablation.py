@@ -16,7 +16,7 @@ EXAMPLES = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the run, what may be asked, and what is shown and written."""
+    """Declare the run, the limits of asking, and the part shown and written."""
     add_config(command)
     add_run(command)
     add_store(command)
@@ -50,7 +50,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Show what each layer of type safety is worth; 3 where an answer that was asked is missing."""
+    """Show the effect of each layer of type safety is worth. 3 where an answer that was asked is
+    missing.
+    """
     settings = settings_of(options)
     need_lab()
     from ..ablations import show_ablation  # pandas and SciPy: 2 s, and an extra

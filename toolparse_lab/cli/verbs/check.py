@@ -31,7 +31,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Ask the canaries: 1 where a cell failed, 3 where one has no answer."""
+    """Ask the canaries: 1 if a cell failed, 3 where one has no answer."""
     settings = settings_of(options)
     models = models_of(options.models or list(settings.tables), settings)
     if not models:

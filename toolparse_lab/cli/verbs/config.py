@@ -33,7 +33,7 @@ def run(options: Any) -> int:
 
 
 def _model(alias: str, table: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """A configured model as it stands in the file, with the state of its key's variable."""
+    """Return a configured model as it stands in the file, with the state of its key's variable."""
     members = dict(table)
     # Only the variable's name is shown, never its value.
     variable = members.pop("api_key_env", None)
@@ -45,7 +45,7 @@ def _model(alias: str, table: Mapping[str, Any], settings: Settings) -> dict[str
 
 
 def _values(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Name of a setting -> its value and where it came from."""
+    """Return name of a setting -> its value and where it came from."""
     return {
         name: {"value": _masked(settings[name]), "origin": settings.origins[name]}
         for name in SETTINGS

@@ -34,7 +34,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Run the demo: 3 where an answer failed, 130 where it was interrupted."""
+    """Run the demo: 3 where an answer failed, 130 if it was interrupted."""
     need_lab()
     from ..demo import BUDGET, run_demo  # the lab, with SQLAlchemy: 0.8 s, and an extra
 

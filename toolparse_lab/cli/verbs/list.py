@@ -31,7 +31,7 @@ _RUN_COLUMNS = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare what is listed."""
+    """Declare the kinds to list."""
     add_config(command)
     command.add_argument(
         "what",
@@ -61,7 +61,7 @@ def _runs(settings: Settings) -> _Rows:
 
 
 def _run(record: RunRecord) -> tuple[Any, ...]:
-    """A run as a row of `_RUN_COLUMNS`."""
+    """Return a run as a row of `_RUN_COLUMNS`."""
     # A run that is under way has no summary yet.
     plan, summary = record.plan, record.summary or {}
     return (
@@ -88,7 +88,7 @@ def _protocols(settings: Settings) -> _Rows:
 
 
 def _models(settings: Settings) -> _Rows:
-    """The configured models, without credentials."""
+    """Return the configured models, without credentials."""
     rows = [
         (alias, table["name"], table.get("api_base"), table.get("api_key_env"))
         for alias, table in settings.tables.items()

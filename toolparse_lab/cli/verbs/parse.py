@@ -13,7 +13,7 @@ from ...render import render_ansi
 from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult
 from ..inputs import read_text, read_tools
-from ..options import add_color, add_config, add_policy, color, settings_of
+from ..options import add_color, add_config, add_policy, color, need, settings_of
 from ..output import put, put_json, put_page, say
 
 EXAMPLES = (
@@ -24,7 +24,7 @@ EXAMPLES = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the text, its protocol and tools, and what the parser may do."""
+    """Declare the text, its protocol and tools, and the options of the parser."""
     add_config(command)
     command.add_argument(
         "file", help="a file with the model's text, - for standard input, or the text itself"
@@ -45,8 +45,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Parse one text and show the result; the exit code says whether its calls may be executed."""
+    """Parse one text and show the result.
+
+    The exit code says whether its calls may be executed.
+    """
     settings = settings_of(options)
+    if options.html:
+        need("open", "anywidget")
     allowed = ParseOptions(
         repair=not options.no_repair,
         recover=not options.no_recover,
@@ -64,14 +69,21 @@ def run(options: Any) -> int:
         put_json(result.to_dict())
     else:
         put(render_ansi(result, color=color(settings, sys.stdout)))
+        if tools is None and result.calls:
+            say(
+                "toolparse: no tools were given, so names and arguments were not checked; "
+                "--tools FILE checks them"
+            )
     return exit_code(result)
 
 
 def exit_code(result: ParseResult) -> int:
-    """0 where every call may be executed, or none was due; 1 where one may not, or was lost.
+    """0 if every call may be executed, or none was due.
 
-    Without a call none was due where the text has no sign that one was tried; what looks like one
-    is told on standard error.
+    1 if one may not, or was lost.
+
+    Without a call none was due where the text has no sign that one was tried. Text that looks like
+    one is told on standard error.
     """
     if result.calls:
         return 0 if all(call.verdict in EXECUTABLE for call in result.calls) else 1
@@ -82,7 +94,10 @@ def exit_code(result: ParseResult) -> int:
 
 
 def _attempt(result: ParseResult) -> Attempt | None:
-    """The first sign of a call in a text without calls; thoughts and examples hold none."""
+    """Return the first sign of a call in a text without calls.
+
+    Thoughts and examples hold none.
+    """
     thoughts = [segment.span for segment in result.segments if segment.kind == "reasoning"]
     passed_over = [(span.start, span.end) for span in (*thoughts, *example_spans(result))]
     names = [tool.name for tool in result.tools]

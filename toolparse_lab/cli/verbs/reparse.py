@@ -32,7 +32,7 @@ _KEYS = ("parse_protocol", "policy", "outcome")
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the source, what reads it, and what the work is done with."""
+    """Declare the source, its reader, and what the work is done with."""
     add_config(command)
     command.add_argument(
         "source",
@@ -91,9 +91,10 @@ def run(options: Any) -> int:
 
 
 def _trials(options: Any, settings: Settings) -> Frame | Path:
-    """The trials of a file, a folder or a run, read again: a frame, or the path it was written to.
+    """Return the trials of a file, a folder or a run, read again: a frame, or the path it was
+    written to.
 
-    Raises UnreadableInput for a path that leads nowhere, and what `reparse` does.
+    Raises UnreadableInput for a path that leads nowhere, and the errors of `reparse`.
     """
     policies = options.policies or [settings["policy"]]
     settled: dict[str, Any] = {"to": options.out, "overwrite": options.overwrite}

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..gates import add_gate, all_complete, exit_code_of, gate_json, gates_of
-from ..options import RUN_HELP, add_config, add_json, add_reader, add_store, open_lab, settings_of
+from ..options import (
+    RUN_HELP,
+    add_config,
+    add_json,
+    add_reader,
+    add_store,
+    need_lab,
+    open_lab,
+    settings_of,
+)
 from ..output import put, put_json, records, report_width
 from ..report_options import add_report, check_files
 
@@ -23,7 +32,7 @@ EXAMPLES = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the run or file, what reads it, the report and its gate."""
+    """Declare the run or file, its reader, the report and its gate."""
     add_config(command)
     command.add_argument(
         "run",
@@ -40,8 +49,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Sum a run up, or a file of trials: 1 where the gate failed, 3 where answers are missing."""
+    """Sum a run up, or a file of trials: 1 if the gate failed, 3 where answers are missing."""
     settings = settings_of(options)
+    need_lab()
     # Reading a run may take long, so an impossible file is told first.
     check_files(options)
     if options.run.endswith(".parquet"):
@@ -69,7 +79,10 @@ def _report_run(options: Any, settings: Settings) -> int:
 
 
 def _report_file(options: Any, settings: Settings) -> int:
-    """Show a report a policy; the first, the headline's, is the one that is gated and written."""
+    """Show a report a policy.
+
+    The first, the headline's, is the one that is gated and written.
+    """
     from ..reports import reports_of_file  # pandas and SciPy: 2 s, and an extra
 
     reports = reports_of_file(options, settings)
@@ -85,7 +98,7 @@ def _report_file(options: Any, settings: Settings) -> int:
 
 
 def _gate_and_save(report: Report, options: Any) -> GateResult | None:
-    """Write the report's files, and return the gate of the flags, None where they set none."""
+    """Write the report's files, and return the gate of the flags, None if they set none."""
     bounds = gates_of(options)
     gate = report.gate(**bounds) if bounds else None
     for file in options.out:

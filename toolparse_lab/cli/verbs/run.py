@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadPlan
+from ...errors import BadPlan, MissingRecording
 from ...exchange.summary import LIMITS
 from ...experiment.arms import check_names
 from ...experiment.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
+from ...render.show import visible
+from ...runner.routes import unset_keys
+from ...values.printable import counted
 from ..asking import Wish, add_asking, ask_and_report, check_wish, limits_of
 from ..gates import gates_of
+from ..hints import as_flags
 from ..options import add_columns, add_config, level_of, names, open_lab, settings_of
 from ..output import put, put_json, say
 
 if TYPE_CHECKING:
     from ...exchange.types import Model
     from ...experiment.plan import Plan
+    from ...experiment.run import Run
     from ...lab import Lab
     from ...settings import Settings
 
@@ -28,12 +34,14 @@ EXAMPLES = (
     "toolparse run --cases cases.jsonl --models qwen --protocols hermes --set few_shot=0,2 "
     "--set max_tokens=512",
 )
+_MOST_NAMES = 5
+_PLAN_FILE = "plan.toml"
 # What has a flag and a key of its own, and so is no level of `--set`.
 _OWN_FLAGS = ("cases", "models", "protocols", "trials", "seed", "stream", "sample", *LIMITS)
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the plan: a file, flags that go before it, and what to do with it."""
+    """Declare the plan: a file, flags that go before it, and the way to deal with it."""
     add_config(command)
     command.add_argument(
         "plan", nargs="?", metavar="PLAN.toml", help="the plan; flags go before what it says"
@@ -100,7 +108,7 @@ def _add_cases(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Plan, check what can be checked for nothing, ask, and report."""
+    """Plan, run every check that costs nothing, ask, and report."""
     settings = settings_of(options)
     plan_file = read_plan_file(options.plan, settings) if options.plan else PlanFile()
     with open_lab(settings, must_be=False) as lab:
@@ -114,25 +122,48 @@ def run(options: Any) -> int:
         )
         check_wish(plan, options, wish)
         for skipped in plan.cases.skipped:
-            say(f"left out: {skipped}")
+            say(f"left out: {as_flags(str(skipped))}")
+        if not options.replay:
+            _say_unset_keys(plan)
         if options.dry_run:
             _put_plan(plan, options)
             return 0
         if not options.quiet:
-            say(f"{plan}\n")
+            say(f"{as_flags(str(plan))}\n")
         limits = limits_of(options, plan_file, settings)
-        return ask_and_report(lab, lambda: lab.run(plan, **limits), options, wish)
+        return ask_and_report(lab, lambda: _run(lab, plan, limits), options, wish)
+
+
+def _run(lab: Lab, plan: Plan, limits: Mapping[str, Any]) -> Run:
+    """Run a plan. Raises MissingRecording that names cases in the place of keys."""
+    try:
+        return lab.run(plan, **limits)
+    except MissingRecording as e:
+        keys = set(e.keys)
+        names = [f"{item.case_id} ({item.arm['arm']})" for item in plan.items if item.key in keys]
+        if not names:
+            raise
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        raise MissingRecording(
+            f"{counted(len(names), 'answer')} of {len(plan.items):,} that this plan needs were "
+            f"never recorded: {', '.join(names[:_MOST_NAMES])}{more}",
+            keys=e.keys,
+            hint=f"{e.hint}; a changed case, tool or setting is another question",
+        ) from None
 
 
 def _plan(lab: Lab, options: Any, plan_file: PlanFile, settings: Settings) -> Plan:
-    """The plan of flags, file and settings, in this order; raises BadPlan and what `plan` does."""
+    """Return the plan of flags, file and settings, in this order.
+
+    Raises BadPlan and the errors of `plan`.
+    """
     cases = options.cases or plan_file.cases or settings["cases"]
     models: dict[str, Model]
     models = models_of(options.models, settings) if options.models else dict(plan_file.models)
     protocols = options.protocols or list(plan_file.protocols) or settings["protocols"]
     for name, value in (("cases", cases), ("models", models), ("protocols", protocols)):
         if not value:
-            raise _nothing_named(name, settings)
+            raise _nothing_named(name, settings, options.plan)
     levels = _levels(options, plan_file, models)
     # The seed draws the sample as well, so it is settled first.
     seed = _first(options.seed, plan_file.seed)
@@ -156,21 +187,28 @@ def _plan(lab: Lab, options: Any, plan_file: PlanFile, settings: Settings) -> Pl
 
 
 def _first(flag: Any, otherwise: Any) -> Any:
-    """The value of a flag that was used, else that of the file; 0 and False are values."""
+    """Return the value of a flag that was used, else that of the file. 0 and False are values."""
     return otherwise if flag is None else flag
 
 
-def _nothing_named(name: str, settings: Settings) -> BadPlan:
-    """The error of a plan without cases, models or protocols; names the configured models."""
+def _nothing_named(name: str, settings: Settings, plan: str | None) -> BadPlan:
+    """Return the error of a plan without cases, models or protocols.
+
+    Names the configured models.
+    """
     configured = ",".join(settings.tables) if name == "models" else ""
-    return BadPlan(
-        f"there are no {name}",
-        hint=f"name them: --{name} {configured or '…'}, or `{name}` in the plan",
-    )
+    hint = f"name them: --{name} {configured or '…'}, or `{name}` in the plan"
+    # Most likely the plan of `toolparse init` was meant.
+    if plan is None and Path(_PLAN_FILE).is_file():
+        hint = f"toolparse run {_PLAN_FILE}"
+    return BadPlan(f"there are no {name}", hint=hint)
 
 
 def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> dict[str, Any]:
-    """Factors and sampling parameters of the file and of `--set`; raises BadPlan for others."""
+    """Factors and sampling parameters of the file and of `--set`.
+
+    Raises BadPlan for others.
+    """
     levels = {**plan_file.settings, **dict(options.levels)}
     for name in levels:
         if name in _OWN_FLAGS:
@@ -187,10 +225,22 @@ def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> d
     return levels
 
 
+def _say_unset_keys(plan: Plan) -> None:
+    """Say of each model whose provider wants a key that none is set."""
+    for alias, model in plan.models.items():
+        variables = unset_keys(model)
+        if variables:
+            say(
+                f"toolparse: {' or '.join(variables)} is not set, and the provider of "
+                f"{visible(alias)} wants a key\n  what to do: export {variables[0]}=…, or name the "
+                "variable that holds it by `api_key_env` in [models.NAME]"
+            )
+
+
 def _put_plan(plan: Plan, options: Any) -> None:
-    """Write the plan with what it would cost."""
+    """Write the plan with its estimated cost."""
     if not options.json:
-        put(str(plan))
+        put(as_flags(str(plan)))
         return
     input_tokens, output_tokens = plan.tokens
     # The cases themselves are in their file.

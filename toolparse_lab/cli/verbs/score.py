@@ -35,7 +35,7 @@ _COLUMNS = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the run, what reads it, and which of its trials are shown."""
+    """Declare the run, its reader, and which of its trials appear."""
     add_config(command)
     add_run(command)
     add_store(command)

@@ -30,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def port_number(text: str) -> int:
-    """The number of a port; raises ArgumentTypeError for anything else."""
+    """Return the number of a port. Raises ArgumentTypeError for anything else."""
     if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text[:40]!r}")
     return int(text)

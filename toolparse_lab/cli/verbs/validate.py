@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import UnreadableInput
 from ...evals.cases.checks import validate_cases
 from ...render.show import visible
+from ..hints import as_flags
 from ..options import add_columns, add_config, add_json, need, settings_of
 from ..output import put, put_json
 
@@ -28,7 +29,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any) -> int:
-    """Check a file of cases: 2 where one is wrong, 1 where one is doubtful and that matters."""
+    """Check a file of cases: 2 where one is wrong, 1 if one is doubtful and that matters."""
     # Cases may be a table, which pandas reads.
     need("lab", "pandas")
     source = options.cases or settings_of(options)["cases"]
@@ -40,7 +41,7 @@ def run(options: Any) -> int:
     if options.json:
         put_json(report.to_dict())
     else:
-        put(visible(str(report)))
+        put(visible(as_flags(str(report))))
     if not report.ok:
         return 2
     return 1 if options.strict and report.doubts else 0

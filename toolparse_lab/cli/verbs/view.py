@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadOptions, near
+from ...errors import BadOptions, UnknownArm, UnknownRun, near
 from ...render import render_ansi
 from ...render.show import visible
 from ...values import write_canonical
+from ...values.printable import counted
 from ..options import (
     add_color,
     add_config,
@@ -19,6 +21,7 @@ from ..options import (
     add_run,
     add_store,
     color,
+    need,
     open_lab,
     settings_of,
 )
@@ -27,17 +30,22 @@ from ..output import put, put_json, put_page, say
 if TYPE_CHECKING:
     from ...evals.scoring.trial import Trial
     from ...experiment.run import Run
+    from ...lab import Lab
     from ...settings import Settings
     from ...types import ParseResult
 
+_TRIAL_ID = re.compile(r"[0-9a-f]{4,}")
 EXAMPLES = (
     "toolparse view latest",
     "toolparse view latest --case timer-3 --html trial.html",
 )
 
 
+_LISTED = "`toolparse score` lists the trials with their cases, models and arms"
+
+
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the run, the trial or what it must be like, and what is written of it."""
+    """Declare the run, the trial or what it must be like, and everything written of it."""
     add_config(command)
     add_run(command)
     command.add_argument(
@@ -70,8 +78,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: Any) -> int:
     """Show one trial of a run, the first failure where none is named."""
     settings = settings_of(options)
+    if options.html:
+        need("open", "anywidget")
     with open_lab(settings) as lab:
-        trial = _chosen_trial(lab.open(options.run), options, settings)
+        trial = _chosen_trial(_opened(lab, options), options, settings)
         if options.html:
             put_page(_result(trial), options.html)
             say(f"wrote {options.html}")
@@ -84,8 +94,33 @@ def run(options: Any) -> int:
     return 0
 
 
+def _opened(lab: Lab, options: Any) -> Run:
+    """Return the run that is named. Raises UnknownRun, also for a trial in the place of a run."""
+    try:
+        return lab.open(options.run)
+    except UnknownRun:
+        # Reports show ids of trials, so that one is easily typed where a run belongs.
+        if options.trial is None and _is_trial(lab, options.run):
+            raise UnknownRun(
+                "this is the id of a trial, and the run comes first",
+                got=options.run,
+                hint=f"toolparse view latest {options.run}",
+            ) from None
+        raise
+
+
+def _is_trial(lab: Lab, name: str) -> bool:
+    """Return True if a trial of the latest run has an id that begins like this."""
+    if not _TRIAL_ID.fullmatch(name) or not lab.store.run_ids():
+        return False
+    return any(trial.trial_id.startswith(name) for trial in lab.open().trials())
+
+
 def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
-    """The trial that is named, else the first that fits, failures first; raises BadOptions."""
+    """Return the trial that is named, else the first that fits, failures first.
+
+    Raises BadOptions.
+    """
     trials = run.trials(protocol=options.protocol, policies=(settings["policy"],))
     fitting = [trial for trial in trials if _fits(trial, options)]
     if not fitting:
@@ -97,7 +132,8 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
         raise BadOptions(
             "no trial fits",
             got=options.trial or "these filters",
-            expected=f"one of {len(trials)} trials",
+            expected=f"one of {counted(len(trials), 'trial')}",
+            hint=_LISTED if options.trial else f"leave a filter out; {_LISTED}",
         )
     # The sort is stable, so the first failure of the run comes first.
     if options.trial is None:
@@ -111,11 +147,12 @@ def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
     names = list(dict.fromkeys(used))
     if name is None or name in names:
         return
-    raise BadOptions(
+    error = BadOptions if kind == "case" else UnknownArm
+    raise error(
         f"no trial of this run has this {kind}",
         got=name,
         expected=", ".join(names),
-        hint=near(name, names, cutoff=0.5),
+        hint=near(name, names, cutoff=0.5) or _LISTED,
     )
 
 
@@ -142,14 +179,14 @@ def _codes(trial: Trial) -> set[str | None]:
 
 
 def _result(trial: Trial) -> ParseResult:
-    """The parse of a trial; raises BadOptions for one without an answer."""
+    """Return the parse of a trial. Raises BadOptions for one without an answer."""
     if trial.result is None:
         raise BadOptions("there is no answer to show", got=trial.missing_reason or trial.outcome)
     return trial.result
 
 
 def _put_trial(trial: Trial, colored: bool) -> None:
-    """Write what was asked, what was wanted, the marked answer, and the whole conversation."""
+    """Write the request, what was wanted, the marked answer, and the whole conversation."""
     # Texts of cases, models and providers must not act on the terminal.
     put(visible(str(trial)))
     put(visible(f"asked:  {trial.case.input_text}"))
@@ -165,7 +202,7 @@ def _put_trial(trial: Trial, colored: bool) -> None:
 
 
 def _json(trial: Trial) -> dict[str, Any]:
-    """A trial as an object for JSON."""
+    """Return a trial as an object for JSON."""
     completion = trial.completion
     return {
         "run_id": trial.run_id,

@@ -1,1 +1,1 @@
-"""Protocol objects of other people, and what their parsers say as a ParseResult of ours."""
+"""Protocol objects of other people, and the words of their parsers as a ParseResult of ours."""

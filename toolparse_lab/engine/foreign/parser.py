@@ -1,4 +1,4 @@
-"""The parts of somebody else's parser, as a ParseResult of ours."""
+"""The parts of another's parser, as a ParseResult of ours."""
 
 # How it works
 # ------------
@@ -56,9 +56,11 @@ _ID_KEYS = ("toolCallId", "tool_call_id", "id")
 
 
 class ForeignParser:
-    """Collects one text and lets their protocol read it at the end; see the module.
+    """Collects one text and lets their protocol read it at the end.
 
-    silent: as for `StreamParser`; events cost nothing here. request: what was asked.
+    See the module.
+
+    silent: as for `StreamParser`. Events cost nothing here. request: the request.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class ForeignParser:
         silent: bool = False,
         request: Any = None,
     ) -> None:
-        """Begin with no text; their protocol is not called before `close`."""
+        """Begin with no text. Their protocol is not called before `close`."""
         self._request = request_texts(request)
         self.protocol = protocol
         self.tools = {t.name: t for t in tools}
@@ -81,8 +83,11 @@ class ForeignParser:
         self._result: ParseResult | None = None
 
     def feed(self, chunk: str | None) -> tuple[Event, ...]:
-        """Takes a chunk, or None for an empty one; no event comes before `close`. Raises
-        ParserClosed after it, and UnreadableInput for what is neither text nor None."""
+        """Takes a chunk, or None for an empty one.
+
+        No event comes before `close`. Raises ParserClosed after it, and UnreadableInput for
+        anything that is neither text nor None.
+        """
         if self._result is not None:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
         if isinstance(chunk, str):
@@ -92,7 +97,9 @@ class ForeignParser:
         return ()
 
     def close(self) -> ParseResult:
-        """The result; their exceptions are problems of it.
+        """Return the result.
+
+        Their exceptions are problems of it.
 
         A second call returns the same result.
         """
@@ -106,21 +113,24 @@ class ForeignParser:
         return self._result
 
     def last_events(self) -> tuple[Event, ...]:
-        """The events that closing settled; empty before `close` and when read a second time."""
+        """Return the events that closing settled.
+
+        Empty before `close` and when read a second time.
+        """
         events, self._events = tuple(self._events), []
         return events
 
     def text_of(self, span: Span) -> str:
-        """The characters of a span of what was fed.
+        """Return the characters of a span of the text fed so far.
 
         Before `close` the chunks are joined for each call.
         """
         return span.of("".join(self._chunks))
 
     def _read(self, raw: str) -> ParseResult:
-        """The result of a whole text.
+        """Return the result of a whole text.
 
-        Raises nothing: a fault of theirs is a problem, and the text is kept.
+        Raises nothing: a fault of theirs is a problem, and the text stays.
         """
         problems: list[Problem] = []
         placement = self._place(raw, problems)
@@ -149,9 +159,11 @@ class ForeignParser:
         )
 
     def _place(self, raw: str, problems: list[Problem]) -> Placement:
-        """The pieces of `raw` with their calls, by what their methods say; adds problems.
+        """Return the pieces of `raw` with their calls, as their methods report.
 
-        A call for which raw has no character at all is left out, with a problem of severity error.
+        Adds problems.
+
+        A call for which raw has no character at all drops out, with a problem of severity error.
         """
         parts = _parts_of(self.protocol, raw, self._specs, problems)
         if parts is None:
@@ -171,7 +183,10 @@ class ForeignParser:
         return placement
 
     def _call_texts(self, raw: str, problems: list[Problem]) -> list[str]:
-        """The texts that they name as calls; none where they have no such method, or it fails."""
+        """Return the texts that they name as calls.
+
+        None if they have no such method, or it fails.
+        """
         if self.protocol.method("extract_tool_call_segments") is None:
             return []
         try:
@@ -182,7 +197,10 @@ class ForeignParser:
 
 
 def _segment(piece: Piece) -> Segment:
-    """The segment of a piece; a call's body is all of it, since nothing says where it begins."""
+    """Return the segment of a piece.
+
+    A call's body is all of it, since nothing says where it begins.
+    """
     span = Span(piece.start, piece.end)
     return Segment(piece.kind, span, span if piece.kind in ("call", "reasoning") else None)
 
@@ -190,7 +208,9 @@ def _segment(piece: Piece) -> Segment:
 def _parts_of(
     protocol: ForeignProtocol, raw: str, tools: tuple[ToolSpec, ...], problems: list[Problem]
 ) -> list[TheirPart] | None:
-    """The parts that their parser makes of a text; None where it fails. Adds problems.
+    """Return the parts that their parser makes of a text, or None if it fails.
+
+    Adds problems.
 
     They get the tools as AI SDKs hand them over, and options with an `on_error` that adds problems.
     """
@@ -235,7 +255,9 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
 
 
 def _read_part(part: Any) -> TheirPart | None:
-    """A part that is a mapping or an object; None where it is neither text nor call.
+    """Return a part that is a mapping or an object.
+
+    None if it is neither text nor call.
 
     Name, input and id may have the names that other SDKs give them. An input may be JSON text or a
     value.
@@ -254,12 +276,15 @@ def _read_part(part: Any) -> TheirPart | None:
 
 
 def _member(part: Any, key: str) -> Any:
-    """A member of a mapping or an attribute of an object; None where it is missing."""
+    """Return a member of a mapping or an attribute of an object.
+
+    None if it is missing.
+    """
     return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
 
 
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
-    """The first of some members that is a string."""
+    """Return the first of some members that is a string."""
     for key in keys:
         value = _member(part, key)
         if isinstance(value, str):
@@ -268,7 +293,7 @@ def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
 
 
 def _failed(method: str, e: Exception) -> Problem:
-    """The problem of a method of theirs that raised.
+    """Return the problem of a method of theirs that raised.
 
     method: the name in our spelling.
     """
@@ -276,9 +301,11 @@ def _failed(method: str, e: Exception) -> Problem:
 
 
 def _reported(raw: str, message: str, metadata: Any) -> Problem:
-    """The problem that they reported through `on_error`, with its place if they name the text.
+    """Return the problem that they reported through `on_error`, with its place if they name the
+    text.
 
-    metadata: what they report beside the message; its member `toolCall` is the text of the call.
+    metadata: the fields that they report beside the message. Its member `toolCall` is the text of
+        the call.
     """
     message = message or "the parser reported an error"
     text = None
@@ -289,18 +316,18 @@ def _reported(raw: str, message: str, metadata: Any) -> Problem:
 
 
 def _find(text: str, part: str) -> Span | None:
-    """The first place of a part in a text; None where it is empty or not there.
+    """Return the first place of a part in a text, or None if it is empty or not there.
 
-    Returns a span in `text`; of several places the first.
+    Returns a span in `text`. Of several places the first.
     """
     at = text.find(part) if part else -1
     return Span(at, at + len(part)) if at >= 0 else None
 
 
 def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
-    """A call of theirs as a codec would have read it from `text`. alone: the only one in it.
+    """Return a call of theirs as a codec would have read it from `text`. alone: the only one in it.
 
-    An input that is no JSON object makes a call that cannot be read, since arguments are an object.
+    An input that is not a JSON object makes an unreadable call, since arguments are an object.
     """
     # Of several, the first place of a name is not each one's own.
     name_span = _find(text, call.name) if alone else None
@@ -320,9 +347,11 @@ def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
 
 
 def _strict(input: Any) -> Value:
-    """An input as a value of ours: JSON text is read, Python values are written and read back.
+    """Return an input as a value of ours: JSON text is read, Python values are written and read
+    back.
 
-    No input is an empty object. Raises TypeError, ValueError or RecursionError for what is no JSON.
+    No input is an empty object. Raises TypeError, ValueError or RecursionError for anything that is
+    not JSON.
     """
     if input is None:
         return {}
@@ -330,7 +359,9 @@ def _strict(input: Any) -> Value:
 
 
 def _with_rough_origins(call: ToolCall) -> ToolCall:
-    """The call with itself as the origin of every value, marked as inexact: they say no places."""
+    """Return the call with itself as the origin of every value, marked as inexact: they say no
+    places.
+    """
     if not call.readable:
         return call
 
@@ -348,7 +379,7 @@ def _with_rough_origins(call: ToolCall) -> ToolCall:
 
 
 def _events_of(result: ParseResult) -> Iterator[Event]:
-    """The events that a parser of ours might have sent for such a result."""
+    """Yield the events that a parser of ours might have sent for such a result."""
     kinds: dict[str, type[TextDelta | ReasoningDelta | Markup]]
     kinds = {"text": TextDelta, "reasoning": ReasoningDelta, "markup": Markup}
     calls: dict[int, list[ToolCall]] = {}

@@ -1,4 +1,4 @@
-"""Finds the places in the raw text where the parts of somebody else's parser belong."""
+"""Finds the places in the raw text where the parts of another's parser belong."""
 
 # How it works
 # ------------
@@ -41,7 +41,7 @@ class TheirPart:
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of raw and the calls that were read from it."""
+    """A piece of raw and the calls read from it."""
 
     kind: SegmentKind
     start: int
@@ -51,7 +51,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The pieces of raw, and what was wrong with the parts."""
+    """The pieces of raw, and the fault with the parts."""
 
     pieces: list[Piece]
     problems: list[Problem]
@@ -62,7 +62,8 @@ class Placement:
 def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
     """Cut `raw` into pieces with the calls they hold.
 
-    parts: in order. call_texts: what the parser names as its calls' texts, in order; may be empty.
+    parts: in order. call_texts: the texts that the parser names as its calls' texts, in order. May
+        be empty.
     """
     problems: list[Problem] = []
     spans = _find_call_texts(raw, call_texts, problems)
@@ -99,8 +100,9 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
 
 
 def _other_place(raw: str, text: str, at: int) -> list[Problem]:
-    """A note where a text placed at `at` stands once more shortly behind it: a call's own text may
-    hold it, too."""
+    """Return a note where a text placed at `at` stands once more shortly behind it: a call's own
+    text may hold it, too.
+    """
     end = at + len(text)
     if text not in raw[at + 1 : end + len(text) + _NEAR]:
         return []
@@ -111,8 +113,10 @@ def _other_place(raw: str, text: str, at: int) -> list[Problem]:
 def _find_call_texts(
     raw: str, call_texts: Sequence[str], problems: list[Problem]
 ) -> list[tuple[int, int]]:
-    """The places of the texts that the parser names, in order; adds a problem for each that is not
-    there."""
+    """Return the places of the texts that the parser names, in order.
+
+    Adds a problem for each that is not there.
+    """
     spans: list[tuple[int, int]] = []
     cursor = 0
 
@@ -137,11 +141,11 @@ def _find_text(
     *,
     last: bool,
 ) -> int | None:
-    """The offset of a text behind `cursor`; None where it is not there.
+    """Return the offset of a text behind `cursor`, or None if it is not there.
 
     pending: the calls before it. spans: the calls' own texts. last: it is the last part.
 
-    The last part is looked for at the end first: what ends the text is most likely there.
+    The last part is looked for at the end first: the end of the text is most likely there.
     """
     if not pending and raw.startswith(text, cursor):
         return cursor
@@ -161,7 +165,7 @@ def _find_text(
 
 
 def _outside(raw: str, text: str, start: int, spans: Sequence[tuple[int, int]]) -> int | None:
-    """The first place of `text` that does not cut into a call's own text.
+    """Return the first place of `text` that does not cut into a call's own text.
 
     Goes on behind a call's text that it cuts.
     """
@@ -179,7 +183,7 @@ def _outside(raw: str, text: str, start: int, spans: Sequence[tuple[int, int]]) 
 
 
 def _cut(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    """The call's own text that a range cuts into; None where there is none.
+    """Return the call's own text that a range cuts into, or None if there is none.
 
     A range that holds the whole of one does not cut it. Spans are in order, so only the first and
     the last that the range touches can be cut.
@@ -197,12 +201,12 @@ def _cut(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, i
 
 
 class _Gaps:
-    """Fills what lies between two texts. spans: the calls' own texts, in order."""
+    """Fills the gap between two texts. spans: the calls' own texts, in order."""
 
     __slots__ = ("_problems", "_raw", "_spans", "cursor", "pending", "pieces", "unplaced")
 
     def __init__(self, raw: str, spans: Sequence[tuple[int, int]], problems: list[Problem]) -> None:
-        """Begin at the start of `raw`; `problems` takes those that come up."""
+        """Begin at the start of `raw`. `problems` takes those that come up."""
         self._raw = raw
         self._spans = spans
         self._problems = problems
@@ -221,7 +225,10 @@ class _Gaps:
         self.unplaced = False
 
     def _fill_with_calls(self, end: int) -> None:
-        """Divide a gap among the pending calls; a gap without text makes an empty piece of them."""
+        """Divide a gap among the pending calls.
+
+        A gap without text makes an empty piece of them.
+        """
         inside = self._call_spans(end)
         shares = _share(self._raw, self.pending, inside)
         at = self.cursor
@@ -239,7 +246,10 @@ class _Gaps:
             self.pieces.append(Piece("call", at, at, self.pending))
 
     def _call_spans(self, end: int) -> list[tuple[int, int]]:
-        """The calls' own texts in a gap; where none is known, all of it but white space around."""
+        """Return the calls' own texts in a gap.
+
+        Where none is known, all of it but white space around.
+        """
         low = bisect_left(self._spans, self.cursor, key=lambda s: s[0])
         high = bisect_right(self._spans, end, lo=low, key=lambda s: s[1])
         if high > low:
@@ -253,9 +263,9 @@ class _Gaps:
     def _between(self, start: int, end: int) -> None:
         """Add characters that no part accounts for.
 
-        White space is text, and so is what a text was made from that is not in raw as it is.
+        White space is text, and so is the source of a text that is not in raw as it is.
 
-        What is dropped like this is a problem of severity warning: their parser may have had
+        Anything dropped like this is a problem of severity warning: their parser may have had
         reasons.
         """
         if start >= end:
@@ -270,8 +280,8 @@ class _Gaps:
 
 
 def _share(raw: str, calls: list[TheirPart], spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
-    """The calls of each span: one each where there are as many, else by the names that stand in
-    them.
+    """Return the calls of each span: one each where there are as many, else by the names that stand
+    in them.
 
     Calls are in order, and so are spans: a call never belongs to a span before that of the call
     before it.
@@ -289,7 +299,8 @@ def _share(raw: str, calls: list[TheirPart], spans: list[tuple[int, int]]) -> li
 
 
 def _span_with_name(raw: str, name: str, spans: list[tuple[int, int]], first: int) -> int:
-    """The index of the next span, from `first` on, that holds a name; `first` where none does.
+    """Return the index of the next span, from `first` on, that holds a name, or `first` if none
+    does.
 
     Looks only a few spans ahead, so that many calls stay linear.
     """
@@ -305,7 +316,7 @@ def _house(pieces: list[Piece], problems: list[Problem]) -> list[TheirPart]:
 
     Returns those for which there is no piece at all.
 
-    pieces: changed in place; a text with such a call becomes a call's piece.
+    pieces: changed in place. A text with such a call becomes a call's piece.
     """
     homeless: list[TheirPart] = []
     first = next((p for p in pieces if p.end > p.start), None)
@@ -330,7 +341,7 @@ def _house(pieces: list[Piece], problems: list[Problem]) -> list[TheirPart]:
 
 
 def _no_place(call: TheirPart, near: Piece) -> Problem:
-    """The problem of a call without characters, which is shown on a piece near it."""
+    """Return the problem of a call without characters, which appears on a piece near it."""
     message = (
         f"{_short(call.name)} has no characters of its own; it is shown on what stands next to it"
     )
@@ -357,12 +368,12 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
 def _problem(
     code: str, message: str, span: Span | None, severity: Literal["warning", "info"] = "warning"
 ) -> Problem:
-    """A complaint about where parts stand."""
+    """Return a complaint about where parts stand."""
     return Problem("scan", code, severity, message, "", span)
 
 
 def _short(text: str) -> str:
-    """A text for a message, in quotes, its end left out where it is long.
+    """Return a text for a message, in quotes, its end left out where it is long.
 
     At most 40 characters.
     """

@@ -28,7 +28,7 @@ _CAPITAL = re.compile(r"(?<!^)([A-Z])")
 
 
 def camel(name: str) -> str:
-    """A name in snake case, in camel case.
+    """Return a name in snake case, in camel case.
 
     >>> camel("format_tool_call")
     'formatToolCall'
@@ -39,8 +39,7 @@ def camel(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignProtocol:
-    """Somebody else's protocol object behind our names: the six methods, `write_call`, and an
-    id."""
+    """Another's protocol object behind our names: the six methods, `write_call`, and an id."""
 
     id: str
     subject: Any
@@ -60,14 +59,16 @@ class ForeignProtocol:
         return id(self.subject)
 
     def method(self, name: str) -> Callable[..., Any] | None:
-        """Their method of that name, in snake or camel case; None where there is none.
+        """Return their method of that name, in snake or camel case.
+
+        None if there is none.
 
         Mappings of functions are taken like objects with methods.
         """
         return _first(self.subject, (name, camel(name)))
 
     def missing(self) -> tuple[str, ...]:
-        """The required methods that it lacks.
+        """Return the required methods that it lacks.
 
         Only `extract_tool_call_segments` may be missing.
         """
@@ -76,7 +77,7 @@ class ForeignProtocol:
     def ask(self, name: str, **arguments: Any) -> Any:
         """Call their method with those of the arguments that it takes.
 
-        Raises UnknownProtocol where it is missing, and whatever it raises itself.
+        Raises UnknownProtocol if it is missing, and whatever it raises itself.
         """
         method = self.method(name)
         if method is None:
@@ -88,23 +89,26 @@ class ForeignProtocol:
         return _call(method, arguments)
 
     def format_tools(self, tools: Any, tool_system_prompt_template: Any = None) -> str:
-        """Their system prompt for some tools; without a template, the tools as they write them."""
+        """Return their system prompt for some tools.
+
+        Without a template, the tools as they write them.
+        """
         template = tool_system_prompt_template or (lambda tools_json: tools_json)
         specs = tools_for_them(tools)
         return str(self.ask("format_tools", tools=specs, tool_system_prompt_template=template))
 
     def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
-        """A call as they write it; `tool` is not needed."""
+        """Return a call as they write it. `tool` is superfluous."""
         return str(self.ask("format_tool_call", tool_call=call))
 
     def format_tool_response(self, result: Any, *, compat: str | None = None) -> str:
-        """A tool's result as they write it; `compat` means nothing to them."""
+        """Return a tool's result as they write it. `compat` means nothing to them."""
         return str(self.ask("format_tool_response", tool_result=result))
 
     def parse_generated_text(self, text: str, tools: Any = None, options: Any = None) -> list[Any]:
-        """The parts of a whole answer, as they give them.
+        """Return the parts of a whole answer, as they give them.
 
-        options: as they know them; `on_error` is always there.
+        options: as they know them. `on_error` is always there.
         """
         parts = self.ask(
             "parse_generated_text",
@@ -115,9 +119,9 @@ class ForeignProtocol:
         return list(parts)
 
     def create_stream_parser(self, tools: Any = None, options: Any = None) -> TheirStream:
-        """Their stream parser, with `feed` and `close` that return their parts.
+        """Return their stream parser, with `feed` and `close` that return their parts.
 
-        Raises UnknownProtocol where theirs is nothing that takes chunks.
+        Raises UnknownProtocol if theirs is nothing that takes chunks.
         """
         parser = self.ask(
             "create_stream_parser", tools=tools_for_them(tools), options=TheirOptions(options)
@@ -125,17 +129,17 @@ class ForeignProtocol:
         return TheirStream(parser)
 
     def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
-        """The pieces of a text that they read as calls.
+        """Return the pieces of a text that they read as calls.
 
-        Members that are no strings are left out.
+        Members that are not strings drop out.
         """
         texts = self.ask("extract_tool_call_segments", text=text, tools=tools_for_them(tools))
         return [t for t in texts if isinstance(t, str)]
 
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
-        """The call as their `format_tool_call` writes it.
+        """Return the call as their `format_tool_call` writes it.
 
-        Raises UnwritableCall where that raises or writes no text. It is not read back.
+        Raises UnwritableCall if that raises or writes no text. It is not read back.
         """
         call = {
             "type": "tool-call",
@@ -162,7 +166,7 @@ class ForeignProtocol:
         return "\n".join(calls)
 
     def write_grammar(self, tools: Any) -> str:
-        """Raise BadOptions: nobody knows which texts their parser takes."""
+        """Raise BadOptions: no one knows which texts their parser takes."""
         raise BadOptions(
             "there is no grammar for a protocol object of one's own",
             got=self.id,
@@ -171,20 +175,22 @@ class ForeignProtocol:
         )
 
     def failure_of(self, text: str) -> str:
-        """The message about a call that could not be read."""
+        """Return the message about a call that could not be read."""
         return FAILURE
 
     def signs_of_attempts(self) -> Signs:
-        """No signs: what their calls look like is known to their parser alone."""
+        """No signs: the form of their calls is known to their parser alone."""
         return Signs()
 
     def __str__(self) -> str:
-        """The id."""
+        """Return the id."""
         return self.id
 
 
 def adapt(x: Any) -> Protocol | ForeignProtocol | None:
-    """The protocol that an object is, or that a factory makes; None where it is neither.
+    """Return the protocol that an object is, or that a factory makes.
+
+    None if it is neither.
 
     Raises UnknownProtocol for a factory that fails.
 
@@ -210,12 +216,12 @@ def adapt(x: Any) -> Protocol | ForeignProtocol | None:
 
 
 def _is_one(x: Any) -> bool:
-    """True for an object with the one method that nothing else has."""
+    """Return True for an object with the one method that nothing else has."""
     return _first(x, ("parse_generated_text", "parseGeneratedText")) is not None
 
 
 def _name_of(x: Any) -> str:
-    """A name for an object: its own id or name, else its type's.
+    """Return a name for an object: its own id or name, else its type's.
 
     Used in the id, behind `custom:`.
     """
@@ -227,7 +233,10 @@ def _name_of(x: Any) -> str:
 
 
 def _member(x: Any, key: str) -> Any:
-    """A member of a mapping or an attribute of an object; None where it is missing."""
+    """Return a member of a mapping or an attribute of an object.
+
+    None if it is missing.
+    """
     return x.get(key) if isinstance(x, Mapping) else getattr(x, key, None)
 
 
@@ -260,7 +269,9 @@ def _call(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 def _by_name(
     parameters: list[inspect.Parameter], arguments: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The keyword arguments for a method; None where it is not to be called by names.
+    """Return the keyword arguments for a method.
+
+    None if it is not to be called by names.
 
     It is where it takes at least one of ours, in either case, and needs nothing we do not have.
 
@@ -283,14 +294,14 @@ def _by_name(
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:
-    """True for a parameter that every call has to fill."""
+    """Return True for a parameter that every call has to fill."""
     if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
         return False
     return parameter.default is parameter.empty
 
 
 def _takes_name(parameter: inspect.Parameter) -> bool:
-    """True for a parameter that may be filled by its name."""
+    """Return True for a parameter that may be filled by its name."""
     return parameter.kind is not parameter.POSITIONAL_ONLY
 
 
@@ -298,13 +309,16 @@ class TheirOptions(dict[str, Any]):
     """Options as other people's code asks for them: by key or attribute, in snake or camel case."""
 
     def __init__(self, options: Any = None) -> None:
-        """Take options of any form; only a mapping counts, and `on_error` is always there."""
+        """Take options of any form. Only a mapping counts, and `on_error` is always there."""
         super().__init__(options if isinstance(options, Mapping) else {})
         on_error = self.get("on_error") or self.get("onError") or (lambda *_: None)
         self["on_error"] = self["onError"] = on_error
 
     def __getattr__(self, name: str) -> Any:
-        """An option as an attribute; raises AttributeError for one that is not there."""
+        """Return an option as an attribute.
+
+        Raises AttributeError for one that is not there.
+        """
         try:
             return self[name]
         except KeyError:
@@ -357,7 +371,7 @@ class TheirStream:
         self._out.append(part)
 
     def feed(self, chunk: str) -> list[Any]:
-        """The parts that came for a chunk.
+        """Return the parts that came for a chunk.
 
         A function of all chunks gives its parts only at the end.
         """
@@ -373,7 +387,7 @@ class TheirStream:
         return self._drain()
 
     def close(self) -> list[Any]:
-        """The parts that came at the end."""
+        """Return the parts that came at the end."""
         if self._transform is not None:
             part = {"type": "finish", "finishReason": "stop"}
             self._take(_call(self._transform, {"chunk": part, "controller": self}))
@@ -389,7 +403,7 @@ class TheirStream:
         return self._drain()
 
     def _take(self, parts: Any) -> None:
-        """Add what a method returned: one part, several, or nothing.
+        """Add the result of a method: one part, several, or nothing.
 
         A mapping or a string is one part, and so it is not gone through.
         """
@@ -399,13 +413,13 @@ class TheirStream:
             self._out.extend(parts)
 
     def _drain(self) -> list[Any]:
-        """The parts since the last time."""
+        """Return the parts since the last time."""
         out, self._out = self._out, []
         return out
 
 
 def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
-    """The first of some methods that an object, or a mapping of functions, has.
+    """Return the first of some methods that an object, or a mapping of functions, has.
 
     names: in the order of preference.
     """

@@ -1,2 +1,3 @@
-"""Cases: what is asked and what is right, from any source, and how values are compared with what is
-right."""
+"""Cases: the question and the right answer, from any source, and how values are compared with the
+right answer.
+"""

@@ -4,12 +4,12 @@ The package is never imported: installed normally it pulls in a great deal. Its 
 where it is installed (``pip install --no-deps bfcl-eval``), from a wheel that was downloaded (``pip
 download --no-deps bfcl-eval``), from a folder of its files, or from one of these files.
 
-What becomes of an entry: type words (``dict``, ``float``, ``tuple``, ``HashMap`` …) become JSON
-Schema types, ``any`` becomes a schema without a type; function names stay as they are, dots
+The handling of an entry: type words (``dict``, ``float``, ``tuple``, ``HashMap`` …) become JSON
+Schema types, ``any`` becomes a schema without a type. Function names stay as they are, dots
 included. A list of right values becomes ``{"$any": […]}``, and an empty text in it, which means
-that the parameter may be left out, ``"$optional": true``. Irrelevant questions want no call
-(``[]``), relevant ones at least one call of any tool. What cannot be a case, since its right answer
-is no set of calls, is counted in `Cases.skipped` with the reason.
+that the parameter may be absent, ``"$optional": true``. Irrelevant questions want no call
+(``[]``), relevant ones at least one call of any tool. Anything that cannot be a case, since its
+right answer is no set of calls, is counted in `Cases.skipped` with the reason.
 """
 
 # How it works. An address leads to a folder (inside a wheel, too: a zip is walked like one), the
@@ -81,10 +81,10 @@ def is_address(source: str | Path) -> bool:
 def load_address(source: str | Path) -> Cases:
     """Return the cases of an address.
 
-    source: one that `is_address` accepts. Categories behind a colon are separated by commas;
-        without any, all categories are read.
+    source: one that `is_address` accepts. Categories behind a colon are separated by commas.
+        Without any, all categories are read.
 
-    Raises what `load_bfcl` raises.
+    Raises the errors of `load_bfcl`.
     """
     address = _ADDRESS.fullmatch(source) if isinstance(source, str) else None
     if address is None:
@@ -109,15 +109,15 @@ def load_bfcl(
     The metadata of a case name category, language and data set. An entry that contradicts its own
     tools says so in ``metadata["doubt"]``.
 
-    categories: names such as ``simple_python``, or the beginning of some (``simple``, ``live``);
-        all by default.
-    source: a wheel, a folder, or one file; the installed package by default.
+    categories: names such as ``simple_python``, or the beginning of some (``simple``, ``live``).
+        All by default.
+    source: a wheel, a folder, or one file. The installed package by default.
     strings: how texts are compared: ``exact``, or ``bfcl`` as the leaderboard does it (case, spaces
         and some punctuation do not count, and an optional text may be empty).
 
-    Raises MissingExtra where the package is not installed, UnreadableInput for a source without the
-    data set, BadOptions for a category that is not there or cannot be cases, and BadCase naming
-    file and line.
+    Raises MissingExtra if the package is missing, UnreadableInput for a source without the data
+    set, BadOptions for a category that is not there or cannot be cases, and BadCase naming file and
+    line.
     """
     if strings not in ("exact", "bfcl"):
         raise BadOptions("strings is how texts are compared", got=strings, expected="exact or bfcl")
@@ -135,13 +135,13 @@ def _cases(
 ) -> Cases:
     """Return the cases of some categories.
 
-    Categories that cannot be cases are left out with a count.
+    Categories that cannot be cases drop out with a count.
 
     categories: keys of `files.questions`.
     source: the name that the cases are to carry.
-    is_named: somebody asked for these categories; False where they are simply all there are.
+    is_named: someone asked for these categories, or False if they are simply all there are.
 
-    Raises BadOptions where the only category that somebody named cannot be cases.
+    Raises BadOptions if the only category that someone named cannot be cases.
     """
     cases: list[Case] = []
     skipped: list[Skipped] = []
@@ -166,7 +166,7 @@ def _cases(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The questions and right answers of each category, and what the folder is called in errors."""
+    """The questions and right answers of each category, and the name of the folder in errors."""
 
     questions: Mapping[str, Folder]
     answers: Mapping[str, Folder]
@@ -175,10 +175,10 @@ class _Files:
 def _files(source: str | Path | None, stack: contextlib.ExitStack) -> tuple[_Files, str | None]:
     """Return the data set's files, and the category where `source` is one of them.
 
-    source: a wheel, a folder or a file; None for the installed package.
-    stack: closes what has to stay open until the files are read.
+    source: a wheel, a folder or a file, or None for the installed package.
+    stack: closes the files that have to stay open until the files are read.
 
-    Raises UnreadableInput for a source without the data set, and what `_installed` raises.
+    Raises UnreadableInput for a source without the data set, and the errors of `_installed`.
     """
     folder: Folder | None
     if source is None:
@@ -199,12 +199,12 @@ def _files(source: str | Path | None, stack: contextlib.ExitStack) -> tuple[_Fil
 def _folder_of(path: Path, stack: contextlib.ExitStack) -> tuple[Folder | None, str | None]:
     """Return the folder of the data set that a path leads to, and a category.
 
-    The folder is None where the path leads to none. The category is named where the path is one
-    file of the data set, and None otherwise.
+    The folder is None if the path leads to none. The category is named where the path is one file
+    of the data set, and None otherwise.
 
     stack: receives the opened wheel, and closes it later.
 
-    Raises UnreadableInput for a path that does not exist, and for a file that is no zip archive.
+    Raises UnreadableInput for a path that does not exist, and for a file that is not a zip archive.
     """
     if not path.exists():
         raise UnreadableInput("there is no such file", got=str(path))
@@ -226,7 +226,7 @@ def _folder_of(path: Path, stack: contextlib.ExitStack) -> tuple[Folder | None, 
 def _installed() -> Folder:
     """Return the data folder of the installed package.
 
-    Raises MissingExtra where the package is not installed, UnreadableInput where it has no data.
+    Raises MissingExtra if the package is missing, UnreadableInput where it has no data.
     """
     try:
         folder = Path(str(importlib.metadata.distribution(PACKAGE).locate_file("bfcl_eval/data")))
@@ -257,7 +257,7 @@ def _data_in(folder: Folder) -> Folder | None:
 def _named(folder: Folder) -> dict[str, Folder]:
     """Return category -> its file of the newest version, in alphabetic order.
 
-    Files of other names do not count; a folder that does not exist has none.
+    Files of other names do not count. A folder that does not exist has none.
     """
     if not folder.is_dir():
         return {}
@@ -278,7 +278,7 @@ def _named(folder: Folder) -> dict[str, Folder]:
 def _chosen(categories: str | Sequence[str] | None, files: _Files) -> list[str]:
     """Return the categories that some words name, each once and in the order of the words.
 
-    categories: one word or several; None for all. A word is a category's whole name, or its
+    categories: one word or several, or None for all. A word is a category's whole name, or its
         beginning up to an underscore: ``live`` is ``live_simple``, ``live_multiple`` and so on.
 
     Raises BadOptions for a word that names none.
@@ -315,7 +315,7 @@ def _category(name: str, files: _Files, strings: Strings) -> list[Case] | Skippe
 
     name: a key of `files.questions`.
 
-    Raises BadCase for an entry that cannot be read.
+    Raises BadCase for an unreadable entry.
     """
     file = files.questions[name]
     reason = _reason_to_skip(name)
@@ -338,7 +338,7 @@ def _category(name: str, files: _Files, strings: Strings) -> list[Case] | Skippe
 
 
 def _reason_to_skip(category: str) -> str | None:
-    """Return why the questions of a category cannot be cases, None where they can."""
+    """Return why the questions of a category cannot be cases, None if they can."""
     for word, reason in _REASONS.items():
         if category.startswith(word):
             return reason
@@ -348,13 +348,13 @@ def _reason_to_skip(category: str) -> str | None:
 def _truths(answers: Folder) -> dict[Any, Any]:
     """Return id -> right calls, from a category's file of right answers.
 
-    Raises what `_rows` raises.
+    Raises the errors of `_rows`.
     """
     return {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
 
 
 def _kind_of(category: str) -> Kind:
-    """Return what is right for the questions of a category, by its name.
+    """Return the right answer to the questions of a category, by its name.
 
     >>> _kind_of("live_irrelevance"), _kind_of("live_relevance"), _kind_of("multiple")
     ('irrelevance', 'relevance', 'calls')
@@ -401,7 +401,7 @@ class _Entry:
 
     @property
     def id(self) -> Any:
-        """Return the entry's id as it stands there, None where it has none."""
+        """Return the entry's id as it stands there, None if it has none."""
         return self.row.get("id")
 
     def truth(self, truths: Mapping[Any, Any], file: Folder) -> list[Any]:
@@ -410,7 +410,7 @@ class _Entry:
         truths: id -> calls, of all entries of the category.
         file: the file of `truths`, for the error.
 
-        Raises BadCase where the file has none for this entry.
+        Raises BadCase if the file has none for this entry.
         """
         if self.id not in truths:
             raise self.bad(
@@ -422,8 +422,8 @@ class _Entry:
     def case(self, kind: Kind, truth: list[Any], strings: Strings) -> Case:
         """Return the entry as a case.
 
-        kind: what is right for the questions of its category.
-        truth: its right calls; an empty list for the kinds that have none.
+        kind: the right answer to the questions of its category.
+        truth: its right calls. An empty list for the kinds that have none.
 
         Raises BadCase for an entry of another shape.
         """
@@ -448,7 +448,7 @@ class _Entry:
     def _functions(self) -> list[Mapping[str, Any]]:
         """Return the functions of the entry as they stand there.
 
-        Raises BadCase where they are no list of objects.
+        Raises BadCase if they are no list of objects.
         """
         functions = self.row.get("function")
         if not isinstance(functions, list) or not all(isinstance(f, Mapping) for f in functions):
@@ -460,10 +460,10 @@ class _Entry:
     def _tool(self, function: Mapping[str, Any], truth: list[Any]) -> dict[str, Any]:
         """Return a function as a tool definition.
 
-        function: an entry's own, with type words such as ``dict`` and ``HashMap``; without
+        function: an entry's own, with type words such as ``dict`` and ``HashMap``. Without
             parameters it takes none. truth: the right calls of the entry.
 
-        Raises BadCase for a type word nobody knows.
+        Raises BadCase for a type word no one knows.
         """
         parameters = function.get("parameters") or {"type": "dict", "properties": {}}
         try:
@@ -502,7 +502,7 @@ class _Entry:
     def _only_turn(self) -> list[Any]:
         """Return the messages of the entry's only turn.
 
-        Raises BadCase for more than one turn, and for a turn that is no list of messages.
+        Raises BadCase for more than one turn, and for a turn that is not a list of messages.
         """
         turns = self.row.get("question")
         if not isinstance(turns, list) or len(turns) != 1 or not isinstance(turns[0], list):
@@ -513,7 +513,7 @@ class _Entry:
     def _language(self) -> str:
         """Return the programming language that the functions are written in.
 
-        The category's name ends with it; Python is the language of all others.
+        The category's name ends with it. Python is the language of all others.
         """
         for word in _LANGUAGES:
             if self.category.endswith(f"_{word}"):
@@ -522,7 +522,7 @@ class _Entry:
 
 
 def _target(kind: Kind, truth: list[Any], names: list[str], strings: Strings) -> list[Any]:
-    """Return what is right for an entry, as a target.
+    """Return the right answer to an entry, as a target.
 
     truth: its right calls, which only the kind "calls" has.
     names: those of its tools.
@@ -558,10 +558,12 @@ def _any_calls(names: list[str]) -> list[Any]:
 
 
 def _rows(file: Folder) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield (line, entry) of a file with one JSON object a line; blank lines are left out.
+    """Yield (line, entry) of a file with one JSON object a line.
 
-    Raises UnreadableInput for a file that is no UTF-8 text, and BadCase naming the line for one
-    that is no JSON object.
+    Blank lines drop out.
+
+    Raises UnreadableInput for a file that is not UTF-8 text, and BadCase naming the line for one
+    that is not a JSON object.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -578,7 +580,7 @@ def _row_of(line: str, file: Folder, number: int) -> Mapping[str, Any]:
 
     number: the line's, counted from 1, for the error.
 
-    Raises BadCase for a line that is no JSON object.
+    Raises BadCase for a line that is not a JSON object.
     """
     try:
         row = read_strict(line)
@@ -595,7 +597,7 @@ def _row_of(line: str, file: Folder, number: int) -> Mapping[str, Any]:
 def _count(file: Folder) -> int:
     """Return the number of entries in a file of any shape.
 
-    A file of lines has one entry a line; a file of one object has lists of ids as its members.
+    A file of lines has one entry per line. A file of one object has lists of ids as its members.
     """
     text = file.read_text(encoding="utf-8", errors="replace")
     try:

@@ -1,5 +1,6 @@
 """The leaderboard's own notation: its type words as JSON Schema, its lists of right values as
-targets."""
+targets.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ _TYPES: Mapping[str, str | None] = {
 def schema_of(parameters: Any) -> Any:
     """Return a function's parameters as JSON Schema.
 
-    parameters: a schema in the leaderboard's own type words, at any depth. Anything that is no
-        object is returned as it is.
+    parameters: a schema in the leaderboard's own type words, at any depth. Anything that is not an
+        object comes back as it is.
 
-    Raises KeyError with a type word that is not known.
+    Raises KeyError with a type word that is unknown.
 
     >>> schema_of({"type": "dict", "properties": {"x": {"type": "tuple", "items": {}}}})
     {'type': 'object', 'properties': {'x': {'type': 'array', 'items': {}}}}
@@ -54,7 +55,7 @@ def schema_of(parameters: Any) -> Any:
 def _schema_member(key: str, value: Any) -> Any:
     """Return one member of a schema with the schemas inside it translated.
 
-    Raises KeyError with a type word that is not known.
+    Raises KeyError with a type word that is unknown.
     """
     if key == "properties" and isinstance(value, Mapping):
         return {name: schema_of(inner) for name, inner in value.items()}
@@ -64,11 +65,10 @@ def _schema_member(key: str, value: Any) -> Any:
 
 
 def with_language(schema: Any, parameters: Any, language: str, truth: list[Any]) -> Any:
-    """Return a function's schema with what Java or JavaScript make of it.
+    """Return a function's schema with the changes that Java or JavaScript make to it.
 
     Each parameter's own type word is told in its description, since `HashMap` and `long` are no
-    JSON types. Where a right value is the name of a variable, a text is a legal value beside the
-    type.
+    JSON types. If a right value is the name of a variable, a text is a legal value beside the type.
 
     schema: as `schema_of` made it of `parameters`. truth: the right calls of the entry.
 
@@ -98,7 +98,7 @@ def with_language(schema: Any, parameters: Any, language: str, truth: list[Any])
 
 
 def _names_variable(key: str, truth: list[Any]) -> bool:
-    """Return True where a right value of an argument is a text that says something."""
+    """Return True if a right value of an argument is a text that says something."""
     for call in truth:
         for arguments in call.values():
             values = arguments.get(key)
@@ -112,8 +112,8 @@ def wanted_call(
 ) -> dict[str, Any]:
     """Return a call of the right answer as a call of a target.
 
-    arguments: argument -> list of right values; an empty text in it means that the argument may be
-        left out.
+    arguments: argument -> list of right values. An empty text in it means that the argument may be
+        absent.
     strings: ``exact``, or ``bfcl`` to compare texts as the leaderboard does.
 
     >>> wanted_call("f", {"city": ["Oslo", "Oslo, Norway"], "days": ["", 1]})["arguments"]
@@ -128,7 +128,7 @@ def wanted_call(
 def _wish(alternatives: Any, strings: Strings) -> Any:
     """Return the wish for a list of right values.
 
-    alternatives: the list; one entry of the data set has its only value without a list around it.
+    alternatives: the list. One entry of the data set has its only value without a list around it.
     """
     if not isinstance(alternatives, list):
         return _scalar(alternatives, strings)
@@ -142,7 +142,7 @@ def _wish(alternatives: Any, strings: Strings) -> Any:
 
 
 def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
-    """Return the wish for an argument that may be left out.
+    """Return the wish for an argument that may be absent.
 
     alternatives: right values with an empty text among them.
 
@@ -204,7 +204,7 @@ def _scalar(x: Any, strings: Strings) -> Any:
 
 
 def _plain(x: dict[str, Any]) -> dict[str, Any]:
-    """Return an object that is read as itself, even where its keys look like a wish.
+    """Return an object read as itself, even where its keys look like a wish.
 
     >>> _plain({"$any": 1}), _plain({"any": 1})
     ({'$value': {'$any': 1}}, {'any': 1})
@@ -235,7 +235,7 @@ def _doubts_of_call(name: str, arguments: Mapping[str, Any], schema: Any) -> Ite
     """Yield sentences on what in one call contradicts the function's schema.
 
     arguments: argument -> list of right values.
-    schema: of the parameters; one that is no object has none.
+    schema: of the parameters. One that is not an object has none.
     """
     yield from _doubtful_names(name, arguments, schema if isinstance(schema, Mapping) else {})
 

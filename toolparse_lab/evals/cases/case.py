@@ -1,5 +1,7 @@
-"""A case: what is asked, with which tools, and which calls would be right; and one row read as
-one."""
+"""A case: the question, with which tools, and which calls would be right.
+
+And one row read as one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from ...errors import BadCase, BadToolSpec
 from ...toolspec import ToolSpec, tool_specs
 from ...values import write_canonical
 from .final_text import check_answer
+from .likely_keys import likely_key
 from .target import Complaint, check_target
 from .tool_results import check_results
 
@@ -27,11 +30,11 @@ class Case:
     """One question with its right answer.
 
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name",
-    "arguments"}``; ``[]`` says that no call is right, None that the case is not graded. Values of a
+    "arguments"}``. ``[]`` says that no call is right, None that the case is not graded. Values of a
     target may be alternatives, see `toolparse_lab.evals.scoring.match`. For conversations of
-    several turns, `results` says what the tools give back (see
-    `toolparse_lab.evals.cases.tool_results`), and `answer` what the last text is to say (see
-    `toolparse_lab.evals.cases.final_text`).
+    several turns, `results` says the result of the tools back (see
+    `toolparse_lab.evals.cases.tool_results`), and `answer` the text that the last one is to say
+    (see `toolparse_lab.evals.cases.final_text`).
 
     >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
     'simple'
@@ -63,7 +66,7 @@ class Case:
 
     @property
     def input_text(self) -> str:
-        """Return the input on one page: the text itself, or the messages as canonical JSON."""
+        """Return the input on one page: the text, or the messages as canonical JSON."""
         if isinstance(self.input, str):
             return self.input
         return write_canonical(self.input)
@@ -76,9 +79,9 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """Return the row that `load_cases` reads back as this case.
 
-        Members that say nothing are left out: the target of an ungraded case, and results, answer
-        and metadata where there are none. Cases share their tools' schemas, so that those are not
-        to be changed.
+        Members that say nothing drop out: the target of an ungraded case, and results, answer
+        and metadata if there are none. Cases share their tools' schemas, so that those are not to
+        be changed.
 
         >>> Case("c1", "Weather in Oslo?", target=[]).to_dict()
         {'id': 'c1', 'input': 'Weather in Oslo?', 'tools': [], 'target': []}
@@ -105,7 +108,7 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
     """Return one row as a Case.
 
     row: a mapping with the keys of `KEYS`, of which `id` and `input` are required.
-    source: what the rows are from, such as a file's name.
+    source: the origin of the rows, such as a file's name.
     line: the row's number in the source, counted in `unit`s.
 
     Raises BadCase that names source and line.
@@ -117,7 +120,7 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
 
 
 def is_storable(name: str) -> bool:
-    r"""Return True where a name can be a key of a database: no NUL, no lone surrogate.
+    r"""Return True if a name can be a key of a database: no NUL, no lone surrogate.
 
     >>> is_storable("Zürich"), is_storable("\ud800")
     (True, False)
@@ -126,13 +129,18 @@ def is_storable(name: str) -> bool:
 
 
 def _has_role(message: Any) -> bool:
-    """Return True for a message with a role; its other members are the provider's business."""
+    """Return True for a message with a role.
+
+    Its other members are the provider's business.
+    """
     return isinstance(message, Mapping) and isinstance(message.get("role"), str)
 
 
 @dataclass(frozen=True, slots=True)
 class _RowReader:
-    """Reads one row, member by member; every complaint names the place of the row.
+    """Reads one row, member by member.
+
+    Every complaint names the place of the row.
 
     The id comes first, because all later complaints name it.
     """
@@ -144,8 +152,8 @@ class _RowReader:
     def read(self, row: Any) -> Case:
         """Return the row as a case.
 
-        Raises BadCase for a row that is no object, for an unknown key, and for a member of another
-        form than the methods below describe.
+        Raises BadCase for a row that is not an object, for an unknown key, and for a member of
+        another form than the methods below describe.
         """
         self._check_keys(row)
 
@@ -159,17 +167,20 @@ class _RowReader:
         return Case(case_id, question, tools, target, metadata, results, answer)
 
     def _check_keys(self, row: Any) -> None:
-        """Raise BadCase for a row that is no object, or that has a key nobody knows."""
+        """Raise BadCase for a row that is not an object, or that has a key no one knows."""
         if not isinstance(row, Mapping):
             raise self._bad("a case is a JSON object", row, "an object with " + ", ".join(KEYS))
 
         unknown = [str(key) for key in row if key not in KEYS]
         if unknown:
-            hint = "put what is your own under metadata"
+            likely = likely_key(unknown[0], KEYS)
+            hint = f"call it {likely}" if likely else "put what is your own under metadata"
             raise self._bad("unknown key", ", ".join(unknown), ", ".join(KEYS), hint)
 
     def _id(self, row: Mapping[str, Any]) -> str:
-        """Return the id as a text; a whole number is one, too.
+        """Return the id as a text.
+
+        A whole number is one, too.
 
         Raises BadCase for an id that is absent, blank, or cannot be stored.
         """
@@ -210,7 +221,7 @@ class _RowReader:
     def _tools(self, case_id: str, tools: Any) -> tuple[ToolSpec, ...]:
         """Return the tools of a case, read from any form that `ToolSpec.of` reads.
 
-        Raises BadCase with the case's id, and with what was wrong with the tool.
+        Raises BadCase with the case's id, and with the fault with the tool.
         """
         try:
             return tool_specs(tools)
@@ -219,9 +230,9 @@ class _RowReader:
             raise self._bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
     def _target(self, case_id: str, target: Any) -> list[Any] | None:
-        """Return the wanted calls, None where the case is not graded.
+        """Return the wanted calls, None if the case is not graded.
 
-        Raises BadCase for what is no list, and for what `check_target` complains about.
+        Raises BadCase for anything that is not a list, and for the complaints of `check_target`.
         """
         if target is None:
             return None
@@ -238,12 +249,12 @@ class _RowReader:
     def _results(
         self, case_id: str, results: Any, tools: tuple[ToolSpec, ...]
     ) -> tuple[dict[str, Any], ...]:
-        """Return the results of the tools, () where there are none.
+        """Return the results of the tools, () if there are none.
 
         results: rows in the form of the module `tool_results`.
         tools: the case's own, which the rows have to name.
 
-        Raises BadCase for what `check_results` complains about.
+        Raises BadCase for the complaints of `check_results`.
         """
         if results is None:
             return ()
@@ -251,18 +262,18 @@ class _RowReader:
         return tuple(dict(result) for result in results)
 
     def _answer(self, case_id: str, answer: Any) -> Any:
-        """Return the wanted answer as it is, None where there is none.
+        """Return the wanted answer as it is, None if there is none.
 
-        Raises BadCase for what `check_answer` complains about.
+        Raises BadCase for the complaints of `check_answer`.
         """
         if answer is not None:
             self._check(f"the answer of case {case_id!r}", check_answer(answer))
         return answer
 
     def _metadata(self, case_id: str, metadata: Any) -> dict[str, Any]:
-        """Return the metadata as a dict of its own, empty where there are none.
+        """Return the metadata as a dict of its own, empty if there are none.
 
-        Raises BadCase for metadata that are no object.
+        Raises BadCase for metadata that are not an object.
         """
         if metadata is None:
             return {}
@@ -272,10 +283,10 @@ class _RowReader:
         return dict(metadata)
 
     def _check(self, subject: str, complaint: Complaint | None) -> None:
-        """Raise the complaint, where there is one, as an error about the subject.
+        """Raise the complaint, if there is one, as an error about the subject.
 
-        subject: what the complaint is about, for example ``the target of case 'c1'``.
-        complaint: (message, got, expected), or None where all is well.
+        subject: the subject of the complaint, for example ``the target of case 'c1'``.
+        complaint: (message, got, expected), or None if all is well.
         """
         if complaint is not None:
             message, actual, expected = complaint
@@ -284,7 +295,7 @@ class _RowReader:
     def _bad(self, message: str, got: object, expected: object, hint: str | None = None) -> BadCase:
         """Return the error that names the place of the row.
 
-        got, expected: what stands in the row, and what should. hint: what to do about it.
+        got, expected: the text in the row, and the expected one. hint: the way to deal with it.
         """
         return BadCase(
             message,

@@ -1,4 +1,4 @@
-"""What is wrong or doubtful about a data set, before anybody is asked: `validate_cases`."""
+"""The faults and doubts of a data set, before anybody is asked: `validate_cases`."""
 
 # How it works. Errors come from reading the rows, doubts from the cases that could be read. A doubt
 # is about a target that contradicts the case's own tools: it compares names with names, and every
@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BadCase
+from ...schema.type_names import type_name, unknown_type_names
 from ...schema.validate import validate
 from ...toolspec import ToolSpec
 from ...types import Problem
 from ...values import write_canonical
+from ...values.printable import counted, printable, printable_lines
 from .case import Case
 from .collection import Cases
-from .loading import read_all
+from .loading import CasesLike, read_all
+from .rows import Others
 from .target import is_optional, is_wish, plain_wish
 
 DOUBTS: Mapping[str, str] = {
@@ -27,6 +30,7 @@ DOUBTS: Mapping[str, str] = {
     "unknown-tool": "A call is wanted of a tool that the case does not have.",
     "unknown-argument": "The wanted call has an argument that the tool does not have.",
     "missing-argument": "The wanted call leaves out, or may leave out, what the tool requires.",
+    "unknown-type": "A tool's schema names a type that JSON Schema does not have.",
     "invalid-value": "No value that is right for an argument fits the tool's schema.",
     "doubt": "An importer says so: a contradiction in the source itself.",
 }
@@ -44,14 +48,14 @@ class Doubt:
 
     def __str__(self) -> str:
         """Return the doubt as one line that names the case."""
-        return f"case {self.case_id}: {self.message}"
+        return printable(f"case {self.case_id}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
     """The findings of `validate_cases`.
 
-    cases: those that can be read. errors: why the others cannot, of the first hundred; `n_errors`
+    cases: those that can be read. errors: why the others cannot, of the first hundred. `n_errors`
     are all.
     """
 
@@ -63,7 +67,7 @@ class Validation:
 
     @property
     def ok(self) -> bool:
-        """Return True where there are cases and every row can be read; doubts do not count."""
+        """Return True if there are cases and every row can be read. Doubts do not count."""
         return self.n_errors == 0 and len(self.cases) > 0
 
     def __bool__(self) -> bool:
@@ -95,7 +99,7 @@ class Validation:
 
     def __str__(self) -> str:
         """Return the findings on one page: the counts, then errors and doubts, a line each."""
-        cases = repr(self.cases) if len(self.cases) else "no cases"
+        cases = self.cases.counts if len(self.cases) else "no cases"
         lines = [f"{self.source or 'cases'}: {cases}"]
 
         # Rows that cannot be read follow, each with its place.
@@ -104,24 +108,24 @@ class Validation:
             for rows in self.cases.skipped
             if rows.name != "rows that cannot be read"
         ]
-        return "\n".join([*lines, *self._error_lines(), *self._doubt_lines()])
+        return printable_lines("\n".join([*lines, *self._error_lines(), *self._doubt_lines()]))
 
     __repr__ = __str__
 
     def _error_lines(self) -> Iterator[str]:
-        """Yield the lines about rows that cannot be read, none where all can.
+        """Yield the lines about unreadable rows, none if all can.
 
-        Only the first errors are kept; a last line says how many more there are.
+        Only the first errors are kept. A last line says how many more there are.
         """
         if self.n_errors:
-            yield f"{self.n_errors} rows cannot be read:"
+            yield f"{counted(self.n_errors, 'row')} cannot be read:"
         for error in self.errors:
             yield f"- {error}"
         if self.n_errors > len(self.errors):
             yield f"- and {self.n_errors - len(self.errors)} more"
 
     def _doubt_lines(self) -> Iterator[str]:
-        """Yield one line a kind of doubt, with the first few cases."""
+        """Yield one line per kind of doubt, with the first few cases."""
         kinds = Counter(doubt.code for doubt in self.doubts)
         for code, n in kinds.items():
             examples = [str(doubt) for doubt in self.doubts if doubt.code == code]
@@ -134,7 +138,7 @@ class Validation:
 def _error_json(error: BadCase) -> dict[str, Any]:
     """Return an error with its place as JSON.
 
-    What was got is its text, since it may be any Python object.
+    Anything got is its text, since it may be any Python object.
     """
     return {
         "line": error.line,
@@ -146,21 +150,27 @@ def _error_json(error: BadCase) -> dict[str, Any]:
     }
 
 
-def validate_cases(source: Any, **options: Any) -> Validation:
-    """Read a data set to its end and return all that is wrong with it, and what is doubtful.
+def validate_cases(
+    source: CasesLike,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    others: Others = "error",
+    split: str | None = None,
+) -> Validation:
+    """Read a data set to its end and return all that is wrong with it, and its doubtful parts.
 
     Doubtful are targets that contradict the case's own tools, see `DOUBTS`.
 
     source: anything that `load_cases` reads.
-    options: `columns`, `others` and `split` as for `load_cases`.
+    columns, others, split: as for `load_cases`.
 
-    Raises what `load_cases` raises where the whole source cannot be read.
+    Raises the errors of `load_cases` if the whole source cannot be read.
 
     >>> rows = [{"id": "a", "input": "Weather?", "target": [{"name": "weather"}]}]
     >>> print(*validate_cases(rows).doubts)
     case a: calls are wanted, but there are no tools
     """
-    cases, bad = read_all(source, **options)
+    cases, bad = read_all(source, columns=columns, others=others, split=split)
     errors, n_errors = (bad.complaints, bad.count) if bad is not None else ([], 0)
 
     doubts: list[Doubt] = []
@@ -176,13 +186,16 @@ def validate_cases(source: Any, **options: Any) -> Validation:
 def doubts_of(case: Case) -> Iterator[Doubt]:
     """Yield the doubts about a case, see `validate_cases`.
 
-    Where an importer wrote its own doubt down, or there are no tools to compare with, nothing more
-    is looked for.
+    If an importer wrote its own doubt down, or there are no tools to compare with, nothing more is
+    looked for.
     """
     message = case.metadata.get("doubt")
     if isinstance(message, str):
         yield Doubt(case.id, "doubt", message)
         return
+
+    for tool in case.tools:
+        yield from _doubts_of_types(case, tool)
 
     if case.target and not case.tools:
         yield Doubt(case.id, "no-tools", "calls are wanted, but there are no tools")
@@ -190,6 +203,15 @@ def doubts_of(case: Case) -> Iterator[Doubt]:
 
     for call in _calls(case.target or []):
         yield from _doubts_of_call(case, call)
+
+
+def _doubts_of_types(case: Case, tool: ToolSpec) -> Iterator[Doubt]:
+    """Yield a doubt for each name of a type that is not JSON Schema's."""
+    for name in sorted(unknown_type_names(tool.schema)):
+        meaning = type_name(name)
+        reading = f"it is read as {meaning}" if meaning != name else "no value is checked by it"
+        message = f"{tool.name} has the type {name!r}, which JSON Schema does not have; {reading}"
+        yield Doubt(case.id, "unknown-type", message)
 
 
 def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
@@ -246,13 +268,13 @@ class _WantedCall:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """Return the schemas of the parameters by name, empty where the tool names none."""
+        """Return the schemas of the parameters by name, empty if the tool names none."""
         properties = self.schema.get("properties")
         return properties if isinstance(properties, Mapping) else {}
 
     @property
     def is_closed(self) -> bool:
-        """Return True where the schema names all parameters there are.
+        """Return True if the schema names all parameters there are.
 
         A schema that does not mention further parameters counts as closed: a model has no other way
         to know of them.
@@ -298,19 +320,19 @@ class _WantedCall:
     def _invalid_value(self, name: str, problem: Problem) -> Doubt:
         """Return the doubt about an argument of which no right value fits.
 
-        problem: what is wrong with the first of its values.
+        problem: the fault with the first of its values.
         """
         place = f" at {problem.path}" if problem.path else ""
         message = f"{name} of {self.tool}{place}: {problem.message}"
         return Doubt(self.case_id, "invalid-value", message)
 
     def _problem(self, want: Any, inner: Any) -> Problem | None:
-        """Return the first problem of what is wanted for a parameter.
+        """Return the first problem of the target for a parameter.
 
-        None where one alternative, or leaving the argument out, can be right.
+        None if one alternative, or leaving the argument out, can be right.
 
         want: the value, or a wish for one.
-        inner: the parameter's schema; one that is no object allows everything.
+        inner: the parameter's schema. One that is not an object allows everything.
         """
         if not isinstance(inner, Mapping) or is_optional(want):
             return None
@@ -344,7 +366,7 @@ def _alternatives(want: Any) -> list[Any]:
 def _first_error(value: Any, schema_json: str) -> Problem | None:
     """Return the first error of a right value beside a schema.
 
-    None where the value fits, and where it holds a wish, which no schema can judge.
+    None if the value fits, and where it holds a wish, which no schema can judge.
 
     value: one of `_alternatives`.
     schema_json: the parameter's schema as JSON text, the form that `validate` keeps compiled.
@@ -363,7 +385,7 @@ def _first_error(value: Any, schema_json: str) -> Problem | None:
 
 
 def _holds_wish(x: Any) -> bool:
-    """Return True where there is a wish anywhere in a value, which no schema knows.
+    """Return True if there is a wish anywhere in a value, which no schema knows.
 
     >>> _holds_wish([{"city": {"$match": "ignore"}}]), _holds_wish([{"city": "Oslo"}])
     (True, False)

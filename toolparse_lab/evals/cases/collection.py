@@ -16,6 +16,7 @@ from typing import Any, overload
 
 from ...errors import BadCase, BadOptions, near
 from ...toolspec import ToolSpec
+from ...values.printable import counted, printable
 from .case import Case, read_case
 
 # What `Cases.filter` and `Cases.sample` look up in the case itself, not in its metadata.
@@ -33,13 +34,14 @@ class Skipped:
     reason: str
 
     def __str__(self) -> str:
-        """Return one line: what was skipped, how many rows, and why."""
-        return f"{self.name} {self.count}: {self.reason}"
+        """Return one line: the skipped rows, how many rows, and why."""
+        return printable(f"{self.name} {self.count}: {self.reason}")
 
 
 class Cases(Sequence[Case]):
-    """An immutable sequence of cases with different ids; slices, samples and filters are Cases
-    again.
+    """An immutable sequence of cases with different ids.
+
+    Slices, samples and filters are Cases again.
 
     `skipped` says which rows of the source an importer had no way to express as cases.
 
@@ -56,10 +58,11 @@ class Cases(Sequence[Case]):
     ) -> None:
         """Keep the cases in their order, and index them by id.
 
-        source: what they are from, shown in errors and reprs.
-        skipped: rows of the source that became no cases.
+        Args:
+            source: their origin, shown in errors and reprs.
+            skipped: rows of the source that became no cases.
 
-        Raises BadCase for what is no Case, and for an id that two cases have.
+        Raises BadCase for anything that is not a Case, and for an id that two cases have.
         """
         self._cases = tuple(cases)
         self.source = source
@@ -100,13 +103,18 @@ class Cases(Sequence[Case]):
                 return self._by_id[at]
             except KeyError:
                 raise BadCase(
-                    "no case of this id", source=self.source, got=at, hint=near(at, self._by_id)
+                    "no case of this id",
+                    source=self.source,
+                    got=at,
+                    expected=", ".join(list(self._by_id)[:20]),
+                    hint=near(at, self._by_id),
                 ) from None
         return self._cases[at]
 
     def __eq__(self, other: object) -> bool:
-        """Return True for Cases with equal cases in the same order; where they are from does not
-        count.
+        """Return True for Cases with equal cases in the same order.
+
+        If they are from does not count.
         """
         return isinstance(other, Cases) and self._cases == other._cases
 
@@ -117,7 +125,7 @@ class Cases(Sequence[Case]):
     def __add__(self, other: Cases) -> Cases:
         """Return these cases and then the others.
 
-        Raises BadCase where an id is in both.
+        Raises BadCase if an id is in both.
         """
         return Cases((*self._cases, *other._cases), self.source or other.source)
 
@@ -128,9 +136,10 @@ class Cases(Sequence[Case]):
     def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
         """Return the cases for which `where` is true and whose members equal the keywords.
 
-        where: a function of a case; None for no condition of this kind.
-        equal: a name of the case's own (`id`, `input`, `tools`, `target`, `category`) or of its
-            metadata, and the value that it is to have; a list of values stands for any of them.
+        Args:
+            where: a function of a case, or None for no condition of this kind.
+            equal: a name of the case's own (`id`, `input`, `tools`, `target`, `category`) or of its
+                metadata, and the value that it is to have. A list of values stands for any of them.
 
         >>> cases = Cases([Case("a", "x", metadata={"category": "one"}), Case("b", "y")])
         >>> [c.id for c in cases.filter(category="one")]
@@ -156,7 +165,10 @@ class Cases(Sequence[Case]):
         return Cases(cases, self.source)
 
     def _knows(self, name: str) -> bool:
-        """Tell if some case has a member or metadata of a name; all do while there are none."""
+        """Tell if some case has a member or metadata of a name.
+
+        All do while there are none.
+        """
         return not self._cases or name in _ATTRIBUTES or name in self._metadata_names()
 
     def _metadata_names(self) -> list[str]:
@@ -169,10 +181,11 @@ class Cases(Sequence[Case]):
         They are shared out over the values of `by` in proportion to the number of cases, and each
         value gets at least one while there are enough.
 
-        n: how many; above the number of cases all of them.
-        by: a name as in `filter`; None or '' to draw from all cases alike.
+        Args:
+            n: how many. Above the number of cases all of them.
+            by: a name as in `filter`. None or '' to draw from all cases alike.
 
-        Raises BadOptions for an `n` that is no whole number of 0 or more.
+        Raises BadOptions for an `n` that is not a whole number of 0 or more.
         """
         _check_size(n)
         if n >= len(self._cases):
@@ -197,9 +210,15 @@ class Cases(Sequence[Case]):
         return strata
 
     def __repr__(self) -> str:
-        """Return the counts in one line: cases, graded ones, categories, skipped rows."""
+        """Return the counts in one line, with the attribute that has the reasons."""
+        reasons = ", see .skipped" if self.skipped else ""
+        return f"Cases({self.counts}{reasons})"
+
+    @property
+    def counts(self) -> str:
+        """The counts in one line: cases, graded ones, categories, skipped rows."""
         graded = [case for case in self._cases if case.target is not None]
-        parts = [f"{len(self)} cases, {len(graded)} graded"]
+        parts = [f"{counted(len(self), 'case')}, {len(graded):,} graded"]
 
         kinds = [f"{name or 'no category'} {n}" for name, n in self.categories().items()]
         if kinds:
@@ -207,14 +226,14 @@ class Cases(Sequence[Case]):
 
         n_skipped = sum(rows.count for rows in self.skipped)
         if n_skipped:
-            parts.append(f"{n_skipped} rows skipped, see .skipped")
-        return f"Cases({'; '.join(parts)})"
+            parts.append(f"{counted(n_skipped, 'row')} skipped")
+        return printable("; ".join(parts))
 
     def _repr_html_(self) -> str:
         """Return a table of the categories with their numbers of cases, for notebooks."""
         titles = "".join(f'<th style="{_CELL};border-top:0">{title}</th>' for title in _TITLES)
         rows = [_html_row(name, cases) for name, cases in self._table_parts()]
-        where = f" from {html.escape(Path(self.source).name)}" if self.source else ""
+        where = f" from {html.escape(printable(Path(self.source).name))}" if self.source else ""
         return (
             '<div style="overflow-x:auto"><table '
             'style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
@@ -233,7 +252,7 @@ class Cases(Sequence[Case]):
         return [*parts, ("all", self)]
 
     def _skipped_html(self) -> str:
-        """Return the list of what was skipped, '' where nothing was."""
+        """Return the list of the skipped rows, '' where nothing was."""
         if not self.skipped:
             return ""
         lines = "".join(f"<li>{html.escape(str(rows))}</li>" for rows in self.skipped)
@@ -241,7 +260,7 @@ class Cases(Sequence[Case]):
 
 
 def _check_size(n: object) -> None:
-    """Raise BadOptions for the size of a sample that is no whole number of 0 or more."""
+    """Raise BadOptions for the size of a sample that is not a whole number of 0 or more."""
     # True is an int to Python, but no size.
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
@@ -250,7 +269,7 @@ def _check_size(n: object) -> None:
 def _html_row(name: str, cases: Sequence[Case]) -> str:
     """Return the table row of some cases under a name."""
     cells = "".join(f'<td style="{_CELL};text-align:right">{n}</td>' for n in _tallies(cases))
-    return f'<tr><td style="{_CELL}">{html.escape(name)}</td>{cells}</tr>'
+    return f'<tr><td style="{_CELL}">{html.escape(printable(name))}</td>{cells}</tr>'
 
 
 def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
@@ -271,7 +290,9 @@ def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
 
 
 def _attribute(case: Case, name: str) -> Any:
-    """Return a member of the case itself, or else of its metadata; None where there is none.
+    """Return a member of the case itself, or else of its metadata.
+
+    None if there is none.
 
     name: one of `_ATTRIBUTES`, or a key of the metadata.
     """
@@ -295,8 +316,8 @@ def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
     """Share `n` out in proportion to `sizes` by largest remainder, each at least 1 while `n` allows
     it.
 
-    Rounding down comes first. What is then missing, or too much where small strata got their one,
-    goes one by one to or from the stratum that is furthest from its exact share.
+    Rounding down comes first. Anything that is then missing, or too much where small strata got
+    their one, goes one by one to or from the stratum that is furthest from its exact share.
 
     sizes: name -> number of cases, which no share is above.
     n: at most the sum of the sizes.
@@ -313,11 +334,11 @@ def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
         shares[name] = min(size, max(floor, rounded_down))
 
     def missing(name: str) -> tuple[float, str]:
-        """Return how far a share is below the exact one; the name settles ties."""
+        """Return how far a share is below the exact one. The name settles ties."""
         return n * sizes[name] / total - shares[name], name
 
     def surplus(name: str) -> tuple[float, str]:
-        """Return how far a share is above the exact one; the name settles ties."""
+        """Return how far a share is above the exact one. The name settles ties."""
         return shares[name] - n * sizes[name] / total, name
 
     # Only one of the two loops has anything to do: the shares are too few or too many in all.
@@ -353,9 +374,9 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
 def unpack_cases(rows: Iterable[Mapping[str, Any]], source: str = "") -> Cases:
     """Return the cases that `pack_cases` packed.
 
-    rows: in the order in which they were packed; rows in which all tools stand are read as well.
+    rows: in the order in which they were packed. Rows in which all tools stand are read as well.
 
-    Raises BadCase for a row that is no case.
+    Raises BadCase for a row that is not a case.
     """
     cases: dict[str, Case] = {}
     for packed in rows:

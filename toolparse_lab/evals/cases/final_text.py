@@ -1,8 +1,8 @@
 """The wanted text at the end of a conversation: `{"contains": …}`, `{"equals": …}`, or a text that
 is to be contained.
 
-What is wanted is a text, a list of texts that must all be there (`contains` only), or ``{"$any":
-[…]}`` of texts. Texts are compared without regard to case, and to how they are spaced.
+The target is a text, a list of texts that must all be there (`contains` only), or ``{"$any": […]}``
+of texts. Texts are compared without regard to case, and to how they are spaced.
 
 >>> matches_answer({"contains": ["18", {"$any": ["rain", "drizzle"]}]}, "18 °C,\\nwith Drizzle.")
 True
@@ -21,7 +21,9 @@ _SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
 
 
 def check_answer(answer: Any) -> tuple[str, Any, str] | None:
-    """Return the complaint about a wanted answer, as (message, got, expected); None without one.
+    """Return the complaint about a wanted answer, as (message, got, expected).
+
+    None without one.
 
     answer: the member of a case as it was read, of any form.
 
@@ -42,7 +44,7 @@ def check_answer(answer: Any) -> tuple[str, Any, str] | None:
 def _parts(way: str, inner: Any) -> list[Any]:
     """Return the texts, or wishes for texts, that a wanted answer consists of.
 
-    inner: of any form; `check_answer` looks at each part.
+    inner: of any form. `check_answer` looks at each part.
     """
     # Only `contains` has several texts, since one text cannot equal two.
     if way == "contains" and isinstance(inner, list) and inner:
@@ -67,9 +69,9 @@ def _is_texts(alternatives: Any) -> bool:
 
 
 def matches_answer(answer: Any, text: str) -> bool:
-    """Return True where a text is the wanted one.
+    """Return True if a text is the wanted one.
 
-    answer: as `check_answer` allows it; of several texts to be contained, all have to be there.
+    answer: as `check_answer` allows it. Of several texts to be contained, all have to be there.
     text: the last text of a conversation.
     """
     way, inner = _way_of(answer)
@@ -80,7 +82,7 @@ def matches_answer(answer: Any, text: str) -> bool:
 
 
 def _matches_part(way: str | None, part: Any, plain: str) -> bool:
-    """Return True where a text has one part of the wanted answer.
+    """Return True if a text has one part of the wanted answer.
 
     way: one of `_WAYS`.
     part: a wanted text, or the wish for any of several.
@@ -94,7 +96,9 @@ def _matches_part(way: str | None, part: Any, plain: str) -> bool:
 
 
 def _way_of(answer: Any) -> tuple[str | None, Any]:
-    """Return (way, what it is to match) of a wanted answer; the way is None for what is none.
+    """Return (way, the target of the match) of a wanted answer.
+
+    The way is None for anything else.
 
     >>> _way_of("rain"), _way_of({"equals": "yes"}), _way_of({"like": "yes"})
     (('contains', 'rain'), ('equals', 'yes'), (None, None))

@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from ...errors import BadCase, BadOptions
 from . import bfcl
@@ -22,29 +23,60 @@ from .rows import BadRows, Errors, Others, Renaming, fold_metadata, listed, read
 _ROW_KEYS = (*KEYS, "messages")
 
 
+class HasColumns(Protocol):
+    """A pandas frame."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+
+
+class HasColumnNames(Protocol):
+    """A Hugging Face data set."""
+
+    @property
+    def column_names(self) -> Any:
+        """The names of its columns."""
+
+
+CasesLike: TypeAlias = (
+    Cases
+    | str
+    | os.PathLike[str]
+    | Iterable[Case | Mapping[str, Any]]
+    | HasColumns
+    | HasColumnNames
+    | Mapping[str, HasColumns | HasColumnNames]
+)
+"""Cases, a path or a name such as "bfcl", rows, a pandas frame, or a Hugging Face data set."""
+
+
 def load_cases(
-    source: Any,
+    source: CasesLike,
     *,
     columns: Mapping[str, str | None] | None = None,
     others: Others = "error",
     split: str | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """Return the cases of a file, a pandas frame, a Hugging Face data set, rows or Case objects.
+    """Return the cases of a file, a frame, a data set, rows or Case objects.
 
-    A file is JSONL, a JSON array, CSV or Parquet, by its suffix; rows are mappings. The Berkeley
+    A frame is pandas', a data set Hugging Face's.
+
+    A file is JSONL, a JSON array, CSV or Parquet, by its suffix. Rows are mappings. The Berkeley
     Function Calling Leaderboard is ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see
     `toolparse_lab.evals.cases.bfcl`).
 
-    columns: what the source calls things, ``{"question": "input", "notes": None}``; None leaves a
-        column out.
-    others: what becomes of columns that are not known: an error, members of the metadata, or
-        nothing.
-    split: which part of a DatasetDict.
-    errors: all rows that cannot be read in one error, or skipped and counted in `Cases.skipped`.
+    Args:
+        columns: the names that the source uses, ``{"question": "input", "notes": None}``. None
+            leaves a column out.
+        others: the handling of columns that are unknown: an error, members of the metadata, or
+            nothing.
+        split: which part of a DatasetDict.
+        errors: all unreadable rows in one error, or skipped and counted in `Cases.skipped`.
 
-    Raises BadCase naming file, line and column for rows that cannot be read (`BadCase.rows` where
-    there are several), UnreadableInput for a file that cannot, BadOptions for the arguments.
+    Raises BadCase naming file, line and column for unreadable rows (`BadCase.rows` if there are
+    several), UnreadableInput for a file that cannot, BadOptions for the arguments.
 
     >>> rows = [{"nr": 1, "question": "Weather in Oslo?", "target": []}]
     >>> load_cases(rows, columns={"nr": "id", "question": "input"})[0].input
@@ -72,8 +104,8 @@ def read_all(
 ) -> tuple[Cases, BadRows | None]:
     """Return the cases of a source, perhaps none, and its bad rows.
 
-    The bad rows are None where the source has no rows of its own, but whole cases. The arguments
-    and errors are those of `load_cases`, but for bad rows, which are collected.
+    The bad rows are None if the source has no rows of its own, but whole cases. The arguments and
+    errors are those of `load_cases`, but for bad rows, which are collected.
     """
     # Made first, so that wrong options are reported for every kind of source.
     renaming = Renaming(_ROW_KEYS, columns or {}, others)
@@ -107,7 +139,7 @@ def _has_no_rows(source: Any) -> bool:
 def _whole_cases(source: Cases | str | Path) -> Cases:
     """Return the cases of a source that has no rows of its own.
 
-    Raises what `bfcl.load_address` raises.
+    Raises the errors of `bfcl.load_address`.
     """
     if isinstance(source, Cases):
         return source
@@ -115,8 +147,9 @@ def _whole_cases(source: Cases | str | Path) -> Cases:
 
 
 def _skipped_rows(bad: BadRows) -> list[Skipped]:
-    """Return the bad rows as one entry of `Cases.skipped`, with the first reason; no entry without
-    any.
+    """Return the bad rows as one entry of `Cases.skipped`, with the first reason.
+
+    No entry without any.
     """
     if bad.count == 0:
         return []
@@ -125,7 +158,7 @@ def _skipped_rows(bad: BadRows) -> list[Skipped]:
 
 @dataclass(slots=True)
 class _Loading:
-    """The cases of one source so far, and what is only known of all rows together."""
+    """The cases of one source so far, and the facts known only of all rows together."""
 
     source: RowSource
     renaming: Renaming
@@ -140,10 +173,10 @@ class _Loading:
     def add(self, line: int | None, row: Any) -> None:
         """Add the case of a row.
 
-        line: its number in the source, None where the source has no numbers.
+        line: its number in the source, None if the source has no numbers.
         row: a mapping, a Case, or the BadCase that says why the row cannot be read.
 
-        Raises BadCase for a row that is no case, and for an id that an earlier row has.
+        Raises BadCase for a row that is not a case, and for an id that an earlier row has.
         """
         if self.absent and isinstance(row, Mapping):
             self.absent.difference_update(row)
@@ -164,14 +197,17 @@ class _Loading:
     def check_columns(self) -> None:
         """Raise BadCase for a mapped column that no row has.
 
-        Only sources that do not name their columns before the first row are asked; the others were
+        Only sources that do not name their columns before the first row are asked. The others were
         checked by `Renaming.check`.
         """
         if not self.absent or not self.cases:
             return
         if self.source.columns is None:
             column = min(self.absent)
-            raise self.source.bad("no row has this column, which is mapped", column=column)
+            hint = "columns= maps a name of your source to one of ours: {'question': 'input'}"
+            raise self.source.bad(
+                "no row has this column, which is mapped", column=column, got=column, hint=hint
+            )
 
 
 def case_of(row: Any, renaming: Renaming, source: RowSource, line: int | None) -> Case:
@@ -196,7 +232,7 @@ def case_of_members(
 ) -> Case:
     """Return members under their known names as a Case.
 
-    members: name -> value; changed on the way.
+    members: name -> value. Changed on the way.
     origins: the column that each member is from.
 
     Raises BadCase naming the row and, in a table, the column.
@@ -221,20 +257,24 @@ def case_of_members(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One row of a source, for errors about its members. `origins`: the column of each, in a
-    table."""
+    """One row of a source, for errors about its members.
+
+    `origins`: the column of each, in a table.
+    """
 
     source: RowSource
     line: int | None
     origins: Mapping[str, str]
 
     def read_cell(self, cell: Any, text: str, member: str) -> Any:
-        """Return a cell with JSON text in it read; anything but a text as it is.
+        """Return a cell with JSON text in it read.
 
-        text: what the cell is called in errors.
+        Anything but a text as it is.
+
+        text: the name of the cell in errors.
         member: the name of the member that the cell belongs to.
 
-        Raises BadCase for a text that is no JSON.
+        Raises BadCase for a text that is not JSON.
         """
         return read_cell(cell, text, self.source, self.line, self.origins.get(member))
 
@@ -249,9 +289,9 @@ class _Place:
 def _read_messages(members: dict[str, Any], place: _Place) -> None:
     """Turn `messages`, which other data sets have, into the input.
 
-    members: of one row, with `messages` among them; changed in place.
+    members: of one row, with `messages` among them. Changed in place.
 
-    Raises BadCase where there is an input as well, and for messages that are no list.
+    Raises BadCase if there is an input as well, and for messages that are not list.
     """
     if "input" in members:
         raise place.bad(
@@ -273,9 +313,9 @@ def _read_table_cells(members: dict[str, Any], place: _Place) -> None:
 
     Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
 
-    members: of one row; changed in place.
+    members: of one row. Changed in place.
 
-    Raises BadCase for a cell whose text is no JSON.
+    Raises BadCase for a cell whose text is not JSON.
     """
     metadata = members.get("metadata")
     if isinstance(metadata, str):
@@ -295,7 +335,7 @@ def _tool(cell: Any, place: _Place) -> Any:
 
     cell: a definition as `ToolSpec.of` reads it, or JSON text of one.
 
-    Raises BadCase for a text that is no JSON.
+    Raises BadCase for a text that is not JSON.
     """
     tool = place.read_cell(cell, "tool", "tools")
     if not isinstance(tool, Mapping):
@@ -319,7 +359,7 @@ def _call(cell: Any, place: _Place) -> Any:
     cell: ``{"name", "arguments"}``, the same inside OpenAI's ``{"function": …}``, or JSON text of
         either.
 
-    Raises BadCase for a text that is no JSON.
+    Raises BadCase for a text that is not JSON.
     """
     call = place.read_cell(cell, "wanted call", "target")
     if not isinstance(call, Mapping):

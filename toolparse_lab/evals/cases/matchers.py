@@ -1,5 +1,6 @@
 """Ways to compare one argument's value with the wanted one, by name, and which of them is used
-where."""
+where.
+"""
 
 # How it works. A matcher takes two values and says if they are equal enough. Which one is used is
 # settled for each value by its path, then by its JSON type; `scoring.match` asks for every value
@@ -40,7 +41,7 @@ def same_exactly(actual: Value, expected: Value) -> bool:
 def _decimal(x: int | float | Decimal) -> int | Decimal:
     """Return a number as it is compared: exactly, by its own digits.
 
-    NaN where decimals cannot hold it, which is equal to nothing.
+    NaN if decimals cannot hold it, which is equal to nothing.
     """
     if isinstance(x, (int, Decimal)):
         return x
@@ -148,7 +149,10 @@ def approximate(relative: float = 1e-6, absolute: float = 1e-9) -> Matcher:
     """
 
     def approximately(actual: Value, expected: Value) -> bool:
-        """Return True for numbers that differ by no more than that; compare the rest exactly."""
+        """Return True for numbers that differ by no more than that.
+
+        Compare the rest exactly.
+        """
         if not (_is_number(actual) and _is_number(expected)):
             return same_exactly(actual, expected)
         x, y = Decimal(_decimal(actual)), Decimal(_decimal(expected))
@@ -198,7 +202,7 @@ def matcher_of(x: str | Matcher) -> Matcher:
 class Matchers:
     """The matchers of values: by path first, then by JSON type, else exactly.
 
-    `paths` maps ``"/city"`` or, for one tool only, ``"get_weather/city"`` to a matcher; ``*``
+    `paths` maps ``"/city"`` or, for one tool only, ``"get_weather/city"`` to a matcher. ``*``
     stands for any one token (``"/items/*/name"``). `types` maps string, number, boolean or null to
     one.
 
@@ -226,7 +230,9 @@ class Matchers:
             )
 
     def at(self, tool: str, path: str) -> Matcher | None:
-        """Return the matcher for a path of a tool, or None; the first pattern that fits wins.
+        """Return the matcher for a path of a tool, or None.
+
+        The first pattern that fits wins.
 
         tool: the name of the call's tool.
         path: a JSON pointer into its arguments, such as ``/items/0/name``.
@@ -246,13 +252,13 @@ class Matchers:
 
     @property
     def plain(self) -> bool:
-        """Return True where every value is compared exactly, but for the wishes of a target."""
+        """Return True if every value is compared exactly, but for the wishes of a target."""
         return not self.paths and not self.types
 
     def of(self, value: Value) -> Matcher:
         """Return the matcher for a wanted value by its JSON type.
 
-        value: the wanted one; its type decides, not that of the actual value.
+        value: the wanted one. Its type decides, not that of the actual value.
         """
         if not self.types:
             return same_exactly
@@ -267,7 +273,7 @@ DEFAULT_MATCHERS = Matchers()
 
 
 def _fits(pattern: list[str], tokens: list[str]) -> bool:
-    """Return True where the tokens of a path are those of a pattern, ``*`` standing for any.
+    """Return True if the tokens of a path are those of a pattern, ``*`` standing for any.
 
     >>> _fits(["items", "*"], ["items", "0"]), _fits(["items"], ["items", "0"])
     (True, False)
@@ -278,12 +284,14 @@ def _fits(pattern: list[str], tokens: list[str]) -> bool:
 
 
 def _is_number(x: Value) -> bool:
-    """Return True for a JSON number; True and False are none."""
+    """Return True for a JSON number. True and False are none."""
     return isinstance(x, (int, float, Decimal)) and not isinstance(x, bool)
 
 
 def json_type(x: Value) -> str:
-    """Return string, number, boolean or null; other for objects and arrays.
+    """Return string, number, boolean or null.
+
+    Other for objects and arrays.
 
     >>> json_type(1), json_type(True), json_type([])
     ('number', 'boolean', 'other')

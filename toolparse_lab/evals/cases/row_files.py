@@ -1,5 +1,7 @@
-"""Files of rows: JSONL, a JSON array, CSV and Parquet. Every row comes with the place where it
-stands."""
+"""Files of rows: JSONL, a JSON array, CSV and Parquet.
+
+Every row comes with the place where it stands.
+"""
 
 # How it works. Every reader returns early, CSV and Parquet with their header read, and an iterator
 # that reads on as rows are taken, so that JSONL, CSV and Parquet of any size have a few rows in
@@ -36,9 +38,9 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 class RowSource:
     """Rows with their places: (number, row), numbers counted from 1 in `unit`s.
 
-    A row that cannot be read is the BadCase that says why, so that the others can be. `table`: the
-    rows come from columns, so that an empty cell, or a member of a struct without a value, stands
-    for nothing at all. `columns` are their names, where they are known before the first row.
+    An unreadable row is the BadCase that says why, so that the others can be. `table`: the rows
+    come from columns, so that an empty cell, or a member of a struct without a value, stands for
+    nothing at all. `columns` are their names, where they are known before the first row.
     `from_json`: the rows were read as JSON, so that they hold nothing else.
     """
 
@@ -98,19 +100,29 @@ def read_rows(path: Path) -> RowSource:
     reader = READERS.get(_kind(path))
     if reader is None:
         expected = f"{', '.join(sorted(READERS))}; texts also with {_PACKED}"
-        raise UnreadableInput("no reader for this kind of file", got=path.name, expected=expected)
+        hint = "pass a list of rows, or a path that ends in one of these"
+        raise UnreadableInput(
+            "no reader for this kind of file", got=path.name, expected=expected, hint=hint
+        )
     if not path.exists():
-        raise UnreadableInput("there is no such file", got=str(path))
+        raise UnreadableInput(
+            "there is no such file",
+            got=str(path),
+            expected="a file of rows",
+            hint=f"relative paths begin in {Path.cwd()}",
+        )
     return reader(path)
 
 
 def read_jsonl(path: Path) -> RowSource:
-    """Return the rows of a file with one JSON object a line; blank lines are left out."""
+    """Return the rows of a file with one JSON object a line. Blank lines drop out."""
     return RowSource(str(path), _jsonl_rows(path), from_json=True)
 
 
 def _jsonl_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    """Yield (line, row); a line that is no JSON is a BadCase instead of a row.
+    """Yield (line, row).
+
+    A line that is not JSON is a BadCase instead of a row.
 
     Raises BadCase for a line that is too long, UnreadableInput for a file that breaks off.
     """
@@ -134,9 +146,11 @@ def read_json(path: Path) -> RowSource:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    """Yield (number, row) of the array; an empty file has no rows.
+    """Yield (number, row) of the array.
 
-    Raises BadCase for a file that is no JSON array.
+    An empty file has no rows.
+
+    Raises BadCase for a file that is not a JSON array.
     """
     text = "".join(line for _, line in whole_lines(path, limit=None))
     if not text.strip():
@@ -174,7 +188,7 @@ class _CsvFile:
     """Records of a CSV file with the lines they begin on."""
 
     def __init__(self, path: Path) -> None:
-        """Open a reader over the lines of a file; no line is read yet."""
+        """Open a reader over the lines of a file. No line is read yet."""
         self.source = str(path)
         delimiter = "\t" if _kind(path) == ".tsv" else ","
         lines = (text for _, text in whole_lines(path))
@@ -185,7 +199,7 @@ class _CsvFile:
 
         line: the one that the record begins on, since a quoted cell may go over several.
 
-        Raises BadCase for what is no CSV.
+        Raises BadCase for anything that is not CSV.
         """
         while True:
             line = self.reader.line_num + 1
@@ -237,7 +251,9 @@ class _CsvFile:
                 )
 
     def rows(self, names: list[str]) -> Iterator[tuple[int | None, Any]]:
-        """Yield the records as rows; one with too few or too many cells is a BadCase instead.
+        """Yield the records as rows.
+
+        One with too few or too many cells is a BadCase instead.
 
         names: of the columns, in the order of the cells.
         """
@@ -271,8 +287,8 @@ class _CsvFile:
 def read_parquet(path: Path) -> RowSource:
     """Return the rows of a Parquet file, read a batch at a time.
 
-    Raises MissingExtra without pyarrow, UnreadableInput for a file that is no Parquet, BadCase for
-    two columns of one name.
+    Raises MissingExtra without pyarrow, UnreadableInput for a file that is not a Parquet, BadCase
+    for two columns of one name.
     """
     file = _parquet_file(path)
     columns = [name for name in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
@@ -309,7 +325,7 @@ def _parquet_rows(file: Any, path: Path, columns: list[str]) -> Iterator[tuple[i
 
     file: pyarrow's ParquetFile. columns: those to be read.
 
-    Raises UnreadableInput where a later part of the file cannot be read.
+    Raises UnreadableInput if a later part of the file cannot be read.
     """
     import pyarrow  # loaded by now: the file was opened with it
 
@@ -341,7 +357,7 @@ READERS: dict[str, Callable[[Path], RowSource]] = {
 def whole_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str]]:
     """Yield `text_lines` of a file whose lines belong together.
 
-    Raises BadCase for a line that is no text, since the lines around it mean nothing without it.
+    Raises BadCase for a line that is not text, since the lines around it mean nothing without it.
     """
     for number, text in text_lines(path, limit=limit):
         if isinstance(text, BadCase):
@@ -352,7 +368,7 @@ def whole_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, st
 def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str | BadCase]]:
     """Yield (number, line with its end) of a UTF-8 file, without its byte order mark.
 
-    A line that is no UTF-8 is the BadCase that says so. Lines are decoded one by one, so that a
+    A line that is not UTF-8 is the BadCase that says so. Lines are decoded one by one, so that a
     wrong byte is reported on its own line.
 
     limit: bytes a line may have, `MAX_LINE` by default, None for no limit.
@@ -376,9 +392,11 @@ def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str | BadCase:
-    """Return the text of a line, or the error; raises BadCase for UTF-16.
+    """Return the text of a line, or the error.
 
-    number: the line's; the first may begin with a byte order mark.
+    Raises BadCase for UTF-16.
+
+    number: the line's. The first may begin with a byte order mark.
     """
     is_first = number == 1
     try:
@@ -401,7 +419,7 @@ def _decoded(line: bytes, path: Path, number: int) -> str | BadCase:
 
 
 def _kind(path: Path) -> str:
-    """Return the suffix that says what a file holds, below that of packing.
+    """Return the suffix that says the contents of a file, below that of packing.
 
     >>> _kind(Path("cases.JSONL.gz")), _kind(Path("cases.parquet.gz"))
     ('.jsonl', '.gz')
@@ -422,7 +440,7 @@ def _line(file: IO[bytes], path: Path, most: int | None) -> bytes:
 
     most: bytes that a line may have, None for no limit.
 
-    Raises UnreadableInput where the file, or its packing, breaks off.
+    Raises UnreadableInput if the file, or its packing, breaks off.
     """
     # One byte more than allowed is enough to see that a line is too long.
     size = -1 if most is None else most + 1
@@ -448,7 +466,7 @@ def _open(path: Path) -> IO[bytes]:
 def _read_json(text: str, path: Path, line: int | None) -> Value:
     """Return the value of JSON text.
 
-    line: the place of the text in the file; None for a whole file.
+    line: the place of the text in the file, or None for a whole file.
 
     Raises BadCase that names the place.
     """

@@ -16,7 +16,7 @@ way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from ...errors import BadCase, BadOptions
 from ...values import number, read_strict
+from .likely_keys import likely_key
 from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]
@@ -37,12 +38,12 @@ _EXPECTED = "a path, a pandas frame, a Hugging Face data set, or a list of rows"
 def rows_of(source: Any, *, split: str | None = None) -> RowSource:
     """Return the rows of a path, a frame, a data set or an iterable of rows.
 
-    What each row is, is the reader's business: the rows of an iterable are passed on unseen.
+    The kind of each row, is the reader's business: the rows of an iterable are passed on unseen.
 
     split: which part of a Hugging Face DatasetDict.
 
-    Raises BadCase for another kind of source, BadOptions for a split that is not there, and what
-    `read_rows` raises.
+    Raises BadCase for another kind of source, BadOptions for a split that is not there, and the
+    errors of `read_rows`.
     """
     if isinstance(source, RowSource):
         return source
@@ -68,7 +69,7 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
 def _plain_rows(source: Any) -> RowSource:
     """Return the rows of an iterable, numbered from 1.
 
-    Raises BadCase for a mapping, for bytes, and for what is no iterable.
+    Raises BadCase for a mapping, for bytes, and for anything that is not an iterable.
     """
     # One mapping is more likely a row that was to be in a list than a list of rows.
     if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
@@ -125,7 +126,7 @@ def _is_splits(x: Any) -> bool:
 def _split_of(splits: Mapping[str, Any], split: str | None) -> Any:
     """Return the data set of one split, of the only one by default.
 
-    Raises BadOptions for a split that is not there, and for none where there are several.
+    Raises BadOptions for a split that is not there, and for none if there are several.
     """
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
@@ -151,7 +152,7 @@ def _dataset_rows(data: Any) -> RowSource:
 def _label_names(features: Any) -> dict[str, list[str]]:
     """Return the words of every column of class labels, by the column's name.
 
-    features: a data set's own description of its columns; None where it has none.
+    features: a data set's own description of its columns, or None if it has none.
     """
     if not isinstance(features, Mapping):
         return {}
@@ -177,7 +178,7 @@ def _labelled_rows(
 
 
 def _words_of(row: Any, labels: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return the words of one row's labels, by column; a label of no word is left out."""
+    """Return the words of one row's labels, by column. A label of no word drops out."""
     words = {}
     for name, names in labels.items():
         label = row.get(name)
@@ -194,8 +195,9 @@ _MOST_KEPT, _MOST_SHOWN = 100, 5
 
 
 class BadRows:
-    """The rows of a source that cannot be read: all counted, the errors of the first `_MOST_KEPT`
-    in `complaints`."""
+    """The rows of an unreadable source: all counted, the errors of the first `_MOST_KEPT` in
+    `complaints`.
+    """
 
     def __init__(self, source: RowSource, errors: Errors = "raise") -> None:
         """Begin with no bad rows.
@@ -215,7 +217,7 @@ class BadRows:
 
     @property
     def first_message(self) -> str | None:
-        """Return the message of the first complaint, None where there is none."""
+        """Return the message of the first complaint, None if there is none."""
         return self.complaints[0].message if self.complaints else None
 
     def add(self, e: BadCase) -> None:
@@ -227,7 +229,7 @@ class BadRows:
     def end(self, rows: int) -> None:
         """Raise BadCase for the bad rows of a source, unless they are to be skipped.
 
-        A single bad row is raised as its own error; several become one error that shows the first
+        A single bad row is raised as its own error. Several become one error that shows the first
         few and carries the rest.
 
         rows: how many the source has, good and bad.
@@ -257,7 +259,10 @@ class BadRows:
         return "\n  ".join(lines)
 
     def _hint(self) -> str:
-        """Return what to do about the rows; the one hint that all of them have comes first."""
+        """Return the way to deal with the rows.
+
+        The one hint that all of them have comes first.
+        """
         hint = 'mend them, or leave them out by errors="skip"'
 
         # Where one cause spoils every row there is a better way out than to skip them.
@@ -286,8 +291,8 @@ class Renaming:
     """The names that the columns of a source have here.
 
     `columns` maps a column of the source to its name here, or to None to leave it out. `names` are
-    those there are; every name that begins with ``metadata_`` is one too. `others` says what
-    becomes of a column that is neither named so nor mapped: an error, a member of the metadata, or
+    those there are. Every name that begins with ``metadata_`` is one too. `others` decides the
+    handling of a column that is neither named so nor mapped: an error, a member of the metadata, or
     nothing.
     """
 
@@ -298,8 +303,7 @@ class Renaming:
     def __post_init__(self) -> None:
         """Raise BadOptions for options that no source can follow.
 
-        They are columns that are no mapping, a name that is not known, and one name for two
-        columns.
+        They are columns that are not mapping, a name that is unknown, and one name for two columns.
         """
         self._check_options()
 
@@ -320,7 +324,7 @@ class Renaming:
             columns[name] = column
 
     def _check_options(self) -> None:
-        """Raise BadOptions for columns that are no mapping, or an unknown word for the others."""
+        """Raise BadOptions for columns that are not mapping, or an unknown word for the others."""
         if not isinstance(self.columns, Mapping):
             raise BadOptions(
                 "columns map names to names", got=self.columns, expected='{"question": "input"}'
@@ -339,9 +343,9 @@ class Renaming:
         return name in self.names or name.startswith(METADATA)
 
     def check(self, source: RowSource) -> None:
-        """Raise BadCase where the source is known not to fit.
+        """Raise BadCase if the source is known not to fit.
 
-        A mapped column is not in it, or it has a column that is not known. A source that does not
+        A mapped column is not in it, or it has a column that is unknown. A source that does not
         name its columns is left to `apply`.
         """
         columns = source.columns
@@ -363,12 +367,13 @@ class Renaming:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the row under the names known here, and the column each came from.
 
-        Cells of nothing are left out. Values are plain JSON in the result, but for tools that come
+        Cells of nothing drop out. Values are plain JSON in the result, but for tools that come
         as Python functions.
 
         line: the row's number, for errors.
 
-        Raises BadCase for an unknown column, for two of one name, and for what JSON cannot hold.
+        Raises BadCase for an unknown column, for two of one name, and for values that JSON cannot
+        hold.
         """
         members: dict[str, Any] = {}
         origins: dict[str, str] = {}
@@ -397,9 +402,9 @@ class Renaming:
         return members, origins
 
     def _name(self, column: str, source: RowSource, line: int | None) -> str | None:
-        """Return the name of a column here, None where it is left out.
+        """Return the name of a column here, None if it drops out.
 
-        line: the row in which it stands; None where it comes from a header.
+        line: the row in which it stands, or None if it comes from a header.
 
         Raises BadCase for an unknown one.
         """
@@ -422,16 +427,28 @@ class Renaming:
             column if source.table else None,
             got=column,
             expected=", ".join(self.names),
-            hint="put what is your own under metadata (a column metadata_… does that), "
-            f'or say what it is: columns={{{column!r}: "metadata_{column}"}}, or None to '
-            "leave it out",
+            hint=_hint(column, self.names),
         )
+
+
+def _hint(column: str, names: Collection[str]) -> str:
+    """Return the way to deal with a column that is unknown: its right name, if it seems to have
+    one, and how to keep or leave out a column of one's own.
+    """
+    name = likely_key(column, names)
+    first = "put what is your own under metadata (a column metadata_… does that)"
+    if name is not None:
+        first = f"call it {name}"
+    return (
+        f"{first}, or say what it is: columns={{{column!r}: "
+        f'"{name or METADATA + column}"}}, or None to leave it out'
+    )
 
 
 def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> None:
     """Move the members ``metadata_…`` of a row into its `metadata`.
 
-    row: changed in place. Metadata that are no object are left for `read_case` to complain about.
+    row: changed in place. Metadata that are not an object remain for `read_case` to complain about.
 
     Raises BadCase for a key that is there already.
     """
@@ -475,12 +492,12 @@ def is_missing(x: Any) -> bool:
 def json_value(x: Any, source: RowSource, line: int | None, column: str) -> Any:
     """Return a cell as JSON.
 
-    Arrays and scalars of NumPy and Arrow become Python's own; in tables, members of structs without
-    a value are left out.
+    Arrays and scalars of NumPy and Arrow become Python's own. In tables, members of structs without
+    a value drop out.
 
     source, line, column: the place of the cell, for errors.
 
-    Raises BadCase, naming the place, for what JSON cannot hold.
+    Raises BadCase, naming the place, for values that JSON cannot hold.
     """
     try:
         return _plain(x, source.table)
@@ -535,7 +552,9 @@ def _plain_list(items: list[Any] | tuple[Any, ...], table: bool) -> Any:
 
 
 def _plain_object(items: Iterable[tuple[Any, Any]], table: bool) -> dict[str, Any]:
-    """Return the members of an object as JSON; names become texts.
+    """Return the members of an object as JSON.
+
+    Names become texts.
 
     items: its (name, value) pairs.
 
@@ -584,7 +603,7 @@ def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: st
     what: the member's name in the error.
     source, line, column: its place, for the error.
 
-    Raises BadCase for a text that is no JSON; anything but a text is returned as it is.
+    Raises BadCase for a text that is not JSON. Anything but a text comes back as it is.
     """
     if not isinstance(x, str):
         return x
@@ -603,7 +622,7 @@ def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: st
 def listed(x: Any) -> Any:
     """Return an object of lists as the list of objects that it stands for.
 
-    Some data sets keep a list of objects by column. Anything else is returned as it is.
+    Some data sets keep a list of objects by column. Anything else comes back as it is.
 
     >>> listed({"role": ["user"], "content": ["Hi"]})
     [{'role': 'user', 'content': 'Hi'}]

@@ -19,7 +19,7 @@ def shipped_path(name: str) -> Path:
 
     name: the path below the folder of data sets, such as ``cases.jsonl``.
 
-    Raises UnreadableInput where it is in neither.
+    Raises UnreadableInput if it is in neither.
     """
     for base in (_PACKAGE / "datasets", _PACKAGE.parent / "datasets"):
         path = base / name
@@ -33,7 +33,8 @@ def shipped_path(name: str) -> Path:
 def example_cases(*, demo: bool = False) -> Cases:
     """Return the project's own cases.
 
-    demo: only the short ones that a model of 135M parameters has a chance on.
+    Args:
+        demo: only the short ones that a model of 135M parameters has a chance on.
 
     >>> import toolparse_lab as tp
     >>> tp.example_cases()[0].id
@@ -48,7 +49,8 @@ def example_conversations(*, demo: bool = False) -> Cases:
 
     Their tools have results, for plans with `max_turns` above 1.
 
-    demo: only the short ones that a model of 135M parameters has a chance on.
+    Args:
+        demo: only the short ones that a model of 135M parameters has a chance on.
 
     >>> import toolparse_lab as tp
     >>> len(tp.example_conversations()) > 0
@@ -61,9 +63,10 @@ def example_conversations(*, demo: bool = False) -> Cases:
 def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
     """Return the path of the embedded model's recorded answers, for `lab.replaying`.
 
-    conversations: the answers to the short ones of `example_conversations`, instead of those to
-        `example_cases`.
-    ablation: the answers of `ablation.example.example_ablation`, instead.
+    Args:
+        conversations: the answers to the short ones of `example_conversations`, instead of those to
+            `example_cases`.
+        ablation: the answers of `ablation.example.example_ablation`, instead.
 
     >>> import toolparse_lab as tp
     >>> tp.example_recording().name

@@ -1,5 +1,6 @@
 """The language of targets: wanted calls, and the four words that stand for a wish instead of a
-value."""
+value.
+"""
 
 # How it works. A target is JSON in which some objects are wishes, told from values by their keys:
 # all of them begin with ``$`` and are among four. An object that only looks like one is written
@@ -31,7 +32,9 @@ def is_wish(x: Any) -> bool:
 
 
 def plain_wish(want: Any) -> Any:
-    """Return the value inside a wish, where it holds just one; anything else as it is.
+    """Return the value inside a wish, where it holds just one.
+
+    Anything else as it is.
 
     >>> plain_wish({"$value": 3, "$optional": True}), plain_wish({"$any": [3]})
     (3, {'$any': [3]})
@@ -42,7 +45,7 @@ def plain_wish(want: Any) -> Any:
 
 
 def is_optional(want: Any) -> bool:
-    """Return True for a wanted call or value that may be left out."""
+    """Return True for a wanted call or value that may be absent."""
     return _is_mapping(want) and want.get("$optional") is True
 
 
@@ -66,7 +69,7 @@ def check_target(target: list[Any]) -> Complaint | None:
 
 
 def _first(complaints: Iterable[Complaint | None]) -> Complaint | None:
-    """Return the first complaint that is one, None where there is none.
+    """Return the first complaint that is one, None if there is none.
 
     complaints: made one by one, so that the later ones are not looked for.
     """
@@ -98,7 +101,7 @@ def _check_call(item: Any) -> Complaint | None:
 
 
 def _check_arguments(arguments: Any) -> Complaint | None:
-    """Return the complaint about arguments that are no object, or None."""
+    """Return the complaint about arguments that are not an object, or None."""
     if not isinstance(arguments, Mapping):
         return "the arguments of a wanted call are no object", arguments, "an object"
     return None
@@ -150,7 +153,7 @@ def _check_optional(x: Mapping[str, Any]) -> Complaint | None:
 def _check_value(x: Any) -> Complaint | None:
     """Return the first complaint about a value, wishes anywhere in it included.
 
-    x: any JSON value; objects and lists are looked into.
+    x: any JSON value. Objects and lists are looked into.
     """
     if is_wish(x):
         return _check_wish(x)
@@ -164,7 +167,7 @@ def _check_value(x: Any) -> Complaint | None:
 def _check_wish(wish: Mapping[str, Any]) -> Complaint | None:
     """Return the first complaint about a wish.
 
-    ``$value`` is not looked into: what stands there is read as it is.
+    ``$value`` is not looked into: the text there is read as it is.
     """
     complaint = _check_optional(wish)
     if complaint is not None:
@@ -178,9 +181,9 @@ def _check_wish(wish: Mapping[str, Any]) -> Complaint | None:
 
 
 def _check_alternatives(wish: Mapping[str, Any]) -> Complaint | None:
-    """Return the first complaint about ``$any`` and what stands beside it.
+    """Return the first complaint about ``$any`` and the text beside it.
 
-    wish: with ``$any`` in it; each of its alternatives may be a wish again.
+    wish: with ``$any`` in it. Each of its alternatives may be a wish again.
     """
     alternatives = wish["$any"]
     if not isinstance(alternatives, list) or not alternatives:
@@ -194,7 +197,7 @@ def _check_alternatives(wish: Mapping[str, Any]) -> Complaint | None:
 def _check_match(wish: Mapping[str, Any]) -> Complaint | None:
     """Return the complaint about the matcher of a wish, or the pattern it compares by.
 
-    wish: with ``$match`` in it; only a regular expression can be a wrong pattern.
+    wish: with ``$match`` in it. Only a regular expression can be a wrong pattern.
     """
     name, pattern = wish["$match"], wish.get("$value")
     if name not in MATCHERS:

@@ -1,15 +1,15 @@
-"""Tools that run without code: rows of a case say what a call of a tool gives back.
+"""Tools that run without code: rows of a case say the parts that a call of a tool gives back.
 
 A row is ``{"name", "arguments", "output"}``, or without ``arguments``, or ``{"name", "output",
 "default": true}``. A call is answered by the first of
 
 1. a row of its name and arguments that was not used yet, or the last such row, so that a repeated
-   call is answered;
-2. the next row of its name without arguments;
-3. the default of its name;
+   call is answered.
+2. the next row of its name without arguments.
+3. the default of its name.
 
-and by an error where there is none. Arguments are compared as a target's are: numbers as decimals,
-alternatives by ``{"$any": […]}``, a default of the schema may be left out. An output is anything
+and by an error if there is none. Arguments are compared as a target's are: numbers as decimals,
+alternatives by ``{"$any": […]}``, a default of the schema may be absent. An output is anything
 that JSON can say, or an object of ``type`` text, json, error-text, error-json, execution-denied or
 content (texts, images and files).
 """
@@ -30,7 +30,7 @@ _SHAPE = '[{"name": …, "arguments": {…}, "output": …}]'
 
 
 def check_results(rows: Any, tools: Sequence[ToolSpec]) -> Complaint | None:
-    """Return the first complaint about the rows of a case; None where all is well.
+    """Return the first complaint about the rows of a case, or None if all is well.
 
     rows: the member `results` as it was read, of any form.
     tools: the case's own, which the rows have to name.
@@ -50,9 +50,9 @@ def check_results(rows: Any, tools: Sequence[ToolSpec]) -> Complaint | None:
 def _check_row(place: str, row: Any, names: Sequence[str], defaults: set[str]) -> Complaint | None:
     """Return the complaint about one row, or None.
 
-    place: what the row is called.
+    place: the name of the row.
     names: those of the case's tools.
-    defaults: the tools that have a default so far; the row's own is added.
+    defaults: the tools that have a default so far. The row's own is added.
     """
     if not isinstance(row, Mapping):
         return f"{place} is no object", row, _SHAPE
@@ -73,7 +73,7 @@ def _check_row(place: str, row: Any, names: Sequence[str], defaults: set[str]) -
 def _check_members(place: str, row: Row, names: Sequence[str]) -> Complaint | None:
     """Return the first complaint about the members of a row, each looked at alone.
 
-    place: what the row is called.
+    place: the name of the row.
     names: those of the case's tools.
     """
     for key in row:
@@ -96,7 +96,7 @@ def _check_members(place: str, row: Row, names: Sequence[str]) -> Complaint | No
 def _check_arguments(place: str, row: Row) -> Complaint | None:
     """Return the complaint about the arguments that a row answers, which are those of a target.
 
-    place: what the row is called.
+    place: the name of the row.
     """
     call = {key: row[key] for key in ("name", "arguments") if key in row}
     complaint = check_target([call])
@@ -142,7 +142,10 @@ class _Answers:
                 self._add(row)
 
     def _add(self, row: Row) -> None:
-        """Put a row where the calls that it answers will look for it; the first default counts."""
+        """Put a row where the calls that it answers will look for it.
+
+        The first default counts.
+        """
         if "arguments" in row:
             self._fitted.append(row)
         elif not row.get("default"):
@@ -153,7 +156,7 @@ class _Answers:
     def __call__(self, /, **arguments: Any) -> Any:
         """Return the output of the row that answers a call, an error where no row does.
 
-        arguments: the call's; a row in order is used up by it.
+        arguments: the call's. A row in order is used up by it.
         """
         row = self._fitting(arguments)
         if row is None and self._ordered:
@@ -169,7 +172,7 @@ class _Answers:
     def _fitting(self, arguments: Mapping[str, Any]) -> Row | None:
         """Return the row of these arguments that is next, or the last one again.
 
-        None where no row is about these arguments.
+        None if no row is about these arguments.
         """
         indexes = self._fitting_indexes(arguments)
         if not indexes:

@@ -1,5 +1,5 @@
-"""Recorded answers to be read again, in pieces: from a frame, from Parquet, or from batches that
-are made on the way.
+"""Recorded answers to be read again, in pieces: from a frame, from Parquet, or from batches made on
+the way.
 
 A trials frame may hold several readings of one answer. Only the first of them is taken.
 """
@@ -41,8 +41,10 @@ _IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some answers: a frame, or the place in a file where they stand. `keep` is of the rows that
-    are read."""
+    """Some answers: a frame, or the place in a file where they stand.
+
+    `keep` is of the rows that are read.
+    """
 
     frame: pd.DataFrame | None = None
     group: RowGroup | None = None
@@ -51,7 +53,7 @@ class Piece:
     keep: Keep = None
 
     def load(self) -> pd.DataFrame:
-        """Return the rows. Raises UnreadableInput where their file is gone or damaged."""
+        """Return the rows. Raises UnreadableInput if their file is gone or damaged."""
         frame = self.frame
         if frame is None:
             if self.group is None:
@@ -65,10 +67,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers that are to be read: a frame, Parquet files, or an iterable of frames with one row an
-    answer.
+    """Answers that are to be read: a frame, Parquet files, or an iterable of frames with one row
+    per answer.
 
-    `count` is the number of answers, None where only the batches can say.
+    `count` is the number of answers, None if only the batches can say.
     """
 
     count: int | None
@@ -83,7 +85,7 @@ class Answers:
         or a list of their paths.
 
         source: one of these, or `Answers` that were made before. Raises UnreadableInput that names
-        what is missing.
+        the missing part.
         """
         if isinstance(source, Answers):
             return source
@@ -102,14 +104,17 @@ class Answers:
 
     @classmethod
     def _of_frame(cls, frame: pd.DataFrame) -> Answers:
-        """Return the answers of a trials frame; raises UnreadableInput for missing columns."""
+        """Return the answers of a trials frame.
+
+        Raises UnreadableInput for missing columns.
+        """
         check_columns(frame.columns)
         keep = _first_readings([frame[list(IDENTITY)]])
         return cls(_count(keep, len(frame)), frame=frame, keep=keep)
 
     @classmethod
     def _of_csv(cls, path: Path) -> Answers:
-        """Return the answers of a CSV file, which is read whole; raises UnreadableInput."""
+        """Return the answers of a CSV file, which is read whole. Raises UnreadableInput."""
         frame = read_frame(path, "trials")
         # Of the file, since the frame has every column, whether the file has it or not.
         check_columns(column_names(path), str(path))
@@ -117,11 +122,10 @@ class Answers:
 
     @classmethod
     def _of_paths(cls, paths: Iterable[Any]) -> Answers:
-        """Return the answers of Parquet files, of which only the columns of identity are read
-        here.
+        """Return the answers of Parquet files, of which only the columns of identity are read here.
 
-        paths: files, or folders of them. Raises UnreadableInput for what is none of these, or lacks
-        columns.
+        paths: files, or folders of them. Raises UnreadableInput for anything that is none of these,
+        or lacks columns.
         """
         files: list[str] = []
         for path in paths:
@@ -157,8 +161,10 @@ class Answers:
             yield Piece(frame=self._first_of(frame.iloc[start : start + size], start))
 
     def _pieces_of_files(self, size: int) -> Iterator[Piece]:
-        """Yield pieces with the rows of the files, read one piece at a time; the index of a frame
-        counts over all files."""
+        """Yield pieces with the rows of the files, read one piece at a time.
+
+        The index of a frame counts over all files.
+        """
         for frame in read_batches(self.files, size):
             start = int(frame.index[0]) if len(frame) else 0
             yield Piece(frame=self._first_of(frame, start))
@@ -184,14 +190,22 @@ class Answers:
 def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
     """Return answers that come in frames of one row each, as `Run.answers` makes them.
 
-    count: how many there are, None where only the batches can say. Unlike frames and files they are
+    count: how many there are, None if only the batches can say. Unlike frames and files they are
     taken as they come: each row is an answer.
+
+    >>> import tempfile
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.reparse import run_answers
+    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+    >>> run = lab.ingest([{"raw": "Hi"}], protocol="hermes")
+    >>> run_answers(run.answers(), 1).count
+    1
     """
     return Answers(count, batches=batches)
 
 
 def _bad_source(source: Any) -> UnreadableInput:
-    """Return the error that says what holds answers."""
+    """Return the error that names the columns that hold answers."""
     return UnreadableInput(
         "this holds no recorded answers",
         got=f"{type(source).__name__} {source!r}",
@@ -201,8 +215,10 @@ def _bad_source(source: Any) -> UnreadableInput:
 
 
 def _files_of(path: Any) -> list[str]:
-    """Return the Parquet files that one path of a list stands for; raises UnreadableInput for CSV,
-    for what is no path, and for one without files."""
+    """Return the Parquet files that one path of a list stands for.
+
+    Raises UnreadableInput for CSV, for anything that is not a path, and for one without files.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise _bad_source(path)
 
@@ -229,8 +245,9 @@ def _count(keep: Keep, rows: int) -> int:
 
 
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
-    """Return which rows are the first of their identity, over all parts; exact, at four bytes a
-    value.
+    """Return which rows are the first of their identity, over all parts.
+
+    Exact, at four bytes a value.
 
     Each column becomes numbers, the same for the same value in every part, so that the texts of one
     part alone are in memory.
@@ -253,7 +270,7 @@ def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
 
 
 class _Codes:
-    """The values of a column as numbers, part by part; a missing value is -1."""
+    """The values of a column as numbers, part by part. A missing value is -1."""
 
     def __init__(self) -> None:
         """Begin without a value."""
@@ -263,7 +280,7 @@ class _Codes:
     def add(self, values: pd.Series[Any]) -> None:
         """Add the values of the next part.
 
-        A value that came before has the number it had then; a new one has the next.
+        A value that came before has the number it had then. A new one has the next.
         """
         codes, uniques = pd.factorize(values)
         numbers = self.numbers
@@ -275,11 +292,11 @@ class _Codes:
 def read_piece(
     piece: Piece, reading: Reading, part: str | None = None
 ) -> tuple[int, pd.DataFrame | None]:
-    """Do what every engine does with a piece: return (answers, their rows), or write the rows to
+    """Do the work of every engine on a piece: return (answers, their rows), or write the rows to
     `part` and return None for them.
 
-    part: the path of a file, see `PartsWriter.part_path`. Raises what loading and `parse_frame`
-    raise, and StoreError.
+    part: the path of a file, see `PartsWriter.part_path`. Raises the errors of loading and of
+    `parse_frame`, and StoreError.
     """
     frame = piece.load()
     rows = read_again(frame, reading)

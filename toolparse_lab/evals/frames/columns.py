@@ -1,6 +1,6 @@
 """Every column of every frame, declared once: name, dtype and one line of meaning.
 
-`dtype` is the name pandas knows; ``category`` columns hold text that is never empty. Columns whose
+`dtype` is the name pandas knows. ``category`` columns hold text that is never empty. Columns whose
 name ends in ``_json`` hold canonical JSON text, because dicts do not survive Parquet. Beside the
 declared columns the trials frame has one ``metadata_<key>`` column of text for every metadata key
 of its cases. A row of it holds everything that reading and scoring its answer takes, so that
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of one kind of frame; see the head of this file for its dtype."""
+    """One column of one kind of frame. See the head of this file for its dtype."""
 
     frame: str
     name: str
@@ -85,6 +85,13 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("sub_code", _CATEGORY, "What kind of wrong call, cut or failure."),
         ("detail", _TEXT, "The outcome in one sentence."),
         ("missing_reason", _TEXT, "Why there is nothing to judge; missing where there is."),
+        ("note", _TEXT, "A person's note on the trial."),
+        (
+            "override",
+            _TEXT,
+            "The outcome that a person set by hand; no score and no rate goes by it.",
+        ),
+        ("override_why", _TEXT, "The person's reason for it."),
         ("score_success", _BOOL, "Success under this row's policy."),
         ("score_strict", _BOOL, "Success as written: no edit, no reading step, no coercion."),
         ("score_repaired", _BOOL, "Success with edits, without coercion."),
@@ -292,7 +299,9 @@ COLUMNS: tuple[Column, ...] = tuple(
 
 
 def columns_of(frame: str) -> tuple[Column, ...]:
-    """Return the declared columns of one kind of frame, in order; none for a kind there is not.
+    """Return the declared columns of one kind of frame, in order.
+
+    None for a kind there is not.
 
     frame: runs, trials, calls, events, chunks, readings or checks.
 

@@ -30,11 +30,11 @@ def build_frame(
     kind: str, columns: Mapping[str, Any], length: int, extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return a frame of `length` rows with every declared column of its kind, in order, and a
-    RangeIndex; columns without values are missing in every row.
+    RangeIndex. Columns without values are missing in every row.
 
-    columns: values by name, in any form `typed` takes; those that are not declared stay behind the
+    columns: values by name, in any form `typed` takes. Those that are not declared stay behind the
     declared ones. extra: dtypes of such columns, by default text for those named `EXTRA` and for
-    others what they have.
+    others their own value.
     """
     declared = {column.name: column.dtype for column in columns_of(kind)}
     absent = [None] * length
@@ -51,7 +51,8 @@ def build_frame(
 
 def _own_column(name: str, values: Any, dtype: str | None) -> pd.Series[Any]:
     """Return a column that is not declared. dtype: None for text where the name begins with
-    `EXTRA`, and for what the values have anywhere else."""
+    `EXTRA`, and for the type that the values have anywhere else.
+    """
     if dtype is None and name.startswith(EXTRA):
         dtype = "string"
     if dtype is None:
@@ -63,7 +64,7 @@ def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the same rows with every declared column of that kind of frame, in order and of its
     dtype, and a RangeIndex.
 
-    For frames that came back from a file or from other workers; columns of your own stay behind the
+    For frames that came back from a file or from other workers. Columns of your own stay behind the
     declared ones.
     """
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
@@ -106,10 +107,12 @@ def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 
 def typed(values: Any, dtype: str) -> pd.Series[Any]:
-    """Return a column of one of the declared dtypes from a list or an array; lone surrogates of
-    texts become escapes.
+    """Return a column of one of the declared dtypes from a list or an array.
 
-    dtype: a name of pandas, see `columns.Column`. What does not fit it raises what pandas raises.
+    Lone surrogates of texts become escapes.
+
+    dtype: a name of pandas, see `columns.Column`. Anything that does not fit it raises the errors
+        of pandas.
 
     >>> typed(["b", None, "a"], "category").cat.categories.tolist()
     ['a', 'b']
@@ -124,7 +127,7 @@ def typed(values: Any, dtype: str) -> pd.Series[Any]:
 
 
 def _holds_text(values: Any) -> bool:
-    """Return True where truth values may come as texts.
+    """Return True if truth values may come as texts.
 
     >>> _holds_text(["True", None]), _holds_text([True, None])
     (True, False)
@@ -146,7 +149,8 @@ def _is_plain_texts(values: Any) -> bool:
 def _texts(values: Any) -> ExtensionArray:
     """Return values as an array of texts that UTF-8 can hold.
 
-    values: a list or an array of anything; what is no text becomes one, and NaN is missing.
+    values: a list or an array of anything. A value that is not text becomes one, and NaN is
+        missing.
     """
     if isinstance(values, pd.Categorical):
         values = values.astype(object)
@@ -171,7 +175,9 @@ def _plain_texts(values: list[str | None]) -> ExtensionArray:
 
 
 def _categorical(values: Any) -> pd.Categorical[Any]:
-    """Return values as categories: those that are there, in order; an empty text is missing.
+    """Return values as categories: those that are there, in order.
+
+    An empty text is missing.
 
     values: a list or an array of anything, each of which counts as its text.
     """
@@ -218,7 +224,7 @@ def storable(text: str) -> str:
 
 
 def surrogate_offsets(text: str | None) -> str | None:
-    """Return the offsets of the escapes of lone surrogates in `storable(text)`, as JSON; None where
+    """Return the offsets of the escapes of lone surrogates in `storable(text)`, as JSON, or None if
     there are none.
 
     >>> surrogate_offsets("a\\ud800b\\udfff"), surrogate_offsets("plain")
@@ -236,7 +242,7 @@ def surrogate_offsets(text: str | None) -> str | None:
 
 
 def restored(text: str, offsets: Iterable[int]) -> str:
-    """Return the text that `storable` made the escapes of, from what it made and their offsets.
+    """Return the text that `storable` made the escapes of, from its output and their offsets.
 
     >>> restored("a\\\\ud800b", [1]) == "a\\ud800b"
     True

@@ -1,8 +1,8 @@
 """Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of
 parts.
 
-What is written is there under its name when it is whole, and never before: it is written beside it
-under a name of its own, and renamed at the end. pyarrow is imported by what needs it, since frames
+Anything written is there under its name when it is whole, and never before: it is written beside it
+under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
 alone do without and it takes a tenth of a second.
 """
 
@@ -49,8 +49,9 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
 
 
 def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
-    """Return the frame that `write_frame` or `PartsWriter` wrote, with its dtypes; a folder is its
-    parts one after the other.
+    """Return the frame that `write_frame` or `PartsWriter` wrote, with its dtypes.
+
+    A folder is its parts one after the other.
 
     kind: one of those of `columns.columns_of`. Raises UnreadableInput for a file that is not there,
     is empty or is no frame.
@@ -66,8 +67,10 @@ def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
-    """Return the frame of a CSV file with all cells as text; raises UnreadableInput for an empty
-    file."""
+    """Return the frame of a CSV file with all cells as text.
+
+    Raises UnreadableInput for an empty file.
+    """
     try:
         # All as text: pandas would guess a dtype from the first rows, and read "NA" as missing.
         frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
@@ -82,15 +85,16 @@ def _read_csv(file: Path) -> pd.DataFrame:
 
 
 def _empty(file: str | Path) -> UnreadableInput:
-    """Return the error for a file of no bytes, which pyarrow and pandas each call something
-    else."""
+    """Return the error for a file of no bytes, which pyarrow and pandas each call
+    something else.
+    """
     return UnreadableInput("the file is empty", got=str(file), expected="a frame as Parquet or CSV")
 
 
 def parquet_files(path: str | Path) -> list[Path]:
     """Return the Parquet files that a path stands for: itself, or those inside the folder, by name.
 
-    Raises UnreadableInput where there are none.
+    Raises UnreadableInput if there are none.
     """
     place = Path(path)
     if place.is_file():
@@ -109,8 +113,10 @@ def parquet_files(path: str | Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that can be read apart from all others: one row group of a Parquet file. `start` counts
-    over all files."""
+    """Rows that can be read apart from all others: one row group of a Parquet file.
+
+    `start` counts over all files.
+    """
 
     path: str
     index: int
@@ -120,7 +126,7 @@ class RowGroup:
     def read(self) -> pd.DataFrame:
         """Return the rows, with their places over all files as index.
 
-        Raises UnreadableInput where the file is gone or damaged.
+        Raises UnreadableInput if the file is gone or damaged.
         """
         import pyarrow.parquet as pq
 
@@ -132,9 +138,11 @@ class RowGroup:
 
 
 def column_names(file: str | Path) -> list[str]:
-    """Return the columns of one file of Parquet or CSV, by its suffix; no rows are read.
+    """Return the columns of one file of Parquet or CSV, by its suffix.
 
-    Raises UnreadableInput for what is no Parquet.
+    No rows are read.
+
+    Raises UnreadableInput for anything that is not a Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -146,9 +154,11 @@ def column_names(file: str | Path) -> list[str]:
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """Return all row groups of Parquet files, in order; only what a file says of itself is read.
+    """Return all row groups of Parquet files, in order.
 
-    Raises UnreadableInput for what is no Parquet.
+    Only the facts that a file gives of itself is read.
+
+    Raises UnreadableInput for anything that is not a Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -166,10 +176,12 @@ def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
 def read_batches(
     files: Iterable[str | Path], size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of Parquet files in frames of at most `size` rows; their index counts over all
-    files.
+    """Yield the rows of Parquet files in frames of at most `size` rows.
 
-    columns: only these, as far as they are there. Raises UnreadableInput for what is no Parquet.
+    Their index counts over all files.
+
+    columns: only these, as far as they are there. Raises UnreadableInput for anything that is not a
+        Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -190,7 +202,7 @@ def read_batches(
 
 @contextlib.contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
-    """Raise what pyarrow raises as UnreadableInput that names the file."""
+    """Raise the error that pyarrow raises as UnreadableInput that names the file."""
     from pyarrow import ArrowException
 
     try:
@@ -209,16 +221,18 @@ def _readable(path: str | Path) -> Iterator[None]:
 
 class PartsWriter:
     """Frames of one kind one after the other into one Parquet file, or into a folder of parts where
-    the path has no suffix. It is there under its name when it is whole, and never before; where an
-    error ends the writing, that error is what is raised, and nothing is left even if another
-    process still writes a part.
+    the path has no suffix. It is there under its name when it is whole, and never before. If an
+    error ends the writing, that error is the error that is raised, and nothing remains even if
+    another process still writes a part.
 
     Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix,
     StoreError where it cannot be written.
     """
 
     def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
-        """Check the path; nothing is written before the writer is entered.
+        """Check the path.
+
+        Nothing is written before the writer is entered.
 
         kind: that of the frames, one of those of `columns.columns_of`.
         """
@@ -246,8 +260,10 @@ class PartsWriter:
         self.parts = 0
 
     def __enter__(self) -> PartsWriter:
-        """Make the folders that are needed, and clear what killed runs have not. Raises
-        StoreError."""
+        """Make the folders that are necessary, and clear the files that killed runs left.
+
+        Raises StoreError.
+        """
         with self._writable():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Runs that were killed have had no time to clear theirs.
@@ -262,8 +278,9 @@ class PartsWriter:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
-        """Put what was written under its name, or remove it where an error ended the writing.
-        Raises StoreError."""
+        """Put the written files under its name, or remove it where an error ended the writing.
+        Raises StoreError.
+        """
         if kind is not None:
             self._give_up(e)
             return
@@ -279,13 +296,16 @@ class PartsWriter:
             self.partial.rename(self.path)
 
     def _has_rows(self) -> bool:
-        """Return True where something was written, by this process or another one."""
+        """Return True if something was written, by this process or another one."""
         if self._writer is not None:
             return True
         return self.folder and any(self.partial.iterdir())
 
     def _give_up(self, e: BaseException | None) -> None:
-        """Remove what was written. An error on the way is a note to the one that ended it all."""
+        """Remove the written files.
+
+        An error on the way is a note to the one that ended it all.
+        """
         try:
             try:
                 if self._writer is not None:
@@ -324,7 +344,7 @@ class PartsWriter:
 
     @contextlib.contextmanager
     def _writable(self) -> Iterator[None]:
-        """Raise what the file system raises as StoreError that names the path."""
+        """Raise the error that the file system raises as StoreError that names the path."""
         try:
             yield
         except OSError as e:
@@ -333,7 +353,7 @@ class PartsWriter:
             ) from None
 
     def _unused_name(self) -> Path:
-        """Return a hidden name beside the path that nobody else has."""
+        """Return a hidden name beside the path that no one else has."""
         return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
 
     def _clear(self, path: Path) -> None:
@@ -349,7 +369,9 @@ class PartsWriter:
 
 
 def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
-    """Write one part of a folder, in this process or another one. Raises StoreError.
+    """Write one part of a folder, in this process or another one.
+
+    Raises StoreError.
 
     path: see `PartsWriter.part_path`. kind: that of the frame.
     """
@@ -362,10 +384,10 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
 
 
 def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
-    """Return the frame as an Arrow table whose types do not depend on what is in it.
+    """Return the frame as an Arrow table whose types do not depend on its contents.
 
     schema: that of the rows before it, which settles the types of columns of your own. Raises
-    StoreError where they do not fit.
+    StoreError if they do not fit.
     """
     import pyarrow as pa
 
@@ -385,7 +407,9 @@ def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
 
 
 def _schema(frame: pd.DataFrame, kind: str) -> Any:
-    """Return the Arrow schema of a frame: declared types, text for `EXTRA`, else what is there."""
+    """Return the Arrow schema of a frame: declared types, text for `EXTRA`, else the
+    present value.
+    """
     import pyarrow as pa
 
     text = pa.large_string()

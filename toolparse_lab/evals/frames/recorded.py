@@ -1,4 +1,6 @@
-"""Trials to pandas frames: one row a thing, RangeIndex, tidy, the columns of `columns.COLUMNS`."""
+"""Trials to pandas frames: one row per thing, RangeIndex, tidy, the columns of
+`columns.COLUMNS`.
+"""
 
 # How it works. Each kind of frame has a function that yields plain dicts with the names of the
 # declared columns, and `_frame` makes columns of them at the end. A name that a dict leaves out is
@@ -42,7 +44,7 @@ Frame: TypeAlias = pd.DataFrame
 
 
 def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return one row a run, from mappings with the names of the runs columns.
+    """Return one row per run, from mappings with the names of the runs columns.
 
     A name that a mapping leaves out is a missing cell. Raises BadOptions for a name that no column
     has.
@@ -62,8 +64,9 @@ def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd.DataFrame:
-    """Return one row a completion × parse protocol × policy; `metadata_*` columns follow the
-    declared ones.
+    """Return one row per completion × parse protocol × policy.
+
+    `metadata_*` columns follow the declared ones.
 
     trials: walked once, so that they may come from a generator. metadata: keys that have a column
     even where no trial here has them, for frames that are to be alike.
@@ -78,8 +81,7 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
 
 
 def failed_rows(trials: pd.DataFrame) -> list[bool]:
-    """Return True for each row of a trials frame that is a trial that failed, see
-    `Trial.failed`.
+    """Return True for each row of a trials frame that is a trial that failed, see `Trial.failed`.
 
     trials: needs the columns `outcome` and `error_code` alone.
     """
@@ -89,8 +91,9 @@ def failed_rows(trials: pd.DataFrame) -> list[bool]:
 
 
 def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
-    """Return one row a call, of trials or of a single result (whose run, case and model stay
-    missing). A trial without calls has no row."""
+    """Return one row per call, of trials or of a single result (whose run, case and model stay
+    missing). A trial without calls has no row.
+    """
     rows: list[dict[str, Any]] = []
     for keys, result in _results(source):
         if result is None:
@@ -103,10 +106,11 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
 def events_frame(
     source: Iterable[Trial] | Trial | ParseResult, with_retries: set[str] | None = None
 ) -> pd.DataFrame:
-    """Return one row a step, problem or retry. Retries stand once a completion, with its first
-    trial.
+    """Return one row per step, problem or retry.
 
-    with_retries: keys of completions whose retries stand in an earlier frame; those that stand in
+    Retries stand once a completion, with its first trial.
+
+    with_retries: keys of completions whose retries stand in an earlier frame. Those that stand in
     this one are added.
     """
     if isinstance(source, Trial):
@@ -130,7 +134,7 @@ def events_frame(
 def _retry_rows(trials: Iterable[Trial], with_retries: set[str]) -> Iterator[dict[str, Any]]:
     """Yield a row for each attempt behind the first.
 
-    with_retries: keys of completions whose retries have their rows; those of this call are added.
+    with_retries: keys of completions whose retries have their rows. Those of this call are added.
     """
     for trial in trials:
         c = trial.completion
@@ -147,10 +151,11 @@ def _retry_rows(trials: Iterable[Trial], with_retries: set[str]) -> Iterator[dic
 
 
 def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> pd.DataFrame:
-    """Return one row a chunk of a recorded stream; trials of one completion share its chunks, which
-    stand once, with the first of them.
+    """Return one row per chunk of a recorded stream.
 
-    A completion that was no stream, and a trial that is not recorded, have no row.
+    Trials of one completion share its chunks, which stand once, with the first of them.
+
+    A completion that was not a stream, and a trial that is not on record, have no row.
     """
 
     items: Iterable[Any] = [source] if isinstance(source, (Completion, Trial)) else source
@@ -204,7 +209,7 @@ def tools_text(tools: tuple[ToolSpec, ...]) -> str:
 # A run asks for the text once a trial, and has as many different tools as cases at most.
 @lru_cache(maxsize=1024)
 def _tools_text(tools: tuple[ToolSpec, ...]) -> str:
-    """Return what `tools_text` does, kept for tools that were asked for before."""
+    """Return what `tools_text` does, kept for tools asked for before."""
     return write_canonical([t.to_dict() for t in tools])
 
 
@@ -222,7 +227,10 @@ def choice_text(choice: Any) -> str:
 
 
 def metadata_row(case: Case) -> dict[str, str]:
-    """Return the `metadata_*` columns of a case; what is no text in it is told as JSON."""
+    """Return the `metadata_*` columns of a case.
+
+    A value that is not text is told as JSON.
+    """
     row = {}
     for key, value in case.metadata.items():
         if key == "category":
@@ -234,7 +242,9 @@ def metadata_row(case: Case) -> dict[str, str]:
 def _frame(
     kind: str, rows: Sequence[Mapping[str, Any]], extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """Return rows as a frame of a kind; a name that a row does not have is missing there.
+    """Return rows as a frame of a kind.
+
+    A name that a row does not have is missing there.
 
     extra: dtypes of columns beside the declared ones.
     """
@@ -277,8 +287,10 @@ def _keys(trial: Trial) -> dict[str, Any]:
 def _results(
     source: Iterable[Trial] | Trial | ParseResult,
 ) -> Iterable[tuple[dict[str, Any], ParseResult | None]]:
-    """Return (key cells, result) for each trial, or for the one result; a trial that was never
-    parsed has None as its result."""
+    """Return (key cells, result) for each trial, or for the one result.
+
+    A trial that was never parsed has None as its result.
+    """
     if isinstance(source, ParseResult):
         keys = {"parse_protocol": source.protocol, "policy": source.options.coerce}
         return [(keys, source)]
@@ -296,6 +308,11 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     row = _keys(trial) | case_row(trial.case)
     row["tool_choice"] = choice_text(trial.levels.get("tool_choice", "auto"))
     row |= score_row(trial.score, trial.missing_reason)
+    row |= {
+        "note": trial.remarks.note or None,
+        "override": trial.remarks.outcome or None,
+        "override_why": trial.remarks.why or None,
+    }
     row["score_answer"] = trial.score.answer if trial.score is not None else None
 
     if trial.result is not None:
@@ -312,7 +329,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 def case_row(case: Case) -> dict[str, Any]:
     """Return the columns that a case fills, but for its id and metadata.
 
-    A case without a target is not graded, which a missing cell says; one that wants no call has [].
+    A case without a target is not graded, which a missing cell says. One that wants no call has [].
     """
     return {
         "category": case.category or None,
@@ -375,7 +392,8 @@ def result_row(result: ParseResult) -> dict[str, Any]:
 
 def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, Any]:
     """Return the column that compares a parse with the server's own calls, where these were
-    recorded."""
+    recorded.
+    """
     server = _server_of(completion)
     if server is None:
         return {}
@@ -383,7 +401,7 @@ def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, A
 
 
 def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
-    """Return the recorded reading of the server, None where there is none."""
+    """Return the recorded reading of the server, None if there is none."""
     server = (completion.response or {}).get("server") if completion is not None else None
     return server if isinstance(server, Mapping) and "calls" in server else None
 
@@ -406,14 +424,14 @@ def conversation_row(conversation: Conversation) -> dict[str, Any]:
 
 
 def _tokens(c: Completion) -> int:
-    """Return the tokens of both directions, 0 where one was not counted."""
+    """Return the tokens of both directions, 0 if one was not counted."""
     if not c.prompt_tokens or not c.completion_tokens:
         return 0
     return c.prompt_tokens + c.completion_tokens
 
 
 def _total(numbers: Iterable[float | None]) -> float | None:
-    """Return the sum, None where one number is missing.
+    """Return the sum, None if one number is missing.
 
     >>> _total([1, 2]), _total([1, None])
     (3, None)
@@ -427,8 +445,10 @@ def _total(numbers: Iterable[float | None]) -> float | None:
 
 
 def completion_row(c: Completion) -> dict[str, Any]:
-    """Return the columns that a recorded answer fills; of a failed request, those that a failure
-    has."""
+    """Return the columns that a recorded answer fills.
+
+    Of a failed request, those that a failure has.
+    """
     # One direction alone would pass for the total.
     tokens = None
     if c.prompt_tokens is not None and c.completion_tokens is not None:
@@ -469,8 +489,9 @@ def completion_row(c: Completion) -> dict[str, Any]:
 
 
 def _model_name(request: Mapping[str, Any]) -> str | None:
-    """Return the model string that was sent, None where the request has none; older records have it
-    as the model itself.
+    """Return the model string that was sent, None if the request has none.
+
+    Older records have it as the model itself.
 
     >>> _model_name({"model": {"name": "m"}}), _model_name({"model": "m"}), _model_name({})
     ('m', 'm', None)
@@ -483,7 +504,7 @@ def _model_name(request: Mapping[str, Any]) -> str | None:
 
 
 def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
-    """Return the columns that count what was changed on the way to the arguments."""
+    """Return the columns that count everything changed on the way to the arguments."""
     rules: dict[str, int] = {}
     edits = reads = coercions = 0
     for call in calls:
@@ -505,7 +526,10 @@ def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
 
 
 def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
-    """Return the columns about complaints; those of severity info are notes, and not counted."""
+    """Return the columns about complaints.
+
+    Those of severity info are notes, and not counted.
+    """
     codes: dict[str, int] = {}
     first = None  # of severity error
     for problem in problems:
@@ -551,8 +575,9 @@ def _call_id(trial_id: Any, call: ToolCall) -> str:
 
 
 def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
-    """Yield the problems of the text, then each call's steps and problems; the steps in the order
-    in which they were made, repairs first.
+    """Yield the problems of the text, then each call's steps and problems.
+
+    The steps in the order in which they were made, repairs first.
 
     trial_id: None for a single result.
     """
@@ -567,7 +592,9 @@ def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
 
 
 def _step_row(step: Step, raw: str) -> dict[str, Any]:
-    """Return the columns of a step. raw: the text, which alone says what a repair replaced."""
+    """Return the columns of a step. raw: the text, which alone says the text that a repair
+    replaced.
+    """
     rule = RULES.get(step.rule)
     before = step.before_json
     if step.stage == "repair":
@@ -588,7 +615,10 @@ def _step_row(step: Step, raw: str) -> dict[str, Any]:
 
 
 def _problem_row(p: Problem) -> dict[str, Any]:
-    """Return the columns of a complaint; without a message of its own it has that of its code."""
+    """Return the columns of a complaint.
+
+    Without a message of its own it has that of its code.
+    """
     message = p.message or None
     if message is None and p.code in CODES:
         message = CODES[p.code].sentence
@@ -605,7 +635,7 @@ def _problem_row(p: Problem) -> dict[str, Any]:
 
 
 def _span_row(span: Span | None) -> dict[str, Any]:
-    """Return the columns of a span, none where there is no span or an empty one."""
+    """Return the columns of a span, none if there is no span or an empty one."""
     if not span:
         return {}
     return {"start": span.start, "end": span.end}

@@ -50,7 +50,7 @@ READ_AGAIN = (
     "missing_reason", "score_success", "score_strict", "score_repaired", "score_safe",
     "score_naive", "score_fabricated", "verdict", "blame", "n_calls", "n_ok", "n_valid", "n_edits",
     "n_reads", "n_coercions", "n_problems", "error_code", "codes_json", "rules_json",
-    "rescues_json",
+    "rescues_json", "note", "override", "override_why",
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
@@ -70,8 +70,10 @@ ProtocolLike: TypeAlias = str | AnyProtocol
 
 
 class _Memory:
-    """Readings by what they depend on, the oldest dropped where there are too many. Threads of one
-    process share it."""
+    """Readings by their dependencies, the oldest dropped where there are too many.
+
+    Threads of one process share it.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -92,8 +94,10 @@ _memory = _Memory(MEMORY)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way in which answers are read again: every protocol under every policy; protocols None is
-    each row's own."""
+    """The way in which answers are read again: every protocol under every policy.
+
+    Protocols None is each row's own.
+    """
 
     protocols: tuple[ProtocolLike, ...] | None
     policies: tuple[Policy, ...]
@@ -111,9 +115,9 @@ class Reading:
     ) -> Reading:
         """Return a reading that was checked, without repetitions.
 
-        protocols: ids, aliases or protocol objects, or one of them; None for the one each row's
-        prompt asked for. policies: names, or one name. options: what `ParseOptions.of` takes;
-        their policy is not looked at. own: see the field.
+        protocols: ids, aliases or protocol objects, or one of them, or None for the one each row's
+        prompt asked for. policies: names, or one name. options: the inputs of `ParseOptions.of`.
+        Their policy is not looked at. own: see the field.
 
         Raises UnknownProtocol and BadOptions.
         """
@@ -157,14 +161,14 @@ def parse_frame(
     """Return every answer of a trials frame read again by every protocol under every policy, and
     scored.
 
-    frame: one row an answer, with the columns `NEEDED` at least; `run.trials_df()` has all. A
-    `target` that is missing is a case that is not graded. protocols: ids or protocols; None for the
-    one each row's prompt asked for. options: what else the parser may do; their policy is not
-    looked at.
+    frame: one row per answer, with the columns `NEEDED` at least. `run.trials_df()` has all. A
+    `target` that is missing is a case that is not graded. protocols: ids or protocols, or None for
+    the one each row's prompt asked for. options: the other options of the parser. Their policy is
+    not looked at.
 
     Gives a trials frame whose rows are those of each answer, in order, protocols before policies.
     Columns of your own and those of the recording stay. Raises UnreadableInput for missing columns
-    and for a cell that cannot be read, UnknownProtocol, BadOptions and BadToolChoice.
+    and for an unreadable cell, UnknownProtocol, BadOptions and BadToolChoice.
     """
     return read_again(frame, Reading.of(protocols, policies, options))
 
@@ -172,7 +176,7 @@ def parse_frame(
 def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     """Return what `parse_frame` does, for arguments that were checked.
 
-    Raises UnreadableInput for missing columns and for a cell that cannot be read.
+    Raises UnreadableInput for missing columns and for an unreadable cell.
     """
     check_columns(frame.columns)
     _check_texts(frame)
@@ -182,11 +186,11 @@ def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     """Return the answer of one row of a trials frame, read as the row says it was.
 
-    row: the cells by column, of which `raw` is needed; protocol and policy are those the row was
+    row: the cells by column, of which `raw` is necessary. Protocol and policy are those the row was
     read by, or where it does not say, the protocol its prompt asked for and "safe".
 
-    Raises BadOptions where the row holds no answer, UnreadableInput for a row of another kind of
-    frame, and what `parse_frame` raises.
+    Raises BadOptions if the row holds no answer, UnreadableInput for a row of another kind of
+    frame, and the errors of `parse_frame`.
     """
     check_columns(row.keys())
     cells = {str(name): None if pd.isna(cell) else cell for name, cell in row.items()}
@@ -214,7 +218,8 @@ def _no_answer(cells: Mapping[str, Any]) -> BadOptions:
 
 def check_columns(names: Iterable[Any], place: str = "") -> None:
     """Raise UnreadableInput that names the columns which are missing. place: the file, where it is
-    one."""
+    one.
+    """
     present = {str(name) for name in names}
     missing = [name for name in NEEDED if name not in present]
     if not missing:
@@ -230,8 +235,9 @@ def check_columns(names: Iterable[Any], place: str = "") -> None:
 
 
 def _check_texts(frame: pd.DataFrame) -> None:
-    """Raise UnreadableInput where an answer that was recorded has lost its text: it is not an empty
-    answer."""
+    """Raise UnreadableInput if an answer that was recorded has lost its text: it is not an empty
+    answer.
+    """
     # Without that column nobody says that there was an answer.
     if "status" not in frame:
         return
@@ -249,7 +255,7 @@ def _check_texts(frame: pd.DataFrame) -> None:
 
 
 class _Answer(NamedTuple):
-    """One recorded answer as its row has it; None for a missing cell."""
+    """One recorded answer as its row has it, or None for a missing cell."""
 
     raw: str | None
     surrogates: str | None
@@ -268,11 +274,13 @@ class _Answer(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True where the runner recorded an answer or a failure."""
+        """True if the runner recorded an answer or a failure."""
         return self.raw is not None or self.status is not None
 
     def text(self) -> str:
-        """Return the text with its lone surrogates; raises UnreadableInput for bad offsets.
+        """Return the text with its lone surrogates.
+
+        Raises UnreadableInput for bad offsets.
 
         A frame holds them as escapes, because neither Parquet nor CSV can hold them themselves.
         """
@@ -283,11 +291,12 @@ class _Answer(NamedTuple):
 
     def question(self) -> tuple[str | None, str | None, str]:
         """Return the JSON of the tools, that of the target, and the tool choice: its reading
-        depends on them beside the answer."""
+        depends on them beside the answer.
+        """
         return self.tools_json, self.target, self.choice or "auto"
 
     def key(self, text: str) -> tuple[Any, ...]:
-        """Return what stands for the answer in the memory: every field that its reading or its
+        """Return the stand-in of the answer in the memory: every field that its reading or its
         score depends on, with long texts as digests.
 
         text: as `text` gives it.
@@ -308,13 +317,13 @@ class _Answer(NamedTuple):
         )
 
     def request(self) -> Any:
-        """Return what was asked, a text or messages; None where the frame does not say."""
+        """Return the request, a text or messages, or None if the frame does not say."""
         return _request(self.input) if self.input else None
 
     def completion(self, text: str) -> Completion | None:
-        """Return the answer as the runner would have recorded it; None where it was not.
+        """Return the answer as the runner would have recorded it, or None if it was not.
 
-        It has no key, since nobody looks it up. text: as `text` gives it.
+        It has no key, since no one looks it up. text: as `text` gives it.
         """
         if not self.is_recorded:
             return None
@@ -335,9 +344,9 @@ class _Answer(NamedTuple):
 
 
 def _response(server_json: str | None) -> Mapping[str, Any] | None:
-    """Return the recorded response of a row: the server's own calls, None where it has none.
+    """Return the recorded response of a row: the server's own calls, None if it has none.
 
-    Raises UnreadableInput for a cell that is no JSON.
+    Raises UnreadableInput for a cell that is not JSON.
     """
     if not server_json:
         return None
@@ -348,8 +357,9 @@ def _response(server_json: str | None) -> Mapping[str, Any] | None:
 
 
 class _Rereading:
-    """One frame on its way: the readings of each answer, one after the other, and what makes rows
-    of them."""
+    """One frame on its way: the readings of each answer, one after the other, and the function that
+    makes rows of them.
+    """
 
     def __init__(self, frame: pd.DataFrame, reading: Reading) -> None:
         """Begin with no reading. frame: one whose columns were checked."""
@@ -369,7 +379,7 @@ class _Rereading:
         self.cells: list[Cells] = []
 
     def frame(self) -> pd.DataFrame:
-        """Return the readings of all rows; raises UnreadableInput that names the row."""
+        """Return the readings of all rows. Raises UnreadableInput that names the row."""
         identities = zip(*[self._column(name) for name in IDENTITY], strict=True)
         answers = zip(*[self._column(name) for name in _RECORDED], strict=True)
 
@@ -384,8 +394,9 @@ class _Rereading:
         return self._built()
 
     def _column(self, name: str) -> list[Any]:
-        """Return a column as Python values, None where a cell is missing, and for every row where
-        the frame has no such column."""
+        """Return a column as Python values, None if a cell is missing, and for every row where the
+        frame has no such column.
+        """
         if name not in self.source:
             return [None] * len(self.source)
 
@@ -451,8 +462,8 @@ class _Rereading:
     ) -> Cells:
         """Return one reading: the answer parsed and scored.
 
-        completion: the answer, None where nothing was recorded. answer: its row.
-        Gives the cells of the columns `_FILLED`, in their order. Raises what `parse_frame` raises.
+        completion: the answer, None if nothing was recorded. answer: its row. Gives the cells of
+        the columns `_FILLED`, in their order. Raises the errors of `parse_frame`.
         """
         tools_json, _, choice = question = answer.question()
         case = _case(*question)
@@ -492,13 +503,15 @@ class _Rereading:
 
 
 def _digest(text: str) -> bytes:
-    """Return what stands for a text in the memory, so that long ones do not stay there."""
+    """Return the stand-in of a text in the memory, so that long ones do not stay there."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(maxsize=1024)
 def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
-    """Return the tools of a row; raises UnreadableInput for what is no JSON.
+    """Return the tools of a row.
+
+    Raises UnreadableInput for anything that is not JSON.
 
     tools_json: the cell, in which nothing stands for no tools.
     """
@@ -515,7 +528,9 @@ def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
 # Rows of one case follow one another, so that a few thousand are kept for every reading of them.
 @lru_cache(maxsize=4096)
 def _case(tools_json: str | None, target: str | None, choice: str) -> Case:
-    """Return the case as far as scoring needs it; raises UnreadableInput.
+    """Return the case as far as scoring needs it.
+
+    Raises UnreadableInput.
 
     The arguments are those of `_Answer.question`. Without an id it is never mistaken for a real
     one.
@@ -525,7 +540,9 @@ def _case(tools_json: str | None, target: str | None, choice: str) -> Case:
 
 
 def _calls_wanted(target: str | None) -> list[Any] | None:
-    """Return the target of a row, None where it is not graded; raises UnreadableInput.
+    """Return the target of a row, None if it is not graded.
+
+    Raises UnreadableInput.
 
     >>> _calls_wanted("[]"), _calls_wanted(None)
     ([], None)
@@ -572,11 +589,10 @@ def _reader(
     options: ParseOptions,
     finish_reason: str | None,
 ) -> Any:
-    """Return what reads answers with these tools: a function from a text to its ParseResult.
+    """Return the reader of answers with these tools: a function from a text to its ParseResult.
 
     choice: the cell `tool_choice`, a word or the tool's name as JSON. finish_reason: the cell of
-    that name. Raises UnknownProtocol and
-    BadToolChoice.
+    that name. Raises UnknownProtocol and BadToolChoice.
     """
     level = json.loads(choice) if choice.startswith("{") else choice
     return answer_reader(protocol, _tools(tools_json), options, level, finish_reason)
@@ -584,13 +600,17 @@ def _reader(
 
 @lru_cache(maxsize=64)
 def _with_policy(options: ParseOptions, policy: Policy) -> ParseOptions:
-    """Return options with their coercion policy replaced; raises BadOptions for a policy that there
-    is not."""
+    """Return options with their coercion policy replaced.
+
+    Raises BadOptions for a policy that there is not.
+    """
     return ParseOptions.of({**(options or DEFAULT_OPTIONS).to_dict(), "coerce": policy})
 
 
 def _offsets(text: str) -> list[int]:
-    """Return the offsets of lone surrogates in a row; raises UnreadableInput for what are none.
+    """Return the offsets of lone surrogates in a row.
+
+    Raises UnreadableInput for anything else.
 
     >>> _offsets("[1,8]")
     [1, 8]
@@ -606,7 +626,10 @@ def _offsets(text: str) -> list[int]:
 
 
 def _id_of(protocol: ProtocolLike) -> str:
-    """Return the id of a protocol, or of what a name means; raises UnknownProtocol."""
+    """Return the id of a protocol, or of the meaning of a name.
+
+    Raises UnknownProtocol.
+    """
     if isinstance(protocol, str):
         return _registered_id(protocol)
     return protocol.id
@@ -614,7 +637,9 @@ def _id_of(protocol: ProtocolLike) -> str:
 
 @lru_cache(maxsize=256)
 def _registered_id(name: str) -> str:
-    """Return the id that a name stands for, which may be an alias; raises UnknownProtocol.
+    """Return the id that a name stands for, which may be an alias.
+
+    Raises UnknownProtocol.
 
     It is asked once a row, so that answers are kept.
     """
@@ -622,7 +647,7 @@ def _registered_id(name: str) -> str:
 
 
 def _by_id(x: Any) -> tuple[str, ProtocolLike]:
-    """Return an id, and what stands for its protocol: the id where that is enough.
+    """Return an id, and the stand-in of its protocol: the id where that is enough.
 
     An id travels best. The protocol itself can come to another process only if it can be pickled.
     Raises UnknownProtocol.

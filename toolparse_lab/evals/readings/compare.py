@@ -32,8 +32,9 @@ _Calls = list[tuple[str, Value]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Readings of one text: ours from the best to the worst, then those of others as they were
-    given.
+    """Readings of one text: ours, the best first, then those of others.
+
+    Readings of others keep the order in which you passed them.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -46,7 +47,7 @@ class Comparison:
     readings: tuple[Reading, ...]
 
     def __getitem__(self, name: str) -> Reading:
-        """Return the reading of that name; raises KeyError with the names there are."""
+        """Return the reading of that name. Raises KeyError with the names there are."""
         by_name = {reading.name: reading for reading in reversed(self.readings)}
         if name not in by_name:
             names = ", ".join(reading.name for reading in self.readings)
@@ -54,7 +55,9 @@ class Comparison:
         return by_name[name]
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a reading, in order; its columns are those of the frame `readings`.
+        """Return one row per reading, in order.
+
+        Its columns are those of the frame `readings`.
 
         Raises MissingExtra without pandas.
         """
@@ -69,13 +72,13 @@ class Comparison:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the table as text and as HTML, for notebooks.
 
-        include, exclude: the media types that IPython asks for; both forms are given whatever it
-        asks, and it takes what it can show.
+        include, exclude: the media types that IPython asks for. Both forms are given whatever it
+        asks, and it takes any view that it can show.
         """
         return {"text/plain": str(self), "text/html": readings_html(self.readings)}
 
     def __str__(self) -> str:
-        """Return the table as text, one line a reading; see the example of `compare`."""
+        """Return the table as text, one line per reading. See the example of `compare`."""
         return readings_text(self.readings)
 
 
@@ -88,10 +91,13 @@ def compare(
 ) -> Comparison:
     """Return one text read by several parsers.
 
-    raw, tools, options: as for `parse`. protocols: ids or protocol objects; all there are, and
-    `auto`, by default. also: parsers of others by name; each is called with the text and gives a
-    list of calls in any of the usual shapes (`outside.outside_calls`). What they raise is their
-    reading's failure. Raises what `parse` raises, and BadOptions for a name that stands twice.
+    Args:
+        raw, tools, options: as for `parse`.
+        protocols: ids or protocol objects. All there are, and `auto`, by default.
+        also: parsers of others by name. Each takes the text and gives a list of calls in any of the
+            usual shapes (`outside.outside_calls`). An error of theirs is their reading's failure.
+
+    Raises the errors of `parse`, and BadOptions for a name that stands twice.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
     >>> import json
@@ -134,7 +140,7 @@ def compare(
 
 
 def _of_ours(name: str, result: ParseResult) -> Reading:
-    """Return the reading of one of our protocols. result: what it made of the text."""
+    """Return the reading of one of our protocols. result: its reading of the text."""
     calls = tuple(
         ReadCall(call.name, call.arguments_json, call.status, call.valid) for call in result.calls
     )
@@ -145,7 +151,7 @@ def _rank(reading: Reading) -> tuple[int, int, int, int]:
     """Return the place in the order: more executable calls first, then fewer errors, fewer calls
     that cannot be run, fewer changes.
 
-    The place is a key for `sorted`; readings with equal keys stay in the order of the protocols.
+    The place is a key for `sorted`. Readings with equal keys stay in the order of the protocols.
     """
     n = len(reading.executable)
     errors = sum(problem.severity == "error" for problem in reading.problems)
@@ -159,10 +165,12 @@ def _rank(reading: Reading) -> tuple[int, int, int, int]:
 def _of_others(
     name: str, parser: Callable[[str], Any], text: str, tools: tuple[ToolSpec, ...]
 ) -> Reading:
-    """Return the reading of somebody else's parser; whatever it raises is its failure.
+    """Return the reading of another's parser.
 
-    name: that under which the caller passed it. text: what it is called with. tools: those by
-    which its calls are judged.
+    Whatever it raises is its failure.
+
+    name: that under which the caller passed it. text: its argument. tools: those by which its calls
+    are judged.
     """
     try:
         calls = outside_calls(parser(text))
@@ -176,10 +184,10 @@ def _of_others(
 
 
 def _judged(call: OutsideCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
-    """Return their call judged by the tools: nothing is coerced, because they gave it as what is to
-    be run.
+    """Return their call judged by the tools: nothing is coerced, because they gave it as the
+    function to be run.
 
-    tools: by name; empty where the caller named none.
+    tools: by name, or empty if the caller named none.
 
     >>> _judged(OutsideCall("f", "{}"), {}).status
     'ok'
@@ -217,7 +225,7 @@ def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
 
 
 def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
-    """Return the index of the group with the same calls, that of a new one where there is none.
+    """Return the index of the group with the same calls, that of a new one if there is none.
 
     groups: the calls of each group so far.
 
@@ -231,8 +239,9 @@ def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
 
 
 def _are_same_calls(a: _Calls, b: _Calls) -> bool:
-    """Return True for equal names and equal JSON, in order; the order of an object's keys does not
-    count.
+    """Return True for equal names and equal JSON, in order.
+
+    The order of an object's keys does not count.
 
     >>> _are_same_calls([("f", {"a": 1, "b": 2})], [("f", {"b": 2, "a": 1})])
     True

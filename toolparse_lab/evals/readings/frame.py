@@ -13,7 +13,7 @@ from .reading import Reading
 
 
 def readings_frame(readings: Sequence[Reading]) -> pd.DataFrame:
-    """Return one row a reading, in order, with the columns of the frame `readings`.
+    """Return one row per reading, in order, with the columns of the frame `readings`.
 
     Without readings it has the same columns and no rows.
     """
@@ -25,7 +25,7 @@ def readings_frame(readings: Sequence[Reading]) -> pd.DataFrame:
 
 
 def _row(reading: Reading) -> dict[str, Any]:
-    """Return the cells of a reading by column; None where a cell is missing.
+    """Return the cells of a reading by column, or None if a cell is missing.
 
     A parser of others has no result: it says nothing of repairs, of coercions or of the text.
     """
@@ -55,7 +55,7 @@ def _call_cells(reading: Reading) -> dict[str, Any]:
 
 
 def _error_codes(reading: Reading) -> str:
-    """Return the codes of errors, each once, in the order of the text; '' for none."""
+    """Return the codes of errors, each once, in the order of the text. '' for none."""
     codes = [problem.code for problem in reading.problems if problem.severity == "error"]
 
     # With commas between, so that the column can be searched as text.
@@ -63,7 +63,9 @@ def _error_codes(reading: Reading) -> str:
 
 
 def _calls_json(reading: Reading) -> str:
-    """Return the calls as JSON; null arguments are those that could not be read.
+    """Return the calls as JSON.
+
+    Null arguments are those that could not be read.
 
     The text is put together from the JSON of each call, which is canonical already.
     """

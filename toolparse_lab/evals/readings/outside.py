@@ -1,4 +1,4 @@
-"""Calls that somebody else's parser returned, whichever of the usual shapes they have."""
+"""Calls that another's parser returned, whichever of the usual shapes they have."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class OutsideCall:
 
 
 def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
-    """Return the calls in what a parser returned.
+    """Return the calls in a parser's return value.
 
-    Raises UnreadableInput for what holds no calls that can be made out.
+    Raises UnreadableInput for an object without calls that can be made out.
 
     >>> outside_calls([{"function": {"name": "f", "arguments": '{"a": 1}'}}])
     (OutsideCall(name='f', arguments_json='{"a":1}'),)
@@ -48,8 +48,9 @@ def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
 
 
 def _list_of(returned: Any) -> Any:
-    """Return the calls inside a message or a result, or one call as a list; anything else as it
-    is.
+    """Return the calls inside a message or a result, or one call as a list.
+
+    Anything else as it is.
 
     >>> _list_of({"tool_calls": [1, 2]}), _list_of({"name": "f"}), _list_of({})
     ([1, 2], [{'name': 'f'}], [])
@@ -70,8 +71,9 @@ def _list_of(returned: Any) -> Any:
 
 
 def _outside_call(item: Any) -> OutsideCall:
-    """Return one call; raises UnreadableInput for one without a name, or whose arguments are no
-    JSON.
+    """Return one call.
+
+    Raises UnreadableInput for one without a name, or whose arguments are no JSON.
 
     item: a mapping or an object, with the name and the arguments in itself or in its `function`.
     """
@@ -95,10 +97,11 @@ def _outside_call(item: Any) -> OutsideCall:
 
 
 def _canonical(arguments: Any) -> str:
-    """Return arguments as canonical JSON; raises TypeError, ValueError or RecursionError for what
-    is no JSON.
+    """Return arguments as canonical JSON.
 
-    arguments: JSON text or a value. None and a blank text are no arguments, which is an object
+    Raises TypeError, ValueError or RecursionError for anything that is not JSON.
+
+    arguments: JSON text or a value. None and a blank text are not arguments, which is an object
     without members.
 
     >>> _canonical('{"b": 1, "a": 2}'), _canonical(None), _canonical(" ")
@@ -125,8 +128,9 @@ def _first(x: Any, names: Iterable[str]) -> Any:
 
 
 def _member(x: Any, name: str) -> Any:
-    """Return a key of a mapping or an attribute of an object; None where there is none, and for
-    methods.
+    """Return a key of a mapping or an attribute of an object.
+
+    None if there is none, and for methods.
 
     >>> _member({"name": "f"}, "name"), _member("text", "index")
     ('f', None)

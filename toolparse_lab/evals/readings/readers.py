@@ -1,9 +1,10 @@
 """Readers: whatever turns the text of an answer into calls, behind the one interface of protocols.
 
 How it works. A plain function and a command become protocol objects with the one method that
-reading needs; from there on they go the way of every foreign protocol: their calls are placed in
-the text, coerced by the policy, validated and scored. What they raise is a problem of that one
-answer. Whoever wants to judge exactly what a reader gave compares under the policy "none".
+reading needs. From there on they go the way of every foreign protocol: their calls are placed in
+the text, coerced by the policy, validated and scored. An error of theirs is a problem of that one
+answer. Whoever wants to judge exactly the calls that a reader gave compares under the policy
+"none".
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ _OURS = ("auto", "native")
 def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOUT) -> AnyProtocol:
     """Return the reader that x is.
 
-    x: a protocol's id or object; a function of the raw text, or of the text and the tools, that
-    returns calls in any of the usual shapes (`outside.outside_calls`); or a command as a list of
-    arguments, which gets the text on its standard input as UTF-8, finds the tools in the file that
-    `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as JSON. No shell is
-    involved. name, version: what frames and diffs call it; by default a function's own name and the
-    version of its package, or a digest of its code, and a command's program and a digest of that
-    file. timeout: seconds a command may take for one text.
+    Args:
+        x: a protocol's id or object. A function of the raw text, or of the text and the tools, that
+            returns calls in any of the usual shapes (`outside.outside_calls`). Or a command as a
+            list of arguments, which gets the text on its standard input as UTF-8, finds the tools
+            in the file that `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as
+            JSON. No shell is involved.
+        name, version: its name in frames and diffs. By default a function's own name and the
+            version of its package, or a digest of its code, and a command's program and a digest of
+            that file.
+        timeout: seconds a command may take for one text.
 
-    Raises BadOptions for what is none of these, and UnknownProtocol.
+    Raises BadOptions for anything that is none of these, and UnknownProtocol.
 
     >>> import toolparse_lab as tp
     >>> mine = reader(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")
@@ -70,7 +74,7 @@ def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOU
 
 
 def version_of(protocol: Any) -> str | None:
-    """Return the version of what read an answer, None where nobody knows it.
+    """Return the version of the reader of an answer, None if no one knows it.
 
     protocol: an object, or the id of one.
     """
@@ -81,7 +85,7 @@ def version_of(protocol: Any) -> str | None:
 
 
 def is_reader(x: Any) -> bool:
-    """Return True for what `reader` takes, but for names: these may be those of runs, too."""
+    """Return True for the inputs of `reader`, but for names: these may be those of runs, too."""
     if isinstance(x, str) or x is None:
         return False
     return callable(x) or _is_command(x) or hasattr(x, "parse_generated_text")
@@ -98,7 +102,7 @@ def _subject_of(x: Any, timeout: float) -> FunctionReader | CommandReader | None
 
 
 def _seconds(timeout: Any) -> float:
-    """Return a time limit; raises BadOptions for what is none."""
+    """Return a time limit. Raises BadOptions for anything else."""
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
     return float(timeout)
@@ -122,7 +126,7 @@ def _is_command(x: Any) -> bool:
 def _takes_text(function: Callable[..., Any]) -> bool:
     """Return True for a function that takes a text in its first place.
 
-    A factory of a protocol takes nothing; a builtin without a signature is taken for a reader.
+    A factory of a protocol takes nothing. A builtin without a signature is taken for a reader.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -145,7 +149,7 @@ class FunctionReader:
         return name, _package_version(function) or _code_digest(function)
 
     def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:
-        """Return the calls as parts. Raises what the function raises."""
+        """Return the calls as parts. Raises the error that the function raises."""
         returned = self.function(text, tools) if self._takes_tools() else self.function(text)
         return _parts(returned, text)
 
@@ -182,8 +186,8 @@ class CommandReader:
     def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:
         """Return the calls as parts.
 
-        Raises TimeoutError, OSError where it cannot be started, and ValueError for an exit status
-        above 0 and for output that is no JSON.
+        Raises TimeoutError, OSError if it cannot be started, and ValueError for an exit status
+        above 0 and for output that is not JSON.
         """
         with tempfile.TemporaryDirectory(prefix="toolparse") as folder:
             file = Path(folder, "tools.json")
@@ -227,7 +231,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _parts(returned: Any, text: str) -> list[Any]:
-    """Return what a reader returned for a text as parts of an answer; raises ValueError.
+    """Return what a reader returned for a text as parts of an answer.
+
+    Raises ValueError.
 
     Without a call all of it is text.
 

@@ -1,4 +1,4 @@
-"""One parser's reading of a text: its calls, and what can be counted of them."""
+"""One parser's reading of a text: its calls, and their counts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class ReadCall:
 
     @property
     def is_executable(self) -> bool:
-        """True where the call may be run: it was read whole, its tool is there, and its arguments
-        satisfy the schema."""
+        """True if the call may be run: it was read whole, its tool is there, and its arguments
+        satisfy the schema.
+        """
         return self.status == "ok" and self.valid
 
 
@@ -29,8 +30,8 @@ class Reading:
     """The calls that one parser makes of the text.
 
     kind: 'protocol' for ours, 'outside' for a callable. result: the whole parse, of ours. failure:
-    what an outside parser raised, or why what it returned is no list of calls. agrees: the same
-    letter for the same executable calls in the same order, '' where there are none.
+    the error of an outside parser, or why its return value is not a list of calls. agrees: the same
+    letter for the same executable calls in the same order, '' if there are none.
     """
 
     name: str
@@ -47,21 +48,21 @@ class Reading:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All complaints of the parse; none for parsers of others."""
+        """All complaints of the parse, or none for parsers of others."""
         if self.result is None:
             return ()
         return tuple(self.result.all_problems())
 
     @property
     def n_repairs(self) -> int | None:
-        """The number of repairs; None for parsers of others, which do not say."""
+        """The number of repairs, or None for parsers of others, which do not say."""
         if self.result is None:
             return None
         return sum(len(call.edits) for call in self.result.calls)
 
     @property
     def n_coercions(self) -> int | None:
-        """The number of coercions; None for parsers of others, which do not say."""
+        """The number of coercions, or None for parsers of others, which do not say."""
         if self.result is None:
             return None
         return sum(_count_coercions(call) for call in self.result.calls)

@@ -1,5 +1,6 @@
-"""Readings of one text to look at: a table in text, and HTML whose rows unfold to the parse
-views."""
+"""Readings of one text to look at: a table in text, and HTML whose rows unfold to the
+parse views.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ _NOT_RUN = {
 
 
 def readings_text(readings: Sequence[Reading]) -> str:
-    """Return the table as text, one line a reading below a line of heads, cut at the width of a
-    wide terminal."""
+    """Return the table as text, one line per reading below a line of heads, cut at the width of a
+    wide terminal.
+    """
     rows = [("reading", "agrees", "calls")]
     for reading in readings:
         calls = f"{_calls(reading)}{_changes(reading)}"
@@ -74,7 +76,7 @@ def _call(call: ReadCall) -> str:
 
 
 def _changes(reading: Reading) -> str:
-    """Return the numbers of changes, each behind a comma; '' where there are none."""
+    """Return the numbers of changes, each behind a comma. '' if there are none."""
     words = ""
     for n, word in ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion")):
         if not n:
@@ -85,8 +87,9 @@ def _changes(reading: Reading) -> str:
 
 
 def _problems(reading: Reading) -> str:
-    """Return the codes of complaints, each with its number where it came several times; '' for
-    none. Notes of severity info are no complaints."""
+    """Return the codes of complaints, each with its number where it came several times. '' for
+    none. Notes of severity info are no complaints.
+    """
     counts = Counter(problem.code for problem in reading.problems if problem.severity != "info")
     words = []
     for code, n in counts.items():
@@ -95,8 +98,10 @@ def _problems(reading: Reading) -> str:
 
 
 def readings_html(readings: Sequence[Reading]) -> str:
-    """Return the table as HTML: no script, inline styles, every text escaped; our readings unfold
-    to their parse views."""
+    """Return the table as HTML: no script, inline styles, every text escaped.
+
+    Our readings unfold to their parse views.
+    """
     rows = "".join(map(_row, readings))
     heads = (("reading", 16), ("agrees", 8), ("calls", 46), ("changes", 12), ("problems", 18))
     table = table_of(heads, [rows])
@@ -159,15 +164,16 @@ def _cell(content: str, css: str) -> str:
 
 
 def _colour(letters: str) -> str:
-    """Return the colour of a group, the same for the same letter; letters: one or more, such as
-    "A" or "AA"."""
+    """Return the colour of a group, the same for the same letter. letters: one or more, such as "A"
+    or "AA".
+    """
     # Distinct for the colour-blind, too; the letter says the same.
     colours = (style.GREEN, style.ORANGE, style.BLUE, style.PURPLE, style.VERMILLION, style.SKY)
     return colours[(ord(letters[0]) - ord("A")) % len(colours)]
 
 
 def _view(reading: Reading) -> str:
-    """Return the folded parse view of a reading of ours, '' where there is nothing in it."""
+    """Return the folded parse view of a reading of ours, '' if there is nothing in it."""
     if reading.result is None:
         return ""
     if not reading.calls and not reading.problems:

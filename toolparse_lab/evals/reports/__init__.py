@@ -1,2 +1,3 @@
-"""Cells of trials summed up: rates and their statistics, comparisons, gates, and how they are shown
-and saved."""
+"""Cells of trials summed up: rates and their statistics, comparisons, gates, and how they are
+shown and saved.
+"""

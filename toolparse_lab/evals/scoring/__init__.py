@@ -1,2 +1,4 @@
-"""One answer judged against its case: outcome, matching, fabrication; and a trial as it is looked
-at."""
+"""One answer judged against its case: outcome, matching, fabrication.
+
+And a trial as it is looked at.
+"""

@@ -141,6 +141,9 @@ class _Pattern:
     checked: bool = False
 
 
+_ORDINARY = re.compile(r"\W+(?:json)?")
+
+
 @lru_cache(maxsize=1)
 def _all_signs() -> Signs:
     """Return the signs of every protocol, and of whatever looks like one, each once."""
@@ -151,7 +154,8 @@ def _all_signs() -> Signs:
     openers: dict[str, None] = {}
     marks: dict[str, None] = {}
     for signs in every:
-        openers |= dict.fromkeys(signs.openers)
+        # Brackets and fences, which formats of bare JSON begin with, begin much else.
+        openers |= dict.fromkeys(sign for sign in signs.openers if not _ORDINARY.fullmatch(sign))
         marks |= dict.fromkeys(signs.marks)
     return Signs(tuple(openers), tuple(marks))
 
@@ -188,14 +192,14 @@ def _patterns(
 
 
 def _one_of(names: tuple[str, ...]) -> str:
-    """Return the expression of one of some names, which matches nothing where there are none."""
+    """Return the expression of one of some names, which matches nothing if there are none."""
     # Longer names first, so that the longest one matches.
     by_length = sorted(names, key=len, reverse=True)
     return "|".join(re.escape(name) for name in by_length) or r"(?!)"
 
 
 def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
-    """Return the pattern of a tag that is named after a tool, or of a tool's name among tags.
+    """Return the pattern of a tag named after a tool, or of a tool's name among tags.
 
     The name is an attribute's value, inside a tag or between two, or stands between two tags, of
     which the first is none that only shows a word. tool, name: the expressions of the tools' names,
@@ -257,12 +261,14 @@ def find_attempt(
     parameters: Iterable[str] = (),
     signs: Signs | None = None,
 ) -> Attempt | None:
-    """Return the first sign of a call in `text`, from which reasoning is left out; None for none.
+    """Return the first sign of a call in `text`, from which reasoning drops out.
 
-    tool_names: the tools on offer. quoted: ranges that hold examples; they and inline code are not
-    searched. parameters: the names of the tools' parameters: an element around one of
-    them, or a lone JSON object of nothing else, is a call whose own name went wrong. signs: those
-    of a protocol that is neither shipped nor installed.
+    None for none.
+
+    tool_names: the tools on offer. quoted: ranges that hold examples. They and inline code are not
+    searched. parameters: the names of the tools' parameters: an element around one of them, or a
+    lone JSON object of nothing else, is a call whose own name went wrong. signs: those of a
+    protocol that is neither shipped nor installed.
 
     >>> find_attempt('<tool_call>{"name": "f"', ["f"]).code
     'delimiter'
@@ -298,7 +304,10 @@ def _find_patterns(
 
 
 def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    """Return the first match that stands in no quotation marks; behind many that do, the next."""
+    """Return the first match that stands in no quotation marks.
+
+    Behind many that do, the next.
+    """
     for passed, match in enumerate(matches):
         if passed >= _MOST_PASSED or not is_shown(text, match.start()):
             return match
@@ -348,7 +357,7 @@ def _find_json_call(
 
 
 def _has_arguments(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
-    """Return True where arguments stand near a match, and no tool's definition."""
+    """Return True if arguments stand near a match, and no tool's definition."""
     near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
     return arguments.search(near) is not None and _DEFINITION.search(near) is None
 
@@ -380,7 +389,7 @@ def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]
 
 
 def _is_lone_object(text: str, parameters: frozenset[str]) -> bool:
-    """Return whether the text is one JSON object, fenced or not, whose keys are all parameters.
+    """Return True if the text is one JSON object, fenced or not, whose keys are all parameters.
 
     >>> _is_lone_object('{"city": "Oslo"}', frozenset(["city", "days"]))
     True
@@ -400,7 +409,7 @@ def _is_lone_object(text: str, parameters: frozenset[str]) -> bool:
 
 
 def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bool:
-    """Return whether a name member belongs to a call and not to a tool's definition.
+    """Return True if a name member belongs to a call and not to a tool's definition.
 
     It does if the tool is on offer, or if there are arguments beside it.
 
@@ -423,7 +432,7 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
 def example_spans(result: ParseResult) -> list[Span]:
     """Return where the parser saw examples, each from its opener to where it ends.
 
-    The parser marks the opener alone; what it quotes stands behind it, up to the end of the
+    The parser marks the opener alone. Its quotation stands behind it, up to the end of the
     quotation or the format's own closer (see `example_end`).
     """
     spans = []
@@ -438,7 +447,7 @@ def example_spans(result: ParseResult) -> list[Span]:
 
 
 def _closers(result: ParseResult) -> tuple[str, ...]:
-    """Return what ends a call of the format that a text was read by, none where it is not known."""
+    """Return the end of a call of the format that a text was read by, none if it is unknown."""
     protocol = protocols().get(result.protocol)
     if protocol is None:
         return ()
@@ -477,7 +486,7 @@ def find_own_result(text: str, *, after_call: bool) -> str:
 def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
     """Return the text with ranges of it blanked out, of the same length.
 
-    quoted: (start, end) of what only shows something, in any order.
+    quoted: (start, end) of text that only shows something, in any order.
 
     >>> _masked("a b c", [(4, 5), (2, 3)])
     'a · ·'

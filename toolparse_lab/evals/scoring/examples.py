@@ -1,4 +1,4 @@
-"""Where a text shows something instead of doing it: quotations, examples, code in a sentence."""
+"""If a text shows something instead of doing it: quotations, examples, code in a sentence."""
 
 # How it works. Three kinds of places are known from the text alone: lines that begin with `>`, code
 # spans (any number of backticks, with text around them), and blocks of code, fenced or indented,
@@ -86,7 +86,7 @@ def merged(ranges: Ranges) -> Ranges:
 
 
 def is_shown(text: str, offset: int) -> bool:
-    """Return True where what begins at an offset stands in quotation marks.
+    """Return True if the text that begins at an offset stands in quotation marks.
 
     >>> is_shown('He wrote “f(x=1)”.', 10), is_shown("Now f(x=1).", 4)
     (True, False)
@@ -99,10 +99,10 @@ def is_shown(text: str, offset: int) -> bool:
 def example_end(text: str, start: int, closers: Sequence[str] = ()) -> int:
     """Return where an example ends that begins at an offset.
 
-    It is the end of the place that shows it, where there is one; else that of the format's own
-    closer, or of the paragraph where no closer comes.
+    It is the end of the place that shows it, if there is one, else that of the format's own closer,
+    or of the paragraph where no closer comes.
 
-    start: of the example, at its opener. closers: what ends a call of the format; the nearest
+    start: of the example, at its opener. closers: the end of a call of the format. The nearest
     counts.
 
     >>> example_end("See <c>{}</c>, but f(x=1)", 4, ["</c>"])
@@ -119,7 +119,10 @@ def example_end(text: str, start: int, closers: Sequence[str] = ()) -> int:
 
 
 def _fences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where fenced blocks stand, with their fences; one without an end goes to the text's."""
+    """Yield where fenced blocks stand, with their fences.
+
+    One without an end goes to the text's.
+    """
     opener: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
         ticks = match["ticks"]
@@ -134,12 +137,12 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_shown_block(text: str, start: int, end: int) -> bool:
-    """Return True for a block that is introduced as an example, or that defines what it calls."""
+    """Return True for a block introduced as an example, or that defines its target."""
     return _is_introduced(text, start) or _DEFINES.search(text, start, end) is not None
 
 
 def _is_introduced(text: str, start: int) -> bool:
-    """Return True where the words before a block say that it is an example."""
+    """Return True if the words before a block say that it is an example."""
     before = text[max(0, start - _INTRODUCTION) : start].rstrip()
     line = before.rpartition("\n")[2]
     return is_example(before) or _EXPLAINS.search(line) is not None
@@ -184,7 +187,7 @@ def _code_spans(text: str, fences: Ranges) -> Ranges:
 
 
 def _indented_blocks(text: str) -> Ranges:
-    """Return the indented blocks that are introduced as examples."""
+    """Return the indented blocks introduced as examples."""
     ranges: Ranges = []
     start: int | None = None
     offset = 0

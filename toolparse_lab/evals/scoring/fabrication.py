@@ -1,5 +1,6 @@
-"""Does the text say every name and value of a call? The parser's own claims are checked against
-`raw`.
+"""Does the text say every name and value of a call?
+
+The parser's own claims are checked against `raw`.
 """
 
 # How it works. Each leaf of the arguments has to be accounted for, in one of three ways, the
@@ -55,7 +56,7 @@ def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: V
 
     raw: the whole text, in which the call's spans count.
     coerced: False looks at the arguments before coercion.
-    value: the arguments looked at, where they were read before; None reads them from the call.
+    value: the arguments looked at, where they were read before. None reads them from the call.
     """
     if call.name and not _is_name_said(raw, call):
         return f"the text does not say the name {call.name}"
@@ -71,7 +72,8 @@ def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: V
 
 def _first_unsaid(look: _Look, value: Value) -> str:
     """Return the sentence on the first leaf of the arguments `value` that the text does not say, or
-    ''."""
+    ''.
+    """
     for path, leaf in leaves(value):
         if not look.says(path, leaf):
             place = path or "the arguments"
@@ -83,12 +85,13 @@ class _Look:
     """One look at the arguments of a call, before or after coercion.
 
     steps: those behind the arguments looked at. later: those that came only after them. plain: see
-    `_read_plainly`; None where there is no plain body.
+    `_read_plainly`, or None if there is no plain body.
     """
 
     def __init__(self, raw: str, call: ToolCall, coerced: bool) -> None:
-        """Sort the steps of the call by `coerced`: True looks behind all of them, False only
-        behind those that came before coercion."""
+        """Sort the steps of the call by `coerced`: True looks behind all of them, False only behind
+        those that came before coercion.
+        """
         self.raw = raw
         self.call = call
         self.steps: Sequence[Step] = call.steps
@@ -111,7 +114,7 @@ class _Look:
         self.steps, self.later = before, after
 
     def says(self, path: str, leaf: Value) -> bool:
-        """Return True where the text says the leaf, in one of the three ways of the head.
+        """Return True if the text says the leaf, in one of the three ways of the head.
 
         path: the JSON Pointer of the leaf. leaf: a scalar, or an empty object or array.
         """
@@ -139,8 +142,8 @@ class _Look:
         return [step for step in self.steps if _covers(step.path, path)]
 
     def _is_said_before(self, later: Step, path: str, leaf: Value) -> bool:
-        """Return True where a later step changed a value that the leaf lies in, and the text of
-        that value says the leaf.
+        """Return True if a later step changed a value that the leaf lies in, and the text of that
+        value says the leaf.
 
         The step may have moved the leaf, so that its own path has no origin any more.
 
@@ -167,8 +170,8 @@ class _Look:
         return Place(text, before, nested=self._strings.holds_nested(span.start))
 
     def _is_said_at_origin(self, path: str, leaf: Value) -> bool:
-        """Return True where the parser has an exact place for the leaf, and the characters there
-        mean it.
+        """Return True if the parser has an exact place for the leaf, and the characters there mean
+        it.
 
         An inexact place is that of something larger, which says more than the leaf.
 
@@ -190,7 +193,7 @@ class _Look:
 
 
 def _dropped_nothing(steps: Sequence[Step]) -> bool:
-    """Return True where no coercion among the steps lost anything.
+    """Return True if no coercion among the steps lost anything.
 
     An empty object or array claims nothing of the text, unless something was dropped to make it.
     """
@@ -243,7 +246,7 @@ def _read_json_call(body: str) -> dict[str, Value] | None:
 
 
 def _read_flat_elements(body: str) -> dict[str, Value] | None:
-    """Return the texts of elements by their names, None where there is anything else.
+    """Return the texts of elements by their names, None if there is anything else.
 
     >>> _read_flat_elements("<city>Oslo</city> <days>3</days>")
     {'city': 'Oslo', 'days': '3'}
@@ -262,8 +265,7 @@ def _read_flat_elements(body: str) -> dict[str, Value] | None:
 
 
 def _is_plainly_said(plain: dict[str, Value], path: str, leaf: Value) -> bool:
-    """Return True where the plain arguments have the leaf at its own path, type and digits
-    included.
+    """Return True if the plain arguments have the leaf at its own path, type and digits included.
 
     The path counts: two objects may both have an ``id``, and the one's value is not the other's.
 
@@ -290,7 +292,7 @@ def _is_plainly_said(plain: dict[str, Value], path: str, leaf: Value) -> bool:
 
 
 def _member(node: Value, token: str) -> Value:
-    """Return a member by one token of a JSON Pointer, `_ABSENT` where there is none.
+    """Return a member by one token of a JSON Pointer, `_ABSENT` if there is none.
 
     >>> _member({"a": 1}, "a"), _member(["x", "y"], "1")
     (1, 'y')
@@ -315,8 +317,8 @@ def _covers(step_path: str, leaf_path: str) -> bool:
 
 
 def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
-    """Return True where the value that the steps began with stands somewhere in the text, and no
-    step lost or guessed anything.
+    """Return True if the value that the steps began with stands somewhere in the text, and no step
+    lost or guessed anything.
 
     steps: those of the call that changed one leaf.
     """
@@ -330,7 +332,7 @@ def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
 
 
 def _origin(call: ToolCall, path: str) -> Origin | None:
-    """Return where the parser says that the value stands, None where it does not say."""
+    """Return where the parser says that the value stands, None if it does not say."""
     try:
         return call.origin(path)
     except NoOrigin:
@@ -347,8 +349,9 @@ def provider_name(name: str) -> str:
 
 
 def _is_name_said(raw: str, call: ToolCall) -> bool:
-    """Return True where the characters at the name's own place mean the name, or a reading rule
-    made it of others."""
+    """Return True if the characters at the name's own place mean the name, or a reading rule made
+    it of others.
+    """
     if any(step.rule in _NAME_RULES for step in call.steps):
         return True
     span = call.name_span
@@ -366,7 +369,7 @@ def _is_name_said(raw: str, call: ToolCall) -> bool:
 
 
 def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
-    """Return True where a call without places of its own has the leaf somewhere in its text.
+    """Return True if a call without places of its own has the leaf somewhere in its text.
 
     False for a call whose parser says places: there the leaf has to be at its own.
     """
@@ -384,7 +387,7 @@ def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
 
 
 def _is_as_written(text: str, leaf: Value) -> bool:
-    """Return True where a text is the leaf as it stands, which it is for most leaves.
+    """Return True if a text is the leaf as it stands, which it is for most leaves.
 
     >>> _is_as_written("7", 7), _is_as_written("7", "7"), _is_as_written("true", True)
     (True, True, False)
@@ -396,8 +399,7 @@ def _is_as_written(text: str, leaf: Value) -> bool:
 
 
 def _is_repaired_losslessly(call: ToolCall, span: Span) -> bool:
-    """Return True where there are repairs inside a value, and all of them keep it the text's
-    own.
+    """Return True if there are repairs inside a value, and all of them keep it the text's own.
 
     span: the place of the value in the raw text.
     """
@@ -408,7 +410,10 @@ def _is_repaired_losslessly(call: ToolCall, span: Span) -> bool:
 
 
 def _is_lossless_rule(rule_id: str) -> bool:
-    """Return True for a repair rule that guesses and drops nothing; an unknown one may do both."""
+    """Return True for a repair rule that guesses and drops nothing.
+
+    An unknown one may do both.
+    """
     rule = RULES.get(rule_id)
     return rule is not None and rule.lossless
 
@@ -416,8 +421,8 @@ def _is_lossless_rule(rule_id: str) -> bool:
 def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
     """Return the text of a span with the edits inside it applied.
 
-    edits: in the order of the text; one that crosses the span's ends, or overlaps the edit before
-    it, is left out.
+    edits: in the order of the text. One that crosses the span's ends, or overlaps the edit before
+    it, drops out.
     """
     parts: list[str] = []
     end = span.start

@@ -26,11 +26,11 @@ def score_in_isolation(
     matchers: Matchers = DEFAULT_MATCHERS,
     signs: Signs | None = None,
 ) -> tuple[Score | None, ParseResult | None, str]:
-    """Score one answer: the score, the result, and why there is no score, '' where there is one or
+    """Score one answer: the score, the result, and why there is no score, '' if there is one or
     nothing went wrong.
 
     The result has one more problem where scoring failed. Raises only errors of this package, which
-    are about what the caller gave.
+    are about the caller's own input.
     """
     if problem := internal_problem_of(result):
         return None, result, problem.message
@@ -42,9 +42,10 @@ def score_in_isolation(
 def attempt(
     score: Callable[[], Score | None], result: ParseResult | None, activity: str
 ) -> tuple[Score | None, ParseResult | None, str]:
-    """Return what `score` gives, or no score, the result with a problem, and the problem in words.
+    """Return the result of `score`, or no score, the result with a problem, and the problem in
+    words.
 
-    activity: what is tried, for the message.
+    activity: the work under way, for the message.
     """
     try:
         return score(), result, ""

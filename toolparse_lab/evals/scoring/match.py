@@ -4,9 +4,9 @@ comparison.
 A target is a list of calls ``{"name": …, "arguments": {…}}``. Anywhere in it, an object whose keys
 all begin with one of the four words below is no value but a wish:
 
-- ``{"$any": [a, b]}``: any of these; for a call, a name or a value
-- ``{"$optional": true, …}``: may be left out; beside it ``$any`` or ``$value``, or nothing (any
-  value will do); in a call, beside ``name`` and ``arguments``
+- ``{"$any": [a, b]}``: any of these. For a call, a name or a value
+- ``{"$optional": true, …}``: may be absent. Beside it ``$any`` or ``$value``, or nothing (any
+  value will do). In a call, beside ``name`` and ``arguments``
 - ``{"$value": x}``: exactly x, read as it stands, for arguments that look like a wish themselves
 - ``{"$match": "regex", "$value": "par.*"}``: compared by a matcher of `MATCHERS`
 
@@ -41,8 +41,11 @@ the verdict is exact for any number."""
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One way in which a call of `tool` is not the wanted one. `code` is a sub-code of
-    `wrong_call`; `actual` and `expected` are the two values, or the two names."""
+    """One way in which a call of `tool` is not the wanted one.
+
+    `code` is a sub-code of `wrong_call`. `actual` and `expected` are the two values, or the two
+    names.
+    """
 
     code: str
     path: str
@@ -74,8 +77,8 @@ class Difference:
 class Match:
     """The verdict on calls beside a target, with its reasons.
 
-    `code` is '' where they agree, else the most telling sub-code; `pairs` (call index, target
-    index) is the pairing that `differences` are told by; `note` says where that pairing was not
+    `code` is '' where they agree, else the most telling sub-code. `pairs` (call index, target
+    index) is the pairing that `differences` are told by. `note` says where that pairing was not
     searched to the end.
     """
 
@@ -116,7 +119,7 @@ def match_calls(
 
     An argument whose value is the schema's default may be written or left out on either side.
 
-    calls: what was read. target: the wanted calls, in the form of the head of this file.
+    calls: the text read. target: the wanted calls, in the form of the head of this file.
     tools: those of the case, for the defaults in their schemas. matchers: how values are compared.
     """
     required = _required(target)
@@ -149,7 +152,7 @@ def agree(
     tools: Sequence[ToolSpec] = (),
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> bool:
-    """Return True where `match_calls` finds that calls and target agree, without the reasons where
+    """Return True if `match_calls` finds that calls and target agree, without the reasons where
     they do not.
 
     The arguments are those of `match_calls`.
@@ -168,7 +171,9 @@ def agree(
 def differences_between(
     call: Call, want: Any, tools: Sequence[ToolSpec], matchers: Matchers = DEFAULT_MATCHERS
 ) -> tuple[Difference, ...]:
-    """Return how one call differs from one wanted call; of alternatives, from the nearest one.
+    """Return how one call differs from one wanted call.
+
+    Of alternatives, from the nearest one.
 
     >>> [one.path for one in differences_between(("f", {"a": 1}), {"name": "f"}, ())]
     ['/a']
@@ -177,7 +182,7 @@ def differences_between(
 
 
 def _required(target: Sequence[Any]) -> list[int]:
-    """Return the indexes of the wanted calls that may not be left out.
+    """Return the indexes of the wanted calls that may not be absent.
 
     >>> _required([{"name": "f"}, {"name": "g", "$optional": True}])
     [0]
@@ -191,8 +196,9 @@ def _compare_all(
     tools: Sequence[ToolSpec],
     matchers: Matchers,
 ) -> list[Row]:
-    """Return the differences between each call and each wanted one: a row a call, and in it a cell
-    a wanted call, empty where the two fit."""
+    """Return the differences between each call and each wanted one: a row per call, and in it a
+    cell a wanted call, empty if the two fit.
+    """
     schemas = {tool.name: tool.schema for tool in tools}
     return [[_compare_call(call, want, schemas, matchers) for want in target] for call in calls]
 
@@ -203,11 +209,12 @@ def _compare_all(
 def _pair(
     table: list[Row], calls: int, targets: int, required: list[int]
 ) -> tuple[tuple[int, int], ...] | None:
-    """Return a target of its own for every call, and a call for every required target; None where
-    there is no such pairing.
+    """Return a target of its own for every call, and a call for every required target.
 
-    table: a row a call, see `_compare_all`. calls, targets: its two sizes. required: the indexes
-    of the targets that may not be left out.
+    None if there is no such pairing.
+
+    table: a row per call, see `_compare_all`. calls, targets: its two sizes. required: the indexes
+    of the targets that may not be absent.
     """
     fits = _fits_of(table, targets)
     if fits is None:
@@ -225,8 +232,9 @@ def _pair(
 
 
 def _fits_of(table: list[Row], targets: int) -> list[list[int]] | None:
-    """Return for each call the targets it fits; None where one fits none, since then there is no
-    pairing and the search can be spared.
+    """Return for each call the targets it fits.
+
+    None if one fits none, since then there is no pairing and the search can be spared.
 
     >>> _fits_of([[(), ()]], 2)
     [[0, 1]]
@@ -241,7 +249,9 @@ def _fits_of(table: list[Row], targets: int) -> list[list[int]] | None:
 
 
 def _pair_all(choices: list[list[int]], size: int) -> Pairs | None:
-    """Return a choice of its own for every row (augmenting paths), or None where there is none.
+    """Return a choice of its own for every row (augmenting paths).
+
+    None if there is none.
 
     choices: the columns that each row may have, out of `size`.
 
@@ -252,7 +262,9 @@ def _pair_all(choices: list[list[int]], size: int) -> Pairs | None:
     rows: list[int | None] = [None] * size  # by column: the row that has it so far
 
     def place(row: int, tried: set[int]) -> bool:
-        """Give the row a column, where others may have to move; return False if there is none.
+        """Give the row a column, where others may have to move.
+
+        Return False if there is none.
 
         tried: the columns that this search has looked at, so that it ends.
         """
@@ -278,8 +290,8 @@ def _explain(
 ) -> Match:
     """Return a mismatch with the differences of the cheapest pairing.
 
-    table: a row a call, see `_compare_all`. required: the indexes of the targets that may not be
-    left out.
+    table: a row per call, see `_compare_all`. required: the indexes of the targets that may not be
+    absent.
     """
     costs = [[_cost(differences) for differences in row] for row in table]
     note = ""
@@ -301,7 +313,7 @@ def _explain(
 
 
 def _cost(differences: Sequence[Difference]) -> int:
-    """Return how far a call is from a wanted one, for the choice of what explains most.
+    """Return how far a call is from a wanted one, for the choice of the pair that explains most.
 
     >>> _cost([Difference("name", "", "f"), Difference("wrong_argument", "/a", "f")])
     1001
@@ -310,8 +322,9 @@ def _cost(differences: Sequence[Difference]) -> int:
 
 
 def _cheapest_pairs(costs: list[list[int]], size: int, required: set[int]) -> Pairs:
-    """Return the pairing of every row with the least cost; leaving a required column out costs more
-    than anything.
+    """Return the pairing of every row with the least cost.
+
+    Leaving a required column out costs more than anything.
 
     Row by row, the best choice of columns is kept for every set of columns in use (a bit mask), so
     that the cost is rows × size × 2^size.
@@ -326,7 +339,10 @@ def _cheapest_pairs(costs: list[list[int]], size: int, required: set[int]) -> Pa
         best = _with_one_more(best, row, size)
 
     def total(item: tuple[int, tuple[int, tuple[int, ...]]]) -> tuple[int, tuple[int, ...]]:
-        """Return the whole cost of a choice; the picks make equal costs come in a fixed order."""
+        """Return the whole cost of a choice.
+
+        The picks make equal costs come in a fixed order.
+        """
         used, (cost, picks) = item
         left_out = sum(not used >> j & 1 for j in required)
         return cost + _LEFT_OUT * left_out, picks
@@ -378,7 +394,9 @@ def _greedy_pairs(costs: list[list[int]], size: int) -> Pairs:
 def _compare_call(
     call: Call, want: Any, schemas: Mapping[str, Any], matchers: Matchers
 ) -> tuple[Difference, ...]:
-    """Return what is different; of alternatives, that of the nearest one.
+    """Return the differences.
+
+    Of alternatives, that of the nearest one.
 
     want: one entry of a target. schemas: those of the tools by name.
     """
@@ -417,10 +435,10 @@ class _Comparison:
         self.differences: list[Difference] = []
 
     def compare(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """Add what is different between a value and what is wanted at a path.
+        """add the differences between a value and the target at a path.
 
         want: a value or a wish. path: a JSON Pointer into the arguments.
-        schema: that of the value, perhaps a reference; anything where there is none.
+        schema: that of the value, perhaps a reference. Anything if there is none.
         """
         # Most values are scalars without a wish or a matcher of their own.
         if self.plain:
@@ -434,7 +452,7 @@ class _Comparison:
         self._compare_slowly(actual, want, path, schema)
 
     def _compare_slowly(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """Add what is different where matchers and wishes may have a say; see `compare`."""
+        """add the differences where matchers and wishes may have a say. See `compare`."""
         matcher = self.matchers.at(self.tool, path)
         if matcher is not None:
             is_right = matcher(actual, plain_wish(want))
@@ -448,8 +466,9 @@ class _Comparison:
             self._add_wrong(path, actual, want)
 
     def _compare_parts(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """Add what is different between a value and another one that is no wish: in their members,
-        where they have some."""
+        """add the differences between a value and another one that is not a wish: in their members,
+        where they have some.
+        """
         if isinstance(want, Mapping) and isinstance(actual, Mapping):
             self._compare_objects(actual, want, path, schema)
         elif isinstance(want, list) and isinstance(actual, list):
@@ -458,7 +477,7 @@ class _Comparison:
             self._add_wrong(path, actual, want)
 
     def _compare_lists(self, actual: list[Value], want: list[Any], path: str, schema: Any) -> None:
-        """Add what is different between two lists, item by item where they are of one length."""
+        """add the differences between two lists, item by item where they are of one length."""
         # Of two lengths nobody knows which item is the one too many.
         if len(want) != len(actual):
             self._add_wrong(path, actual, want)
@@ -471,8 +490,9 @@ class _Comparison:
     def _compare_objects(
         self, actual: Mapping[str, Value], want: Mapping[str, Any], path: str, schema: Any
     ) -> None:
-        """Add what is different between two objects: in the members that are wanted, then in those
-        that are not."""
+        """add the differences between two objects: in the members that are wanted, then in those
+        that are not.
+        """
         properties = _resolve(schema, self.root).get("properties")
         if not isinstance(properties, Mapping):
             properties = {}
@@ -510,7 +530,7 @@ class _Comparison:
             self._compare_extra(value, place, properties.get(key))
 
     def _compare_member(self, value: Value, inner: Any, path: str, schema: Any) -> None:
-        """Add what is different in a member that both sides have. inner: its wanted value."""
+        """add the differences in a member that both sides have. inner: its wanted value."""
         if is_optional(inner):
             default = _resolve(schema, self.root)
             # Written out, the default is what leaving out would have said.
@@ -519,8 +539,9 @@ class _Comparison:
         self.compare(value, inner, path, schema)
 
     def _compare_absent(self, inner: Any, path: str, schema: Any) -> None:
-        """Add a member that the call has not, unless it may be left out or its default is what is
-        wanted. inner: its wanted value."""
+        """Add a member that the call has not, unless it may be left out or its default is the
+        target. inner: its wanted value.
+        """
         if is_optional(inner):
             return
         default = _resolve(schema, self.root)
@@ -538,7 +559,7 @@ class _Comparison:
         self.differences.append(Difference("extra_argument", path, self.tool, value))
 
     def _agrees(self, actual: Value, want: Any, path: str) -> bool:
-        """Return True where a value and another one do not differ, without a schema.
+        """Return True if a value and another one do not differ, without a schema.
 
         A comparison of its own, so that no difference of this question is added to the answer.
         """
@@ -547,7 +568,7 @@ class _Comparison:
         return not other.differences
 
     def _grants(self, actual: Value, wish: Mapping[str, Any], path: str, schema: Any) -> bool:
-        """Return True where a value is what is wished for. wish: an object of `$` keys."""
+        """Return True if a value is everything wished for. wish: an object of `$` keys."""
         # `$match` first, since it may stand beside a `$value`.
         if "$match" in wish:
             return matcher_of(wish["$match"])(actual, wish.get("$value"))
@@ -558,7 +579,7 @@ class _Comparison:
         return True  # `$optional` alone: any value will do
 
     def _fits(self, actual: Value, want: Any, path: str, schema: Any) -> bool:
-        """Return True where a value does not differ from one alternative of a wish."""
+        """Return True if a value does not differ from one alternative of a wish."""
         other = _Comparison(self.tool, self.root, self.matchers)
         other.compare(actual, want, path, schema)
         return not other.differences
@@ -569,8 +590,9 @@ class _Comparison:
 
 
 def _is_same(a: Value, b: Any, matchers: Matchers) -> bool:
-    """Return True where a value is exactly another one, wishes in it read as they stand; scalars
-    are compared by the matcher of their type.
+    """Return True if a value is exactly another one, wishes in it read as they stand.
+
+    Scalars are compared by the matcher of their type.
 
     >>> _is_same({"$any": [1]}, {"$any": [1.0]}, DEFAULT_MATCHERS)
     True
@@ -599,8 +621,10 @@ def _are_same_lists(a: list[Value], b: list[Any], matchers: Matchers) -> bool:
 
 
 def _are_equal_scalars(actual: Value, want: Any, matchers: Matchers) -> bool:
-    """Return True for two scalars that are equal by the matcher of their type; False where one is
-    an object or an array."""
+    """Return True for two scalars that are equal by the matcher of their type.
+
+    False if one is an object or an array.
+    """
     if isinstance(want, (Mapping, list)) or isinstance(actual, (Mapping, list)):
         return False
     is_equal = matchers.of(want)
@@ -608,7 +632,7 @@ def _are_equal_scalars(actual: Value, want: Any, matchers: Matchers) -> bool:
 
 
 def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
-    """Return the schema behind local references; {} where there is none to be had.
+    """Return the schema behind local references. {} if there is none to be had.
 
     root: the whole schema, which references begin at.
 
@@ -629,8 +653,8 @@ def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
 
 
 def _referred(schema: Mapping[str, Any], ref: str, root: Any) -> Mapping[str, Any] | None:
-    """Return the schema with its reference replaced by what it refers to, None where that is not
-    in this document.
+    """Return the schema with its reference replaced by its target, None if that is not in this
+    document.
 
     ref: the text behind `$ref`. root: the whole schema.
     """
@@ -644,7 +668,7 @@ def _referred(schema: Mapping[str, Any], ref: str, root: Any) -> Mapping[str, An
 
 
 def _schema_at(root: Any, pointer: str) -> Any:
-    """Return the node of a schema at a JSON Pointer, None where there is none.
+    """Return the node of a schema at a JSON Pointer, None if there is none.
 
     >>> _schema_at({"a": {"b": 1}}, "/a/b")
     1
@@ -659,7 +683,7 @@ def _schema_at(root: Any, pointer: str) -> Any:
 
 
 def _say(x: Any) -> str:
-    """Return a wanted value in words: a wish as what it allows, anything else as JSON.
+    """Return a wanted value in words: a wish as the list of allowed values, anything else as JSON.
 
     >>> _say("x"), _say({"$any": [1, 2]}), _say({"$optional": True})
     ('"x"', 'one of 1, 2', 'anything')

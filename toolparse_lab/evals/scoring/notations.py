@@ -1,4 +1,4 @@
-"""What a piece of text can mean as a value, in the notations of the formats.
+"""The values that a piece of text can mean as a value, in the notations of the formats.
 
 Nothing here knows a protocol: the characters at a place, and those around them, say which notations
 they can be read by.
@@ -48,7 +48,7 @@ class Strings:
     """The JSON strings of a body, to tell which places lie in a string of a string."""
 
     def __init__(self, raw: str, body: Span) -> None:
-        """Keep a body; its strings are found when the first place is asked for."""
+        """Keep a body. Its strings are found when the first place is asked for."""
         self._raw = raw
         self._body = body
 
@@ -65,7 +65,7 @@ class Strings:
         return offsets
 
     def holds_nested(self, offset: int) -> bool:
-        """Return True where a string begins earlier than right before the offset, and holds it.
+        """Return True if a string begins earlier than right before the offset, and holds it.
 
         >>> strings = Strings('{"a": "{\\\\"b\\\\": 1}"}', Span(0, 19))
         >>> strings.holds_nested(7), strings.holds_nested(10), strings.holds_nested(1)
@@ -78,18 +78,20 @@ class Strings:
 class Place:
     """A stretch of text that may mean a value.
 
-    text: its characters, with repairs applied where there are some. before: what stands right
-    before it. nested: it stands in a JSON string that is the text of JSON itself.
+    text: its characters, with repairs applied where there are some. before: the text right before
+    it. nested: it stands in a JSON string that is the text of JSON itself.
     """
 
     def __init__(self, text: str, before: str = "", *, nested: bool = False) -> None:
-        """Keep the characters; see the class."""
+        """Keep the characters. See the class."""
         self.text = text
         self.before = before[-LOOK_BACK:]
         self.nested = nested
 
     def readings(self) -> Iterator[str]:
-        """Yield what the place can say as a string, the likeliest first; some of it twice.
+        """Yield the readings of the place as a string, the likeliest first.
+
+        Some of it twice.
 
         >>> sorted(set(Place(" a&lt;b ").readings()))
         [' a&lt;b ', ' a<b ', 'a&lt;b', 'a<b']
@@ -103,7 +105,7 @@ class Place:
         yield from self._yaml()
 
     def means(self, leaf: Value) -> bool:
-        """Return True where the place can mean a scalar.
+        """Return True if the place can mean a scalar.
 
         >>> Place("'7'").means(7), Place("a &amp; b").means("a & b"), Place("8").means(7)
         (True, True, False)
@@ -113,7 +115,7 @@ class Place:
         return _gives_scalar(self.text, leaf)
 
     def holds(self, word: str) -> bool:
-        """Return True where a word stands in what the place says."""
+        """Return True if a word stands in the text of the place."""
         return any(word in text for text in self.readings())
 
     def _yaml(self) -> Iterator[str]:
@@ -203,8 +205,9 @@ def _with_single_quotes(text: str) -> list[str]:
 
 
 def _unescaped(text: str) -> list[str]:
-    """Return the text as the inside of a JSON string, whichever quotes it stood in; none where
-    its escapes are not those of JSON.
+    """Return the text as the inside of a JSON string, whichever quotes it stood in.
+
+    None if its escapes are not those of JSON.
 
     >>> set(_unescaped("a\\\\tb")), _unescaped("\\\\q")
     ({'a\\tb'}, [])
@@ -221,7 +224,9 @@ def _unescaped(text: str) -> list[str]:
 
 
 def _literal(text: str) -> list[str]:
-    """Return the text as the inside of a Python literal; none where there is no such literal.
+    """Return the text as the inside of a Python literal.
+
+    None if there is no such literal.
 
     >>> _literal("it\\\\'s \\\\x41"), _literal("\\\\x4")
     (["it's A"], [])
@@ -245,7 +250,7 @@ _NOTATIONS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
 
 
 def _gives_scalar(text: str, leaf: Value) -> bool:
-    """Return True where the text is a number or constant that means the leaf, quoted or not.
+    """Return True if the text is a number or constant that means the leaf, quoted or not.
 
     leaf: a number, a bool or None.
 
@@ -259,7 +264,7 @@ def _gives_scalar(text: str, leaf: Value) -> bool:
 
 
 def is_constant(word: str, leaf: Value) -> bool:
-    """Return True where a word is the constant that a leaf is.
+    """Return True if a word is the constant that a leaf is.
 
     >>> is_constant("None", None), is_constant("x", None), is_constant("true", True)
     (True, False, True)
@@ -270,7 +275,7 @@ def is_constant(word: str, leaf: Value) -> bool:
 
 
 def is_number(word: str, leaf: Value) -> bool:
-    """Return True where a word is the number that a leaf is, whatever digits either has.
+    """Return True if a word is the number that a leaf is, whatever digits either has.
 
     >>> is_number("1e3", 1000), is_number("1.5", 1), is_number("0x10", 16), is_number("x", 1)
     (True, False, True, False)

@@ -1,7 +1,7 @@
 """The answer of a perfect model: a case's target as the calls that meet it, written in a format.
 
-What is written so has to score `correct` in every format, or the format cannot carry the call and
-its writer refuses it; anything else is a fault of this package and not of a model.
+Everything written so has to score `correct` in every format, or the format cannot carry the call
+and its writer refuses it. Anything else is a fault of this package and not of a model.
 """
 
 # How it works. A target leaves choices open; `right_calls` takes one of them at each place, by a
@@ -26,12 +26,12 @@ _BY_RULE = frozenset(("regex",))
 
 
 def right_calls(case: Case, choice: int = 0) -> list[tuple[str, Value]]:
-    """Return calls that meet the target of a case, as (name, arguments); [] where none is wanted.
+    """Return calls that meet the target of a case, as (name, arguments). [] where none is wanted.
 
-    choice: which alternative is taken where there are several, modulo their number. What may be
-    left out is written under even numbers and left out under odd ones.
+    choice: which alternative is taken where there are several, modulo their number. Anything that
+    may be left out is written under even numbers and left out under odd ones.
 
-    Raises UnwritableCall where a value is described by a pattern alone.
+    Raises UnwritableCall if a value is described by a pattern alone.
 
     >>> target = [{"name": "f", "arguments": {"a": {"$any": [1, 2]}, "b": {"$optional": True}}}]
     >>> right_calls(Case("c", "?", (), target), 1)
@@ -46,11 +46,11 @@ def right_calls(case: Case, choice: int = 0) -> list[tuple[str, Value]]:
 
 
 def write_right_answer(case: Case, protocol: Protocol, choice: int = 0) -> str:
-    """Return what a perfect model answers to a case in a format, '' where no call is wanted.
+    """Return the answer of a perfect model to a case in a format, '' where no call is wanted.
 
     choice: see `right_calls`.
 
-    Raises UnwritableCall where the format cannot carry a value, or no value is known.
+    Raises UnwritableCall if the format cannot carry a value, or no value is known.
 
     >>> from ...protocols.registry import protocols
     >>> case = Case("c", "?", (), [{"name": "f", "arguments": {"a": 1}}])
@@ -64,12 +64,12 @@ def write_right_answer(case: Case, protocol: Protocol, choice: int = 0) -> str:
 
 
 def _write(protocol: Protocol, name: str, value: Value, tool: ToolSpec | None) -> str:
-    """Return one call as the format writes it; raises UnwritableCall."""
+    """Return one call as the format writes it. Raises UnwritableCall."""
     return protocol.write_call(name, write_canonical(value), tool)
 
 
 def _call_of(want: Mapping[str, Any], choice: int) -> tuple[str, Value] | None:
-    """Return one wanted call as name and arguments, None where it is left out."""
+    """Return one wanted call as name and arguments, None if it drops out."""
     if is_optional(want) and choice % 2:
         return None
     if "$any" in want:
@@ -89,9 +89,9 @@ def _pick(alternatives: list[Any], choice: int) -> Any:
 
 
 def _value_of(want: Any, choice: int) -> Any:
-    """Return a value that is right for a wanted one, `_LEFT_OUT` where it may be left out and is.
+    """Return a value that is right for a wanted one, `_LEFT_OUT` if it may be left out and is.
 
-    Raises UnwritableCall where only a pattern says what is right.
+    Raises UnwritableCall if only a pattern says the right answer.
     """
     if is_wish(want):
         return _granted(want, choice)
@@ -104,7 +104,7 @@ def _value_of(want: Any, choice: int) -> Any:
 
 
 def _granted(wish: Mapping[str, Any], choice: int) -> Any:
-    """Return a value that a wish allows; see `_value_of`."""
+    """Return a value that a wish allows. See `_value_of`."""
     # Where any value will do, none is the only one that suits every schema.
     is_open = not {"$any", "$value", "$match"} & wish.keys()
     if is_optional(wish) and (choice % 2 or is_open):

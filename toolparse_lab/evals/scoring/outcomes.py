@@ -1,5 +1,6 @@
 """The outcomes a trial can have: exclusive, in the order of their precedence, each with one
-sentence."""
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One outcome. `group` is who it speaks about: success, model, parser, limit (the answer was
-    not finished), provider or none; `label` is the short text in charts."""
+    """One outcome.
+
+    `group` is who it speaks about: success, model, parser, limit (the answer was not finished),
+    provider or none. `label` is the short text in charts.
+    """
 
     id: str
     group: str
@@ -49,12 +53,12 @@ MISSING = frozenset({"provider_error"})
 
 
 def is_failure(outcome: str | None, broken: bool) -> bool:
-    """Return True for an outcome to look at: no success, and where there is no target, something
-    that needs none.
+    """Return True for an outcome to look at: no success, and if there is no target, something that
+    needs none.
 
     broken: the answer has a problem of severity error, which is all that can fail an answer that is
     `ungraded`.
-    outcome: an outcome's id; '' or None where the trial has no score, which is no failure.
+    outcome: an outcome's id. '' or None if the trial has no score, which is not a failure.
 
     >>> is_failure("wrong_call", False), is_failure("ungraded", False), is_failure("", True)
     (True, False, False)

@@ -1,5 +1,5 @@
-"""Trials as tests: one function of a pytest file for each, which pins what is read from a recorded
-answer.
+"""Trials as tests: one function of a pytest file for each, which pins everything read from a
+recorded answer.
 """
 
 # How it works. A test's name ends in a digest of everything that its reading depends on (text,
@@ -50,12 +50,12 @@ class Pinnable(Protocol):
 
     @property
     def outcome(self) -> str:
-        """The outcome's id, '' where the trial was not judged; for the test's comment."""
+        """The outcome's id, '' where the trial was not judged. For the test's comment."""
         ...
 
     @property
     def result(self) -> ParseResult | None:
-        """The reading that is pinned; None where the answer was never parsed."""
+        """The reading that is pinned, or None if the answer was never parsed."""
         ...
 
     @property
@@ -65,12 +65,13 @@ class Pinnable(Protocol):
 
 
 def write_tests(trials: Iterable[Pinnable], path: str | Path) -> Path:
-    """Write trials as tests into a file, or add them to it; what stands there already stays as it
-    is. Returns the file's path.
+    """Write trials as tests into a file, or add them to it.
+
+    The text there already stays as it is. Returns the file's path.
 
     The same answer under the same reading has one test: writing it again changes nothing, and
-    replaces what it pinned where it reads otherwise now. Raises BadOptions for a trial that was
-    never parsed and for a file that is no Python, StoreError where the file cannot be written.
+    replaces the pinned values where it reads otherwise now. Raises BadOptions for a trial that was
+    never parsed and for a file that is not a Python, StoreError where the file cannot be written.
     """
     file = Path(path)
     blocks = dict(_block(trial) for trial in trials)
@@ -85,8 +86,10 @@ def write_tests(trials: Iterable[Pinnable], path: str | Path) -> Path:
 
 
 def _text_of(file: Path) -> str:
-    """Return the text of a test file, that of a new one where it is not there; raises
-    StoreError."""
+    """Return the text of a test file, that of a new one where it is not there.
+
+    Raises StoreError.
+    """
     try:
         return file.read_text("utf-8") if file.exists() else HEAD
     except (OSError, UnicodeDecodeError) as e:
@@ -94,7 +97,9 @@ def _text_of(file: Path) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the whole file, or leave it as it was; raises StoreError.
+    """Write the whole file, or leave it as it was.
+
+    Raises StoreError.
 
     It is written beside the old one, which it then replaces in one step of the file system.
     """
@@ -116,8 +121,8 @@ def _write(file: Path, text: str) -> None:
 def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
     """Return the text of a test file with blocks replaced, or added at its end.
 
-    blocks: source of a function by its name. Raises BadOptions where the text is no Python; file
-    is only named in the error.
+    blocks: source of a function by its name. Raises BadOptions if the text is not a Python. File is
+    only named in the error.
     """
     tree = _tree_of(text, file)
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as Python counts them: a form feed ends none
@@ -134,8 +139,10 @@ def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
 
 
 def _tree_of(text: str, file: Path) -> ast.Module:
-    """Return the syntax tree of a test file; raises BadOptions, naming the file, where the text is
-    no Python."""
+    """Return the syntax tree of a test file.
+
+    Raises BadOptions, naming the file, where the text is not a Python.
+    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError) as e:
@@ -145,7 +152,8 @@ def _tree_of(text: str, file: Path) -> ast.Module:
 
 
 def _add_import(lines: list[str], start: int) -> None:
-    """Add the import of what the tests call. start: the number of lines that stand before it.
+    """Add the import of the names that the tests call. start: the number of lines that stand before
+    it.
 
     >>> lines = ["'Tests.'"]
     >>> _add_import(lines, 1)
@@ -168,7 +176,7 @@ def _replace_blocks(
     """Replace the lines of functions that pin something else by now.
 
     functions: those of the file, in order. blocks: source of a function by its name.
-    lines: changed here; each element is a line of the file, or a whole block in its place.
+    lines: changed here. Each element is a line of the file, or a whole block in its place.
     """
     # From the end of the file to its beginning, so that line numbers above stay what they are. Of
     # two functions of one name, Python runs the last.
@@ -181,7 +189,7 @@ def _replace_blocks(
 
 
 def _is_imported(tree: ast.Module) -> bool:
-    """Return True where the file imports what its tests call.
+    """Return True if the file imports the names that its tests call.
 
     >>> _is_imported(ast.parse("from toolparse_lab.testing import assert_parses"))
     True
@@ -225,7 +233,9 @@ def _is_future_import(node: ast.stmt) -> bool:
 
 
 def _block(trial: Pinnable) -> tuple[str, str]:
-    """Return (name, source) of a trial's test; raises BadOptions where it was never parsed.
+    """Return (name, source) of a trial's test.
+
+    Raises BadOptions if it was never parsed.
 
     The source is one function, laid out as a formatter would leave it.
     """
@@ -236,15 +246,20 @@ def _block(trial: Pinnable) -> tuple[str, str]:
         )
     protocol = str(result.protocol)
     tools = json.loads(json.dumps([t.to_dict() for t in result.tools]))
-    options = _changed_options(result)
+    options = changed_options(result)
     choice = trial.levels.get("tool_choice", "auto")
     name = _test_name(trial.case_id, [result.raw, protocol, tools, options, choice])
 
     calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
-    arguments = [_text(result.raw), repr(protocol), _literal(tools), f"calls={_literal(calls)}"]
+    arguments = [
+        text_of(result.raw),
+        repr(protocol),
+        literal_of(tools),
+        f"calls={literal_of(calls)}",
+    ]
     # What is as it is by default is not said, so that a test shows what is special of it.
     if options:
-        arguments.append(f"options={_literal(options)}")
+        arguments.append(f"options={literal_of(options)}")
     if choice != "auto":
         arguments.append(f"tool_choice={choice!r}")
 
@@ -254,9 +269,9 @@ def _block(trial: Pinnable) -> tuple[str, str]:
 
 
 def _test_name(case_id: str, subject: list[Any]) -> str:
-    """Return the name of a test: words of its case, and a digest of what its reading depends on.
+    """Return the name of a test: words of its case, and a digest of the inputs of its reading.
 
-    subject: JSON-like values; equal ones give equal names, wherever the test is written.
+    subject: JSON-like values. Equal ones give equal names, wherever the test is written.
 
     >>> _test_name("Rain in Oslo?", ["text"])
     'test_rain_in_oslo_3fe5850a'
@@ -269,23 +284,24 @@ def _test_name(case_id: str, subject: list[Any]) -> str:
 
 def _comment(trial: Pinnable) -> str:
     """Return a comment that says which trial it was, in ASCII on one line: a case id may hold
-    anything."""
+    anything.
+    """
     outcome = trial.outcome or "not judged"
     text = f"case {trial.case_id!r}, model {trial.model!r}, {outcome}"
     return ascii(text.replace("\\", "/"))[1:-1]
 
 
-def _changed_options(result: ParseResult) -> dict[str, Any]:
-    """Return the options that are not what they are by default, by name."""
+def changed_options(result: ParseResult) -> dict[str, Any]:
+    """Return the options that differ from their defaults, by name."""
     default = DEFAULT_OPTIONS.to_dict()
     options = result.options.to_dict()
     return {name: value for name, value in options.items() if default.get(name) != value}
 
 
-def _text(raw: str) -> str:
+def text_of(raw: str) -> str:
     """Return a text as Python literals, one a line of it, in pieces that fit the page.
 
-    >>> print(_text("one\\ntwo"))
+    >>> print(text_of("one\\ntwo"))
     (
                 'one\\n'
                 'two'
@@ -301,6 +317,6 @@ def _text(raw: str) -> str:
     return f"(\n{inner}        )"
 
 
-def _literal(value: Any) -> str:
+def literal_of(value: Any) -> str:
     """Return a JSON-like value as Python, laid out for an argument."""
     return pprint.pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n        ")

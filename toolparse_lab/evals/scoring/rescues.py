@@ -44,7 +44,7 @@ def judge_rescues(
     """Return for each rule that changed something how many of the changed values are right.
 
     raw: the text they stand in. calls: the readable ones. values: their arguments, in the same
-    order. match: of these calls with the target, None where they were not compared.
+    order. match: of these calls with the target, None if they were not compared.
     """
     pairs = dict(match.pairs) if match is not None else {}
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -71,7 +71,7 @@ def is_recovery(code: str) -> bool:
 class _JudgedCall:
     """One call beside the wanted call that it is nearest to.
 
-    differences: from that one; None where none of the wanted calls has its name.
+    differences: from that one, or None if none of the wanted calls has its name.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _JudgedCall:
                 yield edit.rule, _place_of(edit, self.raw, places)
 
     def _is_right(self, path: str, differences: Sequence[Difference]) -> bool:
-        """Return True where the value at a path is the wanted one."""
+        """Return True if the value at a path is the wanted one."""
         if not path:
             return not any(
                 one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1
@@ -127,7 +127,7 @@ class _JudgedCall:
         return True
 
     def _is_right_part(self, difference: Difference, path: str) -> bool:
-        """Return True where a part of a value that is different is what is wanted there."""
+        """Return True if a part of a value that is different is the target there."""
         tokens = list(pointer_tokens(path[len(difference.path) :]))
         actual = next(_parts(difference.actual, tokens), _ABSENT)
         if actual is _ABSENT:
@@ -145,7 +145,7 @@ _QUOTE = re.compile("[\"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]")
 
 
 def _parts(value: Any, tokens: list[str]) -> Iterator[Any]:
-    """Yield what stands at a path inside a value, once for each alternative of a wish.
+    """Yield the text at a path inside a value, once for each alternative of a wish.
 
     >>> list(_parts({"$any": [["a"], ["b", "c"]]}, ["0"]))
     ['a', 'b']

@@ -3,7 +3,7 @@ policy.
 
 A parser's failure is never taken for the model's choice: where the text shows that a call was
 tried, the trial is `attempted_unparseable`, whatever the parser says. See `outcomes.OUTCOMES` for
-what each outcome means.
+the meaning of each outcome.
 """
 
 # How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
@@ -23,6 +23,7 @@ from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
 from ...types import ParseResult, Span, ToolCall
 from ...values import Value, read_strict, same, write_canonical
+from ...values.printable import printable
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
@@ -70,11 +71,12 @@ Call: TypeAlias = tuple[str, Value]
 class Score:
     """The outcome of one trial, with its success on every level.
 
-    `success` is under the trial's own policy; None where there is nothing to judge (no target,
+    `success` is under the trial's own policy, or None if there is nothing to judge (no target,
     provider failed). `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits
-    allowed, no coercion. `safe`: with lossless coercion only. `naive`: what a regex for a JSON
-    object and `json.loads` would have scored; it takes every text it cannot read for an abstention.
-    `fabricated`: a call holds what the text does not say, None without calls. `answer`: the
+    allowed, no coercion. `safe`: with lossless coercion only. `naive`: the score that a regex for a
+    JSON object and `json.loads` would have scored. It takes every text it cannot read for an
+    abstention.
+    `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
     conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
     """
@@ -106,7 +108,7 @@ class Score:
         'wrong_call/count: 2 calls instead of 1'
         """
         code = f"/{self.sub_code}" if self.sub_code else ""
-        return f"{self.outcome}{code}: {self.detail}"
+        return printable(f"{self.outcome}{code}: {self.detail}")
 
 
 def score_completion(
@@ -116,12 +118,13 @@ def score_completion(
     matchers: Matchers = DEFAULT_MATCHERS,
     signs: Signs | None = None,
 ) -> Score | None:
-    """Return the score of one answer read by one parser; None where nothing was recorded or nothing
-    was parsed.
+    """Return the score of one answer read by one parser.
 
-    case: the tools and the target; its id and text do not matter.
+    None if nothing was recorded or nothing was parsed.
+
+    case: the tools and the target. Its id and text do not matter.
     completion: the answer as it was recorded, or the failure of its provider.
-    result: what the parser made of the answer's text; not looked at where the provider failed.
+    result: the parser's reading of the answer's text. Not looked at where the provider failed.
     matchers: how arguments are compared with the target.
     signs: how an attempt looks in the format that the model was told, where it is neither shipped
     nor installed.
@@ -147,7 +150,7 @@ def score_text(
 ) -> Score:
     """Return the score of a parsed text that no runner recorded.
 
-    finish_reason, cut: what a provider would have said of the end of the text.
+    finish_reason, cut: the value that a provider would have given of the end of the text.
     """
 
     completion = Completion(
@@ -160,7 +163,7 @@ def score_text(
 
 
 def _score_without_text(case: Case, completion: Completion) -> Score | None:
-    """Return the score of an answer whose text does not matter, None where it does.
+    """Return the score of an answer whose text does not matter, None if it does.
 
     Such are the first outcomes of the order: the model was not heard, or was stopped. Of a failure
     the provider's own message is told, where it has one.
@@ -186,18 +189,20 @@ def _score_without_text(case: Case, completion: Completion) -> Score | None:
 
 def _lost(case: Case, outcome: str, detail: str) -> Score:
     """Return a score without success on any level, the naive one included, since there is no text
-    to look at; None on each where the case has no target."""
+    to look at. None on each where the case has no target.
+    """
     level = None if case.target is None else False
     return Score(outcome, "", detail, level, level, level, level, level)
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Return True where a conversation ended with the wanted text; None where none is wanted, or
-    where it could not end.
+    """Return True if a conversation ended with the wanted text.
+
+    None if none is wanted, or where it could not end.
 
     A text that goes on writing tool results says the wanted words without answering: it is none.
 
-    case: its `answer` says what is wanted. conversation: its `stop` says how it ended.
+    case: its `answer` holds the target. conversation: its `stop` says how it ended.
     """
     if case.answer is None:
         return None
@@ -223,8 +228,9 @@ class _Scoring:
         matchers: Matchers,
         signs: Signs | None = None,
     ) -> None:
-        """Sort the calls of `result` by what a stage asks of them: `ok_calls`, `unknown`, and
-        `broken`, which leaves out what only mentions the format."""
+        """Sort the calls of `result` by the questions that a stage asks of them: `ok_calls`,
+        `unknown`, and `broken`, which leaves out text that only mentions the format.
+        """
         self.case = case
         self.completion = completion
         self.result = result
@@ -238,7 +244,7 @@ class _Scoring:
         self.broken: list[ToolCall] = []
         for call in result.calls:
             if call.ok:
-                self.ok_calls.append(call)
+                self.ok_calls.append(_as_provider_wrote(call) if self.native else call)
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
@@ -254,7 +260,7 @@ class _Scoring:
         self._match: Match | None = None  # the same with its reasons
 
     def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
-        """Return a provider's own call as one of the tool it means, None where it means none.
+        """Return a provider's own call as one of the tool it means, None if it means none.
 
         Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
         `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
@@ -275,8 +281,8 @@ class _Scoring:
     def score(self) -> Score:
         """Return the score of the first stage that has one.
 
-        The order is that of `outcomes.OUTCOMES`: what explains more comes before what follows of
-        it. An answer that was cut off, say, is not blamed for the call it did not finish.
+        The order is that of `outcomes.OUTCOMES`: an outcome that explains more comes before its
+        consequences. An answer that ended early, say, is not blamed for the call it did not finish.
         """
         for stage in (
             self._silent,
@@ -295,8 +301,8 @@ class _Scoring:
     def _silent(self) -> Score | None:
         """Score an answer without text, calls or the sign of one.
 
-        It is `empty`, or `reasoning_only` where the model thought and then stopped. None for an
-        answer that has anything else in it.
+        It is `empty`, or `reasoning_only` if the model thought and then stopped. None for an answer
+        that has anything else in it.
         """
         if self.result.calls or self._text().strip():
             return None
@@ -317,9 +323,9 @@ class _Scoring:
         return self._lose("reasoning_only", code, "nothing follows the reasoning" + because)
 
     def _truncated(self) -> Score | None:
-        """Score an answer that was cut off: nobody knows what would have come.
+        """Score an answer that ended early: no one knows the rest of the text.
 
-        None where it was finished, and where it is not known to have been cut off.
+        None if it was finished, and where it is not known to have ended early.
         """
         cut = self._cut_code()
         if cut:
@@ -333,9 +339,11 @@ class _Scoring:
         return None
 
     def _fabricated(self) -> Score | None:
-        """Score an answer with a call that holds what the text does not say; None without one.
+        """Score an answer with a call that holds values that are not in the text.
 
-        Only calls that were read are looked at: of the others nobody would run anything.
+        Return None without one.
+
+        Only calls that were read are looked at: of the others no one would run anything.
         """
         for call in (*self.ok_calls, *self.unknown):
             value = self._value(call.arguments_json) if call.arguments_json else None
@@ -346,10 +354,12 @@ class _Scoring:
         return None
 
     def _unparseable(self) -> Score | None:
-        """Score an answer in which a call was tried and none could be read; None for any other.
+        """Score an answer in which a call was tried and none could be read.
 
-        This is the parser's failure: it saw a call that it could not read, or saw none where the
-        text shows the sign of one.
+        Return None for any other.
+
+        This is the parser's failure: it saw a call that it could not read, or saw none if the text
+        shows the sign of one.
         """
         if self.ok_calls or self.unknown:
             return None
@@ -367,8 +377,10 @@ class _Scoring:
         return self._lose("attempted_unparseable", attempt.code, detail)
 
     def _self_answered(self) -> Score | None:
-        """Score an answer in which the model goes on to write the tool's result; None for any
-        other."""
+        """Score an answer in which the model goes on to write the tool's result.
+
+        Return None for any other.
+        """
         has_calls = bool(self.ok_calls or self.unknown)
         sign = find_own_result(self._text_with_markup(), after_call=has_calls)
         if not sign:
@@ -377,9 +389,9 @@ class _Scoring:
         return self._lose("self_answered", "", detail)
 
     def _judged(self) -> Score:
-        """Hold what was read to the target: the stage that always has a score.
+        """Hold everything read to the target: the stage that always has a score.
 
-        A tool that was not offered is wrong even without a target; all else needs one.
+        A tool that was not offered is wrong even without a target. All else needs one.
         """
         target = self.case.target
         if self.unknown:
@@ -411,7 +423,7 @@ class _Scoring:
         return self._levels("wrong_call", match.code, detail)
 
     def _abstained(self, target: list[Any]) -> Score:
-        """Score an answer that tries no call: right where every wanted call may be left out.
+        """Score an answer that tries no call: right where every wanted call may be absent.
 
         target: that of the case, which is there.
         """
@@ -427,8 +439,8 @@ class _Scoring:
     def _lose(self, outcome: str, sub_code: str, detail: str) -> Score:
         """Return a score without success on any level but the naive one.
 
-        That one is asked apart, because a script without a parser may get right by chance what
-        failed here. Without a target there is no level to judge.
+        That one is asked apart, because a script without a parser may get right by chance here.
+        Without a target there is no level to judge.
         """
         fabricated = False if self.ok_calls else None
         if self.case.target is None:
@@ -451,8 +463,8 @@ class _Scoring:
     def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
         """Return a score with the success of the readable calls on each level.
 
-        outcome: under the trial's own policy, which settles `success`; another policy may have
-        come to another one. fabricated: a call holds what the text does not say.
+        outcome: under the trial's own policy, which settles `success`. Another policy may have come
+        to another one. fabricated: a call holds values that are not in the text.
         """
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
@@ -484,7 +496,7 @@ class _Scoring:
         )
 
     def _rescues(self) -> Rescues:
-        """Return what became of the values that rules changed in the readable calls."""
+        """Return the outcome of the values that rules changed in the readable calls."""
         if not self.ok_calls or self.case.target is None:
             return ()
         values = [value for _, value in self._calls("arguments_json")]
@@ -499,8 +511,9 @@ class _Scoring:
         )
 
     def _source_matches(self) -> bool:
-        """Return True where the arguments as found, before coercion, are the wanted ones and the
-        text says them."""
+        """Return True if the arguments as found, before coercion, are the wanted ones and the text
+        says them.
+        """
         raw = self.result.raw
         if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
             return False
@@ -525,7 +538,10 @@ class _Scoring:
         return agree(calls, self.case.target or [], self.tools, self.matchers)
 
     def _naive(self) -> bool:
-        """Return the success that a regex and `json.loads` would have had; see `naive_calls`."""
+        """Return the success that a regex and `json.loads` would have had.
+
+        See `naive_calls`.
+        """
         calls = naive_calls(self.completion.raw, native=self.native)
         # Often they are the very calls that were held to the target a moment ago.
         if self._matched is not None and _are_same_calls(calls, self._matched[0]):
@@ -540,8 +556,10 @@ class _Scoring:
         return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
 
     def _value(self, text: str) -> Value:
-        """Return the value of a call's JSON; it is asked for several times, and nobody changes
-        it."""
+        """Return the value of a call's JSON.
+
+        It is asked for several times, and no one changes it.
+        """
         if text not in self._values:
             self._values[text] = read_strict(text)
         return self._values[text]
@@ -549,7 +567,7 @@ class _Scoring:
     # what the text shows
 
     def _is_mention(self, call: ToolCall) -> bool:
-        """Return True where an unfinished call is prose about the format: an opener in mid-sentence
+        """Return True if an unfinished call is prose about the format: an opener in mid-sentence
         with no body behind it, such as "I would write <tool_call> here".
 
         call: one that is neither readable nor of an unknown tool.
@@ -570,9 +588,9 @@ class _Scoring:
         return find_attempt(text, names, (), parameter_names(self.tools), self.signs) is None
 
     def _unread_spans(self, kinds: tuple[str, ...]) -> list[Span]:
-        """Return what remains of the text without the calls that were read, in order.
+        """Return the rest of the text without the calls that were read, in order.
 
-        kinds: the kinds of segments that are looked at, `_WORDS` or `_WORDS_AND_MARKUP`.
+        kinds: the kinds of segments looked at, `_WORDS` or `_WORDS_AND_MARKUP`.
         """
         done = {call.segment_index for call in self.result.calls if call.readable}
         spans = []
@@ -604,7 +622,7 @@ class _Scoring:
         return "".join([span.of(raw) for span in self._unread_spans(_WORDS_AND_MARKUP)])
 
     def _attempt(self) -> Attempt | None:
-        """Return the first sign of a call in what was not read as one, None for none."""
+        """Return the first sign of a call in anything not read as one, None for none."""
         if self.native:
             # A message with tool calls of which the parser made none.
             _, calls = _native_message(self.completion.raw)
@@ -643,7 +661,7 @@ class _Scoring:
         return ranges
 
     def _cut_code(self) -> str:
-        """Return the sub-code of an answer that was cut off, '' where it was not.
+        """Return the sub-code of an answer that ended early, '' where it was not.
 
         A token limit comes before the end of a stream, since it says why the stream ended.
         """
@@ -653,7 +671,7 @@ class _Scoring:
         return "cut_stream" if self.completion.cut else ""
 
     def _is_reasoning_open(self) -> bool:
-        """Return True where the text ends inside the reasoning."""
+        """Return True if the text ends inside the reasoning."""
         return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
 
 
@@ -666,7 +684,7 @@ def _complaint(call: ToolCall) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Return a text that fits into a sentence, with "…" where its end is missing."""
+    """Return a text that fits into a sentence, with "…" if its end is missing."""
     if len(text) <= _MOST_SHOWN:
         return text
     return text[: _MOST_SHOWN - 3] + "…"
@@ -684,17 +702,25 @@ def _are_same_calls(a: list[Call], b: list[Call]) -> bool:
 
 
 def _is_coerced(call: ToolCall) -> bool:
-    """Return True where coercion changed the arguments, or took a step that left them as they
-    were."""
+    """Return True if coercion changed the arguments, or took a step that left them as they were."""
     if call.source_json != call.arguments_json:
         return True
     return any(step.stage == "coerce" for step in call.steps)
 
 
+def _as_provider_wrote(call: ToolCall) -> ToolCall:
+    """Return a provider's own call without the step that gave its name the tool's dots: the model
+    could not write them.
+    """
+    steps = tuple(step for step in call.steps if step.rule != "read.dotted-name")
+    return call if len(steps) == len(call.steps) else replace(call, steps=steps)
+
+
 def _is_touched(call: ToolCall) -> bool:
-    """Return True where a call is not the model's own writing in its own format alone: repaired,
-    changed by a step, recovered from a text that is no call as it stands, or ended by a rule
-    because its closer is missing."""
+    """Return True if a call is not the model's own writing in its own format alone: repaired,
+    changed by a step, recovered from a text that is not a call as it stands, or ended by a rule
+    because its closer is missing.
+    """
     if call.edits or call.steps:
         return True
     if call.segment.kind == "recovered":
@@ -705,7 +731,7 @@ def _is_touched(call: ToolCall) -> bool:
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
     """Return the arguments of a call as the safe policy would have left them.
 
-    tools: those offered; without the call's own among them there is nothing to coerce by.
+    tools: those offered. Without the call's own among them there is nothing to coerce by.
     """
 
     value = read_strict(call.source_json or "{}")
@@ -716,8 +742,9 @@ def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
 
 
 def _native_message(raw: str) -> tuple[str, list[Any]]:
-    """Return (content, tool calls) of a recorded native message; the whole text as content where it
-    is none.
+    """Return (content, tool calls) of a recorded native message.
+
+    The whole text as content where it is none.
 
     >>> _native_message('{"content": null, "tool_calls": [{}]}')
     ('', [{}])
@@ -742,7 +769,7 @@ def _native_message(raw: str) -> tuple[str, list[Any]]:
 
 
 def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
-    """Return the calls that a regex for a JSON object and `json.loads` would find, none where that
+    """Return the calls that a regex for a JSON object and `json.loads` would find, none if that
     fails.
 
     native: `raw` is a native message, whose calls need no regex.
@@ -759,7 +786,9 @@ def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
 
 
 def _native_calls(raw: str) -> list[tuple[str, Any]]:
-    """Return the calls of a native message; raises whatever is not as a script expects it.
+    """Return the calls of a native message.
+
+    Raises whatever is not as a script expects it.
 
     >>> _native_calls('{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}')
     [('f', {})]
@@ -770,10 +799,12 @@ def _native_calls(raw: str) -> list[tuple[str, Any]]:
 
 
 def _object_call(raw: str) -> list[tuple[str, Any]]:
-    """Return the call between the first brace and the last; raises like `_native_calls`.
+    """Return the call between the first brace and the last.
 
-    None are returned for a text without braces, and for an object whose two members are of other
-    types than a call's.
+    Raises like `_native_calls`.
+
+    None come back for a text without braces, and for an object whose two members are of other types
+    than a call's.
     """
     start = raw.find("{")
     end = raw.rfind("}")

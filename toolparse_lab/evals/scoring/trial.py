@@ -7,20 +7,27 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from ... import hooks
 from ...errors import BadOptions
 from ...flow import asked_of, read_answer
+from ...flow.factors import QuestionSettings
 from ...flow.reading import internal_problem_of
 from ...protocols.base import Signs
+from ...protocols.like import ProtocolLike
 from ...protocols.registry import is_shipped
 from ...types import DEFAULT_OPTIONS, ParseResult, Policy
+from ...values.printable import printable
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .isolation import attempt, score_in_isolation
 from .outcomes import is_failure
 from .pinning import write_tests
+from .remarks import NO_REMARKS, Remarks
 from .score import Score, score_answer
+from .snippets import curl_of, python_of, write_page
+from .trial_view import trial_html
 
 if TYPE_CHECKING:
     from ...exchange.types import Completion
@@ -43,7 +50,7 @@ def trial_id_of(
 ) -> str:
     """Return a short id that is the same for the same trial, wherever it is computed.
 
-    It is stored: what is hashed is the JSON of the eight arguments, and must stay so.
+    It is stored: the hashed text is the JSON of the eight arguments, and must stay so.
 
     >>> trial_id_of("run", "case", "m", "arm", "hermes", "hermes", "safe", 0)
     'c150e826fa28'
@@ -57,7 +64,7 @@ def judged_case(case: Case, tool_choice: Any) -> Case:
     """Return the case as its answer is judged: where no call is allowed, none is right, whatever
     the case wants.
 
-    tool_choice: the arm's level of that factor, None where it has none.
+    tool_choice: the arm's level of that factor, None if it has none.
     """
     # A case without a target is not graded under any choice.
     if tool_choice == "none" and case.target is not None:
@@ -72,10 +79,11 @@ def reason_missing(completion: Completion | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrialProtocols:
-    """The protocols of a trial as objects, where they are at hand; their ids are fields of the
-    trial.
+    """The protocols of a trial as objects, where they are at hand.
 
-    prompt: what the model was told to write by. parse: what read the answer.
+    Their ids are fields of the trial.
+
+    prompt: the format that the model was told to write by. parse: the reader of the answer.
     """
 
     prompt: Any = None
@@ -96,11 +104,11 @@ NO_PROTOCOLS = TrialProtocols()
 class Trial:
     """One row of the trials frame, with everything behind it.
 
-    `completion` is None where nothing is recorded yet, `result` where nothing was parsed (a
-    provider error, say); `score` is then None too. `asker` is set by the lab and lets `retry` ask
-    the model again. `levels` are the arm's factors. `conversation` holds all turns where the arm
-    has several; `completion`, `result` and the outcome are the first turn's. `protocols` are
-    the objects behind the two ids.
+    `completion` is None if nothing is recorded yet, `result` if nothing was parsed (a provider
+    error, say). `score` is then None too. `asker` is set by the lab and lets `retry` ask the model
+    again. `levels` are the arm's factors. `conversation` holds all turns where the arm has several.
+    `completion`, `result` and the outcome are the first turn's. `protocols` are the objects behind
+    the two ids. `remarks` are a person's. No score or rate goes by them.
     """
 
     run_id: str
@@ -120,6 +128,7 @@ class Trial:
     levels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     conversation: Conversation | None = field(default=None, repr=False)
     protocols: TrialProtocols = field(default=NO_PROTOCOLS, repr=False, compare=False)
+    remarks: Remarks = field(default=NO_REMARKS, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -144,13 +153,13 @@ class Trial:
     ) -> Trial:
         """Return a scored trial with an id of its own.
 
-        What is not named comes from what is: protocol and policy from the result, the prompt's
-        protocol from the parser's, the arm from the prompt's protocol.
+        Anything not named comes from those present: protocol and policy from the result, the
+        prompt's protocol from the parser's, the arm from the prompt's protocol.
 
-        completion: the recorded answer, None where there is none yet. result: what a parser made
-        of it, None where it was not parsed. missing_reason: why there is no score, where the two
-        do not say it. matchers: how arguments are compared with the target. The others are the
-        fields of a trial.
+        completion: the recorded answer, None if there is none yet. result: a parser's reading of
+        it, None if it was not parsed. missing_reason: why there is no score, where the two do not
+        say it. matchers: how arguments are compared with the target. The others are the fields of a
+        trial.
         """
         if result is not None:
             parse_protocol = parse_protocol or result.protocol
@@ -202,15 +211,16 @@ class Trial:
 
     @property
     def outcome(self) -> str:
-        """The outcome's id, '' where there is no score."""
+        """The outcome's id, '' if there is no score."""
         if self.score is None:
             return ""
         return self.score.outcome
 
     @property
     def sub_code(self) -> str:
-        """The outcome more exactly, one of `outcomes.SUB_CODES` or a provider's class of errors; ''
-        where there is no such thing."""
+        """The outcome more exactly, one of `outcomes.SUB_CODES` or a provider's class of errors. ''
+        if there is no such thing.
+        """
         if self.score is None:
             return ""
         return self.score.sub_code
@@ -224,11 +234,11 @@ class Trial:
 
     @property
     def failed(self) -> bool:
-        """True where there is something to look at.
+        """True if there is something to look at.
 
-        That is an outcome that is no success, or, where the case has no target, an answer with a
+        That is an outcome that is not a success, or, where the case has no target, an answer with a
         problem of severity error (a call that breaks its schema, say), or one at which our own code
-        failed. What is not recorded has not failed.
+        failed. Anything not recorded has not failed.
         """
         if internal_problem_of(self.result) is not None:
             return True
@@ -237,8 +247,10 @@ class Trial:
         return is_failure(self.outcome, has_errors)
 
     def why(self) -> str:
-        """Return the outcome and its reason, then a line a call of what happened to it; there is
-        always something."""
+        """Return the outcome and its reason, then a line per call of the outcome to it.
+
+        There is always something.
+        """
         reason = str(self.score) if self.score else self.missing_reason
         if self.result is None:
             return reason
@@ -246,7 +258,7 @@ class Trial:
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """The request as it was sent, without credentials; {} where nothing is recorded."""
+        """The request as it was sent, without credentials. {} where nothing is recorded."""
         if self.completion is None:
             return {}
         return self.completion.request
@@ -254,7 +266,8 @@ class Trial:
     @property
     def wire(self) -> dict[str, Any]:
         """Request, response, raw text and chunks as they went over the line, and how faithful the
-        record is; {} where nothing is recorded."""
+        record is. {} where nothing is recorded.
+        """
         c = self.completion
         if c is None:
             return {}
@@ -269,10 +282,10 @@ class Trial:
         }
 
     def reparse(self, protocol: Any = None, policy: Policy | None = None) -> Trial:
-        """Return the same recorded answer read anew: no model is called.
+        """Return the same recorded answer read again: no model is called.
 
-        protocol: an id or a protocol object, by default what reads this trial. Raises BadOptions
-        where nothing is recorded.
+        protocol: an id or a protocol object, by default the reader of this trial. Raises BadOptions
+        if nothing is recorded.
         """
 
         if self.completion is None:
@@ -331,11 +344,14 @@ class Trial:
             self, score=score, result=result, missing_reason=fault or self.missing_reason
         )
 
-    def retry(self, **changes: Any) -> Trial:
+    def retry(
+        self, *, protocol: ProtocolLike | None = None, **changes: Unpack[QuestionSettings]
+    ) -> Trial:
         """Ask the model again, with `protocol=` or other changes, as a new recorded trial.
 
-        changes: what the lab's `asker` takes beside the trial.
-        Raises BadOptions where the trial came without the lab that can ask, and what asking raises.
+        protocol: by default the one asked for. changes: other levels of factors, sampling
+        parameters, and `fresh` to ask again although the answer is recorded. Raises BadOptions if
+        the trial came without the lab that can ask, and the errors of asking.
         """
         if self.asker is None:
             raise BadOptions(
@@ -344,15 +360,68 @@ class Trial:
                 hint="take it from a run of a Lab, or use reparse() to read the recorded answer "
                 "anew",
             )
-        return self.asker(self, **changes)
+        again: dict[str, Any] = {} if protocol is None else {"protocol": protocol}
+        return self.asker(self, **again, **changes)
+
+    def debug(self) -> Any:
+        """Open this trial on the workbench: wanted beside got, the request, the request and the
+        response as recorded, and the answer to change and read again.
+
+        Raises BadOptions if there is no answer, MissingExtra without the `jupyter` extra.
+        """
+        return hooks.call("workbench", self)
+
+    def _repr_html_(self) -> str:
+        """Return the trial for a notebook: outcome, wanted beside got, and the answer's view."""
+        return trial_html(self)
+
+    def note(self, text: str) -> Trial:
+        """Keep a note on this trial in the store of its run, and return the trial with it. '' takes
+        the note back. Raises BadOptions if the trial came without a store.
+        """
+        return replace(self, remarks=self.remarks.with_note(self.trial_id, text))
+
+    def override(self, outcome: str | None, *, why: str = "") -> Trial:
+        """Keep an outcome set by hand beside the score, and return the trial with it.
+
+        The score stays, and so does every rate. Frames have the outcome in columns of its own, and
+        reports count how many there are. outcome: an outcome's id, None to take it back. Raises
+        BadOptions for an outcome that does not exist, and where the trial came without a store.
+        """
+        remarks = self.remarks.with_outcome(self.trial_id, outcome, why)
+        return replace(self, remarks=remarks)
 
     def as_pytest(self, path: str | Path) -> Path:
-        """Write this trial as a test that pins what is read from its answer, into a new pytest file
-        or to the end of one that is there; returns its path. Writing it again changes nothing. See
-        `pinning.write_tests`."""
+        """Write this trial as a test that pins everything read from its answer, into a new pytest
+        file or to the end of one that is there. Returns its path. Writing it again changes nothing.
+        See `pinning.write_tests`.
+        """
         return write_tests([self], path)
+
+    def as_python(self) -> str:
+        """Return Python source that reads this answer again and prints the outcome.
+
+        Raises BadOptions if it was never parsed.
+        """
+        return python_of(self)
+
+    def as_curl(self) -> str:
+        """Return the request as a command of a POSIX shell, without credentials.
+
+        Raises BadOptions if nothing is recorded, and for a provider without an OpenAI-compatible
+        endpoint.
+        """
+        return curl_of(self.trial_id, self.request)
+
+    def as_html(self, path: str | Path) -> Path:
+        """Write the static view of this answer as one self-contained page, and return its path.
+        Raises BadOptions if it was never parsed.
+        """
+        return write_page(self, path)
 
     def __str__(self) -> str:
         """Return one line: which trial it is, and its outcome or why there is none."""
         end = self.score or self.missing_reason
-        return f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {end}"
+        return printable(
+            f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {end}"
+        )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,8 @@ from ...types import Edit, Problem, Step
 from ...values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle
-from .source import ONE_CALL, BodySource, name_first, unescape_offsets, units_of
+from .leading import leading_part
+from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
@@ -36,6 +37,15 @@ _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
     rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
+)
+# The first key of an object says that it is meant as a call; the value behind it may be damaged.
+_KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
+# Blanks are bounded here as in what may become a head, so that both agree on every text.
+CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
+# A text that may still become a head. Its repetitions are bounded, so that no text is held back
+# for ever.
+CALL_HEAD_SO_FAR = re.compile(
+    r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
 )
 
 
@@ -63,16 +73,18 @@ class _Unit:
 class JsonCall(Codec):
     """Codec: `{"name": …, "arguments": {…}}` between an opener and a closer.
 
-    name_key and arguments_key are the format's own; the others are read as aliases, each a step.
+    name_key and arguments_key are the format's own. The others are read as aliases, each a step.
+    name_is_key: the format's own objects are `{name: arguments}`.
     """
 
     opener: str
     closer: str
     name_key: str = "name"
     arguments_key: str = "arguments"
+    name_is_key: bool = False
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return if the body is strict JSON, and so is every text that holds arguments.
+        """Return True if the body is strict JSON, and so is every text that holds arguments.
 
         The engine asks this where a closer stood in a string, to choose between two places to close
         at.
@@ -86,7 +98,9 @@ class JsonCall(Codec):
         return True
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body; raises Refusal if it cannot be read without inventing.
+        """Return the calls of a body.
+
+        Raises Refusal if it cannot be read without inventing.
 
         A value that came along with the close is used if it is that of this very body. A plain call
         needs no `BodySource`, which is made for all others.
@@ -115,6 +129,17 @@ class JsonCall(Codec):
             _note_name(refusal, body)
             raise
 
+    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls that stand whole in front of the damage of a list or of lines."""
+        # A list that is cut off is not executed in part: its end may have said more.
+        part = leading_part(body) if reading.closed else None
+        if part is None or too_deep(body, part[1], reading.max_depth):
+            return ()
+        try:
+            return self._decode(*part, [], reading)
+        except Refusal:
+            return ()
+
     def _near(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
     ) -> tuple[Decoded, ...]:
@@ -125,7 +150,7 @@ class JsonCall(Codec):
         """
         calls = self._decode(body, values, edits, reading)
         for value in values:
-            for unit in value if isinstance(value, list) else [value]:
+            for unit in items_of(value)[0] or [value]:
                 self._refuse_strays(unit, reading)
         return calls
 
@@ -153,7 +178,9 @@ class JsonCall(Codec):
     def _calls(
         self, values: list[Value], source: BodySource, reading: Reading
     ) -> tuple[Decoded, ...]:
-        """Return the calls of all values of a body; a list holds one call an item.
+        """Return the calls of all values of a body.
+
+        A list holds one call per item.
 
         Raises Refusal for a value that can be no call: the body is then something else, and reading
         the rest of it as calls would be a guess.
@@ -161,20 +188,21 @@ class JsonCall(Codec):
         calls: list[Decoded] = []
         for i, value in enumerate(values):
             # A second value is a second call: models write several to a body, one a line.
-            if isinstance(value, dict):
+            items, base = items_of(value)
+            if items is not None:
+                calls += self._calls_of_list(items, source, i, base, reading)
+            elif isinstance(value, dict):
                 calls.append(self._call(value, source, i, "", reading))
-            elif not isinstance(value, list):
+            else:
                 text = write_canonical(value)[:40]
                 raise Refusal("call.not-an-object", f"the body is no object but {text}", 0)
-            else:
-                calls += self._calls_of_list(value, source, i, reading)
 
         return tuple(calls)
 
     def _calls_of_list(
-        self, items: list[Value], source: BodySource, index: int, reading: Reading
+        self, items: list[Value], source: BodySource, index: int, base: str, reading: Reading
     ) -> list[Decoded]:
-        """Return one call for each item of a list, which is value number `index` of the body.
+        """Return one call for each item of a list, at path `base` of value number `index`.
 
         Raises Refusal for an empty list, and for items that can be no calls.
         """
@@ -183,7 +211,11 @@ class JsonCall(Codec):
 
         calls: list[Decoded] = []
         for k, item in enumerate(items):
-            calls.append(self._call(item, source, index, f"/{k}", reading))
+            call = self._call(item, source, index, f"{base}/{k}", reading)
+            if base:
+                step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
+                call = replace(call, steps=(step, *call.steps))
+            calls.append(call)
         return calls
 
     def _plain(self, value: Value, body: str) -> Decoded | None:
@@ -217,7 +249,7 @@ class JsonCall(Codec):
     ) -> Decoded:
         """Return the call that an object says, at path `at` of value number `index`.
 
-        Raises Refusal where it could mean several things.
+        Raises Refusal if it could mean several things.
         """
         # The id is in the outer object, also where name and arguments are wrapped.
         wire_id = _wire_id(value)
@@ -226,9 +258,10 @@ class JsonCall(Codec):
         key = self._name_key(unit.value)
         # `{"get_tide": {…}}`: only a known tool makes such a key a name.
         if key is None:
-            only = _only_known_key(unit)
+            only = _only_known_key(unit, self.name_is_key)
             if only is not None:
-                return _name_is_key(unit, only)
+                call = _name_is_key(unit, only)
+                return replace(call, steps=()) if self.name_is_key else call
 
         name = unit.value[key] if key is not None else ""
         if key is None or not name:
@@ -271,8 +304,8 @@ class JsonCall(Codec):
     ) -> tuple[Value, str]:
         """Return the arguments as they stand in the object, and their path.
 
-        key, args_key: of the name and the arguments; None where no key holds them. Raises Refusal
-        where it is open if what stands beside the name are arguments.
+        key, args_key: of the name and the arguments, or None if no key holds them. Raises Refusal
+        if it is open if the text beside the name are arguments.
         """
         if args_key is None:
             return _no_arguments(unit, key, name), unit.at
@@ -306,8 +339,8 @@ class JsonCall(Codec):
     def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
         """Return the key that holds the arguments, None if there is none.
 
-        The format's own comes before the aliases. An alias that was taken for the name (`tool`,
-        `function`) cannot be the arguments as well.
+        The format's own comes before the aliases. An alias taken for the name (`tool`, `function`)
+        cannot be the arguments as well.
         """
         if self.arguments_key in value:
             return self.arguments_key
@@ -319,7 +352,7 @@ class JsonCall(Codec):
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call with the format's own keys, between its delimiters.
 
-        arguments_json: strict JSON, which is copied as it is. tool: is not needed.
+        arguments_json: strict JSON, which is copied as it is. tool: is superfluous.
 
         >>> JsonCall("<c>", "</c>").write("f", "{}", None)
         '<c>{"name":"f","arguments":{}}</c>'
@@ -337,7 +370,7 @@ def _note_name(refusal: Refusal, body: str) -> None:
 
 
 def _is_known(body: str, reading: Reading) -> bool:
-    """Return if the scanner has read this very body, and it is not too deep.
+    """Return True if the scanner has read this very body, and it is not too deep.
 
     The text is compared by identity: the engine hands on the object that the value was read from,
     and a body that was cut or joined again is another one.
@@ -356,8 +389,8 @@ def _is_known(body: str, reading: Reading) -> bool:
 def _argument_texts(values: list[Value]) -> list[str]:
     """Return the texts under the keys of arguments that seem to be JSON objects.
 
-    values: the top-level values of a body, each a call or a list of calls. Only what begins with a
-    brace is taken: another text is no double encoding, however it reads.
+    values: the top-level values of a body, each a call or a list of calls. Only text that begins
+    with a brace is taken: another text is not a double encoding, however it reads.
     """
     texts: list[str] = []
     for value in values:
@@ -386,15 +419,19 @@ def _wire_id(value: dict[str, Value]) -> str | None:
     return None
 
 
-def _only_known_key(unit: _Unit) -> str | None:
+def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
     """Return the key of `{"tool": {…}}` if it is the only one and a tool is called so.
 
-    Without that tool the object may be anything, such as arguments without a name.
+    Without that tool the object may be anything, such as arguments without a name, unless the
+    format is such that it is a name: `any_key`.
     """
     if len(unit.value) != 1:
         return None
     ((key, arguments),) = unit.value.items()
-    return key if isinstance(arguments, dict) and key in unit.reading.tools else None
+    if any_key and arguments is None:
+        return str(key)
+    is_name = any_key or key in unit.reading.tools
+    return key if isinstance(arguments, dict) and is_name else None
 
 
 def _name_is_key(unit: _Unit, name: str) -> Decoded:
@@ -405,6 +442,8 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
     base = f"{unit.at}/{escape_token(name)}"
     arguments = unit.value[name]
     source = unit.source
+    if arguments is None:
+        arguments = {}
     return Decoded(
         name,
         arguments,
@@ -420,7 +459,7 @@ def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
     """Return the arguments where no key holds them.
 
     They may lie beside the name, if the tool declares every one of them. Raises Refusal otherwise:
-    a member that nobody knows may be an argument or not.
+    a member that no one knows may be an argument or not.
     """
     # "type": "function" is OpenAI's, and says nothing.
     others = {key, "type", *_ID_KEYS}
@@ -439,7 +478,10 @@ def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
 
 
 def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
-    """Return the parameters that a tool declares; none for a tool that nobody knows."""
+    """Return the parameters that a tool declares.
+
+    None for a tool that no one knows.
+    """
     tool = reading.tools.get(name)
     schema = tool.schema if tool else None
     return schema.get("properties", {}) if isinstance(schema, dict) else {}
@@ -448,7 +490,7 @@ def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
 def _as_object(unit: _Unit, args: Value, base: str) -> Value:
     """Return the arguments with JSON text in a string read, and null as no arguments.
 
-    base: their path. What is neither is returned as it is.
+    base: their path. Anything that is neither comes back as it is.
     """
     if isinstance(args, str):
         return _double_encoded(unit, args, base)
@@ -462,7 +504,7 @@ def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
     """Return the object that a text of JSON says, or the text if it says none.
 
     The edits that the text took join those of the call, as edits of the string it stands in. Raises
-    Refusal where they have no place there.
+    Refusal if they have no place there.
     """
     if not text.strip():
         unit.step("read.empty-arguments", text, {})
@@ -484,7 +526,7 @@ def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
 def _place_edits(unit: _Unit, base: str, text: str, edits: list[Edit]) -> None:
     """Add the edits of a text to those of the call, as edits of the string at path `base`.
 
-    Raises Refusal where the string took edits itself, so that the places are not known.
+    Raises Refusal if the string took edits itself, so that the places are unknown.
     """
     placed = unit.source.nested_edits(unit.index, base, text, edits)
     if placed is None:
@@ -505,7 +547,9 @@ def in_order(*edits: Edit) -> tuple[Edit, ...]:
 
 
 def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
-    """Return the JSON values of a body and the edits they took; raises Refusal.
+    """Return the JSON values of a body and the edits they took.
+
+    Raises Refusal.
 
     reading: tells if the body was closed, if it may be repaired, and how deep it may nest.
     """
@@ -525,9 +569,11 @@ def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edi
 
 
 def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
-    """Return the JSON values of a text inside a string, and its edits; raises Refusal.
+    """Return the JSON values of a text inside a string, and its edits.
 
-    The string is closed, so the text is whole; but prose around it would be content.
+    Raises Refusal.
+
+    The string is closed, so the text is whole. But prose around it would be content.
     """
     if reading.repair:
         return read_damaged(

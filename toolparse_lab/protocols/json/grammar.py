@@ -44,7 +44,7 @@ class _JsonCalls(GrammarWriter):
     def call(self, tool: ToolSpec) -> str | None:
         """Return the rule of one tool's call, without the braces around it.
 
-        None where the tool's schema admits no arguments.
+        None if the tool's schema admits no arguments.
         """
         arguments = self.json_value(object_schema(tool), MAX_DEPTH)
         if arguments is None:

@@ -1,4 +1,4 @@
-"""Decides what a damaged JSON body means: the nearest reading that the tool's schema takes."""
+"""Decides the meaning of a damaged JSON body: the nearest reading that the tool's schema takes."""
 
 from __future__ import annotations
 
@@ -57,10 +57,12 @@ Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """One reading with its price; `fits` is None where no schema can tell.
+    """One reading with its price.
 
-    key: what it comes to under the schema; readings with equal keys are one. stray: the only thing
-    against it is a member that is no parameter, which validation may let pass.
+    `fits` is None if no schema can tell.
+
+    key: its value under the schema. Readings with equal keys are one. stray: the only thing against
+    it is a member that is not a parameter, which validation may let pass.
     """
 
     calls: tuple[Decoded, ...]
@@ -78,9 +80,11 @@ def settle(
     repaired: tuple[list[Value], list[Edit]] | Refusal,
     decode: Decode,
 ) -> tuple[Decoded, ...]:
-    """Return the calls of a damaged body; raises Refusal where nobody can tell what was meant.
+    """Return the calls of a damaged body.
 
-    repaired: what the fast repair made of it.
+    Raises Refusal if no one can tell the meaning.
+
+    repaired: the fast repair's form of it.
     """
     first: _Proposal | None = None
     refusal: Refusal | None = None
@@ -105,13 +109,55 @@ def settle(
     if refusal is None:
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
-    if not reading.closed or not reading.repair or refusal.code in _FINAL:
+    if not _may_search(body, reading, first, refusal):
         return _calls_or_raise(first, refusal)
-    if _holds_delimiter(body, reading):
-        return _calls_or_raise(first, refusal)
+    return _searched(body, reading, decode, first, refusal)
 
+
+def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
+    """Return True if other readings of a body are looked for."""
+    if not reading.repair or _is_final(refusal):
+        return False
+    whole = reading.closed or _ends_itself(body, first)
+    return whole and not _holds_delimiter(body, reading)
+
+
+def _searched(
+    body: str, reading: Reading, decode: Decode, first: _Proposal | None, refusal: Refusal
+) -> tuple[Decoded, ...]:
+    """Return the calls of the one reading that counts, of the repair's own and those of a search.
+
+    Raises Refusal.
+    """
     proposals = _proposals(body, reading, decode, first)
-    return _choose(proposals, first, refusal)
+    calls = _choose(proposals, first, refusal)
+    # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
+    if not reading.closed and first is not None and calls is first.calls and _guesses(first.edits):
+        raise refusal
+    return calls
+
+
+def _guesses(edits: Sequence[Edit]) -> bool:
+    """Return True if a repair took a quote for a part of the text."""
+    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
+
+
+def _ends_itself(body: str, first: _Proposal | None) -> bool:
+    """Return True if a body without a closer ends with its own last bracket.
+
+    A quote too many hides the end from the scanner of a format that needs no closer.
+    """
+    if first is None or body.rstrip()[-1:] not in ("}", "]"):
+        return False
+    return not any(edit.rule == "rjson.missing-bracket" for edit in first.edits)
+
+
+def _is_final(refusal: Refusal) -> bool:
+    """Return True if no other reading is looked for."""
+    # JSON that is whole but for a key with two values says two things. What a moved bracket would
+    # make of it is an invention, however near it is.
+    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
+    return double or refusal.code in _FINAL
 
 
 class _Ambiguous(Refusal):
@@ -121,9 +167,11 @@ class _Ambiguous(Refusal):
 def _escaped_quote(
     body: str, reading: Reading, edits: Sequence[Edit], decode: Decode
 ) -> tuple[Decoded, ...]:
-    """Return the calls of a body whose damage is an escaped quote; () where it is none.
+    """Return the calls of a body whose damage is an escaped quote.
 
-    Raises Refusal where it may be one, and the repair's literal reading may be right as well.
+    () where it is none.
+
+    Raises Refusal if it may be one, and the repair's literal reading may be right as well.
     """
     if not reading.repair or not reading.closed:
         return ()
@@ -147,24 +195,25 @@ def _escaped_quote(
 
 
 def _holds_delimiter(body: str, reading: Reading) -> bool:
-    """Return if a body holds an opener or closer of its format.
+    """Return True if a body holds an opener or closer of its format.
 
-    It stands in a string then, or a closer was lost; where the strings of a damaged body end is no
-    longer plain, and what they quote must not become a call.
+    It stands in a string then, or a closer was lost. If the strings of a damaged body end is no
+    longer plain, and their quotations must not become a call.
     """
     if reading.envelope is None:
         return False
     marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
-    return any(mark in body for mark in marks)
+    # A bracket that any JSON begins with is no sign of another call.
+    return any(mark in body for mark in marks if len(mark) > 1)
 
 
 def _is_plain(edits: Sequence[Edit]) -> bool:
-    """Return if each edit can mean one thing only."""
+    """Return True if each edit can mean one thing only."""
     return all(edit.rule in _PLAIN for edit in edits)
 
 
 def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
-    """Return if one look tells that the calls are what the schemas want, as it does of most."""
+    """Return True if one look tells that the calls fit the schemas, as it does of most."""
     for call in calls:
         tool = reading.tools.get(call.name)
         if tool is None or not call.readable or not isinstance(call.arguments, dict):
@@ -177,7 +226,7 @@ def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
 
 
 def _calls_or_raise(first: _Proposal | None, refusal: Refusal) -> tuple[Decoded, ...]:
-    """Return the repair's calls, if it has some; else raise why not."""
+    """Return the repair's calls, if it has some, else raise why not."""
     if first is None:
         raise refusal
     return first.calls
@@ -186,7 +235,9 @@ def _calls_or_raise(first: _Proposal | None, refusal: Refusal) -> tuple[Decoded,
 def _proposals(
     body: str, reading: Reading, decode: Decode, first: _Proposal | None
 ) -> list[_Proposal]:
-    """Return the readings of a body, the cheapest first; the repair's own is among them.
+    """Return the readings of a body, the cheapest first.
+
+    The repair's own is among them.
 
     The search goes further only where nothing within one sign is right.
     """
@@ -211,7 +262,10 @@ def _proposals(
 def _choose(
     proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal
 ) -> tuple[Decoded, ...]:
-    """Return the calls of the one reading that counts; raises Refusal, with the readings."""
+    """Return the calls of the one reading that counts.
+
+    Raises Refusal, with the readings.
+    """
     candidates = [proposal for proposal in proposals if proposal.fits is not False]
     if candidates:
         least = [p for p in candidates if p.cost == candidates[0].cost]
@@ -229,7 +283,7 @@ def _choose(
 
 
 def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
-    """Return readings as a person sees them; of a body of several calls the first one."""
+    """Return readings as a person sees them. Of a body of several calls the first one."""
     readings: list[Candidate] = []
     for proposal in proposals:
         call = proposal.calls[0]
@@ -240,7 +294,7 @@ def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
 
 
 def _price(edits: Sequence[Edit]) -> int:
-    """Return what the edits of the fast repair would cost the search."""
+    """Return the result that the edits of the fast repair would cost the search."""
     price = 0
     for edit in edits:
         if edit.rule == "rjson.missing-bracket":
@@ -273,7 +327,7 @@ def _proposal(
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One call under its tool's schema: what its arguments come to, and what speaks against it."""
+    """One call under its tool's schema: the value of its arguments, and the reasons against it."""
 
     fits: bool | None
     why: str
@@ -283,7 +337,7 @@ class _Judged:
 
 
 def _judged(call: Decoded, reading: Reading) -> _Judged:
-    """Return what the schema of its tool makes of a call."""
+    """Return the reading that the schema of its tool makes of a call."""
     arguments = call.arguments
     if not call.readable or not isinstance(arguments, dict):
         return _Judged(False, "there is no call in it", None)
@@ -328,9 +382,9 @@ def loose_signs(value: Value) -> int:
 
 
 def _unknown_key(value: Value, schema: Any) -> str:
-    """Return a key that no schema knows at its place, "" where all are known.
+    """Return a key that no schema knows at its place, "" if all are known.
 
-    Only what lists its properties, and does not say that it takes others, is looked at.
+    Only a schema that lists its properties, and does not say that it takes others, is looked at.
     """
     todo: list[tuple[Value, Any]] = [(value, schema)]
     while todo:
@@ -354,7 +408,7 @@ def _unknown_key(value: Value, schema: Any) -> str:
 
 
 def swallows(arguments: Value, tool: ToolSpec) -> bool:
-    """Return if a string among the arguments holds a declared parameter that is missing there.
+    """Return True if a string among the arguments holds a declared parameter that is missing there.
 
     A quote too few or too many does that: the next parameter becomes a part of the value.
     """

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ...types import Span
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools
+from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
 from ..scan import Scanner
 from .named import NamedJson
@@ -20,17 +20,27 @@ _ID = re.compile(r"(?:functions?\.)?(?P<name>[^\s:<>]+?)(?::(?P<index>\d+))?\Z")
 # Other separators, as models write them that have seen other ids.
 _DAMAGED_ID = re.compile(r"functions?[._]?(?P<name>.+?)[_:]?\d*\Z")
 _MAX_ID = 512
+# A call whose special tokens a server took out: its id and its arguments, one behind the other.
+_BARE_ID = "functions."
+# On one line: a result as this format writes it has its JSON on the line below the id.
+_STRIPPED = re.compile(r"functions\.(?P<name>[^\s:<>{]{1,256}):\d{1,6}[ \t]{0,8}(?=\{)")
+_STRIPPED_SO_FAR = re.compile(r"functions\.[^\s:<>{]{0,256}(?::\d{0,6}[ \t]{0,8})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class KimiSection(Envelope):
-    """Envelope: a section's tokens are markup; in it each call has its own."""
+    """Envelope: a section's tokens are markup. In it each call has its own."""
 
     closers: tuple[str, ...] = (_END,)
 
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
+
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the section's tokens and the one that begins a call."""
-        return (*_SECTION, _BEGIN)
+        """Return the section's tokens, the one that begins a call, and the beginning of an id."""
+        return (*_SECTION, _BEGIN, _BARE_ID)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the markup of a section, or a call with the name that its id holds.
@@ -41,6 +51,9 @@ class KimiSection(Envelope):
         for token in _SECTION:
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
+
+        if text[pos] != "<":
+            return _stripped_opening(text, pos, final, tools)
 
         start = pos + len(_BEGIN)
         end = text.find(_ARGUMENTS, start, start + _MAX_ID)
@@ -53,23 +66,27 @@ class KimiSection(Envelope):
         wire_id = padded.strip()
         name, offset = _name_of(wire_id, tools)
         name_start = start + len(padded) - len(padded.lstrip()) + offset - pos
-        span = Span(name_start, name_start + len(name))
-        return Opening(end + len(_ARGUMENTS) - pos, name=name, name_span=span, wire_id=wire_id)
+        span = Span(name_start, name_start + len(name)) if offset >= 0 else None
+        return make_opening(end + len(_ARGUMENTS) - pos, name=name, name_span=span, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the arguments; the next call or the section's end closes too."""
-        return JsonBody(self.closers, (_BEGIN, _SECTION[1]))
+        """Return the scanner of the arguments.
+
+        The next call or the section's end closes too.
+        """
+        stops = (_BEGIN, _SECTION[1])
+        return JsonBody(self.closers, (*stops, _BARE_ID) if opening.speculative else stops)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether arguments that were given up behind `text` end inside a value."""
+        """Return True if arguments that were given up behind `text` end inside a value."""
         return ends_in_value(text)
 
 
 def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
-    """Return the tool's name in a call id, and its offset there.
+    """Return the tool's name in a call id, and its offset there, -1 where it does not stand in it.
 
-    Damaged ids give it up only if a known name stands in them. One that nobody knows is taken as
-    the id has it, so that the call can be reported by it; without tools nothing is known, and any
+    Damaged ids give it up only if a known name stands in them. One that no one knows is taken as
+    the id has it, so that the call can be reported by it. Without tools nothing is known, and any
     name is good.
 
     >>> _name_of("functions.f:0", {})
@@ -79,10 +96,30 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
     if match and (not tools or match["name"] in tools):
         return match["name"], match.start("name")
 
+    # A counter alone can only mean the only tool.
+    if len(tools) == 1 and wire_id.isdigit():
+        return next(iter(tools)), -1
+
     damaged = _DAMAGED_ID.match(wire_id)
     if damaged and damaged["name"] in tools:
         return damaged["name"], damaged.start("name")
     return (match["name"], match.start("name")) if match else (wire_id, 0)
+
+
+def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    """Return the part that an id without its tokens opens: a call, if a known tool's name
+    is in it.
+    """
+    match = _STRIPPED.match(text, pos)
+    if match is None:
+        return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
+    if match["name"] not in tools:
+        return None
+    span = Span(match.start("name") - pos, match.end("name") - pos)
+    wire_id = match[0].rstrip()
+    return make_opening(
+        match.end() - pos, name=match["name"], name_span=span, wire_id=wire_id, speculative=True
+    )
 
 
 def _frame(name: str, arguments_json: str) -> str:

@@ -1,7 +1,7 @@
 """The calls and texts of a message in OpenAI's shape, found in its JSON value.
 
 A message has more than one shape: as the API has it today and as it had it before, a bare list of
-calls, or one call alone. The functions here know them all, so that nobody else has to.
+calls, or one call alone. The functions here know them all, so that no one else has to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WRAPPERS = ("function", "custom")  # a call of either kind holds its name and a
 
 
 def is_message(value: Value) -> bool:
-    """Return if a value is a message, with calls or without.
+    """Return True if a value is a message, with calls or without.
 
     Either its `tool_calls` are a list or null, as OpenAI has them, or it says that it is the
     assistant's.
@@ -35,7 +35,7 @@ def is_message(value: Value) -> bool:
 
 
 def calls_in(value: Value) -> dict[str, Value]:
-    """Return JSON Pointer -> call, in order; empty if the value holds none.
+    """Return JSON Pointer -> call, in order, or empty if the value holds none.
 
     They are those of a message (`tool_calls`, or the older `function_call`), of a list of calls, or
     one call alone, as models write it that leave the message out.
@@ -65,7 +65,7 @@ def _items(path: str, items: list[Value]) -> dict[str, Value]:
 
 
 def _is_call(value: dict[str, Value]) -> bool:
-    """Return if an object names a tool, or holds what does.
+    """Return True if an object names a tool, or holds one that does.
 
     >>> _is_call({"function": {}}), _is_call({"role": "user"})
     (True, False)
@@ -78,7 +78,7 @@ def _is_call(value: dict[str, Value]) -> bool:
 def texts_in(value: Value) -> dict[str, _Kind]:
     """Return JSON Pointer -> kind of each text of a message, content parts included.
 
-    The order is that of the keys in `_TEXTS`, then of the parts; `Message` sorts them by place.
+    The order is that of the keys in `_TEXTS`, then of the parts. `Message` sorts them by place.
 
     >>> texts_in({"content": [{"text": "a"}, {"image": "b"}]})
     {'/content/0/text': 'text'}
@@ -100,7 +100,7 @@ def texts_in(value: Value) -> dict[str, _Kind]:
 def _part_texts(content: Value) -> dict[str, _Kind]:
     """Return JSON Pointer -> kind of each content part that is a text.
 
-    content: of a message, which is a text itself where it is no list of parts. Images and files
+    content: of a message, which is a text itself if it is not a list of parts. Images and files
     among the parts are markup.
     """
     texts: dict[str, _Kind] = {}
@@ -114,7 +114,7 @@ def _part_texts(content: Value) -> dict[str, _Kind]:
 
 
 def inner_of(call: Value) -> tuple[Value, str]:
-    """Return what holds name and arguments, and its path from the call.
+    """Return the object that holds name and arguments, and its path from the call.
 
     That is the call itself, or the object under "function" or "custom" in it.
     """
@@ -140,7 +140,7 @@ def arguments_key(inner: dict[str, Value]) -> str | None:
 
 
 def arguments_of(call: Value) -> Value:
-    """Return the arguments of a call as they are there, None where there are none.
+    """Return the arguments of a call as they are there, None if there are none.
 
     >>> arguments_of({"function": {"name": "f", "arguments": "{}"}})
     '{}'

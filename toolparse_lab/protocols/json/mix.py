@@ -17,7 +17,7 @@ _FENCE_SIGN = r"^[ \t]*```[ \t]*(?:tool_calls?|tool_code|function_call)[ \t]*$"
 
 HERMES = Protocol(
     id="hermes",
-    aliases=("json_mix", "json-mix"),
+    aliases=("json_mix", "json-mix", "ernie45"),
     title="JSON in <tool_call>",
     envelope=JsonTags(("<tool_call>",), ("</tool_call>",)),
     codec=JsonCall("<tool_call>", "</tool_call>"),

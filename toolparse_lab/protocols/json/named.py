@@ -9,9 +9,9 @@ from functools import partial
 from ...rjson.damage import Refusal
 from ...rjson.strict import read_if_strict
 from ...toolspec import ToolSpec
-from ...types import Edit, Span
+from ...types import Edit, Span, Step
 from ...values import Value
-from ..base import Codec, Decoded, Reading
+from ..base import Codec, Decoded, Opening, Reading
 from .call import read_body_values
 from .judge import settle
 from .source import ONE_CALL, BodySource, unescape_offsets
@@ -27,14 +27,19 @@ class NamedJson(Codec):
     frame: Callable[[str, str], str]
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return if the body is strict JSON."""
-        return read_if_strict(body, reading.max_depth) is not None
+        """Return True if the body is strict JSON, or empty."""
+        return not body.strip() or read_if_strict(body, reading.max_depth) is not None
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body; raises Refusal if it is no single JSON object.
+        """Return the one call of a body.
+
+        Raises Refusal if it is not a single JSON object.
 
         reading: the opening holds the name, and the id where the format has one.
         """
+        # The header names the tool and the closer ends the call: nothing is left to be told.
+        if reading.closed and not body.strip():
+            return (_without_arguments(body, reading.opening),)
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
             repaired = values, edits = read_body_values(body, reading)
@@ -55,14 +60,10 @@ class NamedJson(Codec):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
         source = BodySource(body, tuple(edits), ONE_CALL)
 
-        # The name stands in the opener, so its offsets in the body are negative.
-        name_span = Span(0, 0)
-        if opening.name_span:
-            name_span = opening.name_span.shift(-opening.end)
         call = Decoded(
             opening.name,
             values[0],
-            name_span=name_span,
+            name_span=_name_span(opening),
             wire_id=opening.wire_id,
             edits=tuple(edits),
             places=source.places_of(0, "", ""),
@@ -75,3 +76,20 @@ class NamedJson(Codec):
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call in its frame."""
         return self.frame(name, arguments_json)
+
+
+def _without_arguments(body: str, opening: Opening) -> Decoded:
+    """Return the call of a header with nothing but white space behind it."""
+    return Decoded(
+        opening.name,
+        {},
+        name_span=_name_span(opening),
+        wire_id=opening.wire_id,
+        steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
+        places=lambda: {"": (0, len(body))},
+    )
+
+
+def _name_span(opening: Opening) -> Span | None:
+    """Return the place of the name, which stands in the opener: its offsets are negative."""
+    return opening.name_span.shift(-opening.end) if opening.name_span else None

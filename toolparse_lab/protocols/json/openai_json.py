@@ -1,9 +1,9 @@
 """`openai_json`: a whole message as JSON, its calls in `tool_calls`, with arguments as JSON text.
 
-A provider's own calls are recorded in this form, and models that were told to write OpenAI's JSON
-write it. Nothing opens a message but the beginning of an answer. The arguments of the last call may
-have been cut off with the answer, which the JSON around them does not show: no bracket is ever
-added to them.
+A provider's own calls are recorded in this form, and models told to write OpenAI's JSON write it.
+Nothing opens a message but the beginning of an answer. The arguments of the last call may have
+ended early with the answer, which the JSON around them does not show: no bracket is ever added to
+them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,15 @@ _NAMED = re.compile(r"""["']name["']\s*:\s*["']([^"'\\]*)["']""")
 
 @dataclass(frozen=True, slots=True)
 class WholeMessage(Envelope):
-    """Envelope: an answer that begins with `{` and a key of a message. It ends behind the brace
-    that closes it."""
+    """Envelope: an answer that begins with `{` and a key of a message.
+
+    It ends behind the brace that closes it.
+    """
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return nothing: no text inside an answer opens a message."""
@@ -82,8 +89,10 @@ class WholeMessage(Envelope):
 
 @dataclass(frozen=True, slots=True)
 class MessageCalls(Codec):
-    """Codec: the calls of a message, each with a place of its own, and its texts; or one call
-    alone."""
+    """Codec: the calls of a message, each with a place of its own, and its texts.
+
+    Or one call alone.
+    """
 
     # How it works: a message that is strict JSON, as a provider's own always is, gives a `Message`,
     # in which each call and each text has its place. One that is damaged can only be a model's
@@ -91,9 +100,9 @@ class MessageCalls(Codec):
     # completed with the few endings that a message can have, to read the calls before the last.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return if the message is strict JSON, and so are the arguments of its calls.
+        """Return True if the message is strict JSON, and so are the arguments of its calls.
 
-        Arguments that are no text, or an empty one, are none that could be damaged.
+        Arguments that are not text, or an empty one, are none that could be damaged.
         """
         values = read_if_strict(body, reading.max_depth)
         if values is None or len(values) != 1:
@@ -102,10 +111,12 @@ class MessageCalls(Codec):
         return all(_has_strict_arguments(call, reading.max_depth) for call in calls)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a message; raises Refusal if it has none, or cannot be read.
+        """Return the calls of a message.
+
+        Raises Refusal if it has none, or cannot be read.
 
         A message that is whole and has no call is still a `Message`: its texts are the answer. JSON
-        that is no message at all is refused, so that it stays the text it was.
+        that is not a message at all is refused, so that it stays the text it was.
         """
         if not reading.closed:
             return _cut_message(body, reading)
@@ -143,7 +154,7 @@ _OPEN, _ID, _CLOSE = '{"content":null,"tool_calls":[', '{"id":', "]}"
 
 
 def _has_strict_arguments(call: Value, max_depth: int) -> bool:
-    """Return if the arguments of a call are strict JSON, or no text that could be damaged."""
+    """Return True if the arguments of a call are strict JSON, or no text that could be damaged."""
     text = arguments_of(call)
     if not isinstance(text, str) or not text.strip():
         return True
@@ -153,7 +164,7 @@ def _has_strict_arguments(call: Value, max_depth: int) -> bool:
 def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading) -> Message:
     """Return a message that is strict JSON, with the place of each call and text.
 
-    calls: as `calls_in` has them. Each call is a segment of its own, each text another; what lies
+    calls: as `calls_in` has them. Each call is a segment of its own, each text another. The text
     between them is markup.
     """
     source = BodySource(body, (), [(0, path) for path in calls])
@@ -169,7 +180,9 @@ def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading)
 
 
 def _decoded(calls: dict[str, Value], source: BodySource, reading: Reading) -> list[Decoded]:
-    """Return each call; only the last one's arguments may have been cut off.
+    """Return each call.
+
+    Only the last one's arguments may have ended early.
 
     calls: path -> call, as `calls_in` has them.
     """
@@ -185,7 +198,7 @@ def _read_call(
 ) -> Decoded:
     """Return one call, at `path` of the message.
 
-    whole: its arguments cannot have been cut off, since another call follows.
+    whole: its arguments cannot have ended early, since another call follows.
     """
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
@@ -260,7 +273,7 @@ def _read_text(
 ) -> None:
     """Put the arguments that a JSON text inside a string says into `decoded`.
 
-    Its edits are placed in the body; what is wrong with it is a problem with its place there.
+    Its edits are placed in the body. The fault with it is a problem with its place there.
     """
     try:
         value, edits = _object_of(decoded.name, text, reading, whole)
@@ -297,10 +310,12 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
 def _object_of(
     name: str, text: str, reading: Reading, whole: bool
 ) -> tuple[dict[str, Value], list[Edit]]:
-    """Return the one object that a text says, and the edits it took; raises Refusal.
+    """Return the one object that a text says, and the edits it took.
+
+    Raises Refusal.
 
     name: of the tool whose arguments they are. No bracket is added unless the text is `whole`: it
-    may have been cut off with the answer.
+    may have ended early with the answer.
     """
     strict = read_if_strict(text, reading.max_depth)
     if strict is not None:
@@ -325,7 +340,7 @@ def _object_of(
 
 
 def _only_object(values: list[Value]) -> dict[str, Value]:
-    """Return the only value, an object; raises Refusal for anything else."""
+    """Return the only value, an object. Raises Refusal for anything else."""
     if len(values) != 1:
         raise Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
     if not isinstance(values[0], dict):
@@ -334,9 +349,9 @@ def _only_object(values: list[Value]) -> dict[str, Value]:
 
 
 def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
-    """Make `decoded` a call that cannot be read, with the refusal as its problem.
+    """Make `decoded` an unreadable call, with the refusal as its problem.
 
-    place: where in the body it went wrong, None if that is not known.
+    place: where in the body it went wrong, None if that is unknown.
     """
     decoded.arguments = None
     decoded.readable = False
@@ -381,7 +396,7 @@ _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
 def _cut_message(body: str, reading: Reading) -> Message:
     """Return a message that the text ends in.
 
-    The calls before the last one are read as they are; the last is truncated unless it is whole.
+    The calls before the last one are read as they are. The last is truncated unless it is whole.
     Raises Refusal for a message without calls, which is text. The body is completed with one ending
     after the other until it is JSON: four tries at most, so this is linear.
     """

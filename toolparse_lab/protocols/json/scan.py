@@ -1,4 +1,4 @@
-"""Where a JSON body between delimiters ends: behind strings and comments, at a closer or opener."""
+"""If a JSON body between delimiters ends: behind strings and comments, at a closer or opener."""
 
 # How it works
 #
@@ -51,10 +51,10 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([{\[])|([}\]])')
 
 
 def ends_in_value(text: str) -> bool:
-    """Return whether JSON that breaks off behind `text` may break off inside a value.
+    """Return True if JSON that breaks off behind `text` may break off inside a value.
 
     The arguments are a value themselves, open until their own bracket and the call's are there. The
-    name of a call is none, and what is whole is over.
+    name of a call is none, and a whole one is over.
 
     >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b"'), ends_in_value('{"a": {"b": 1}')
     (True, True, True)
@@ -125,7 +125,7 @@ class _Delimiters:
 
 @lru_cache(maxsize=512)
 def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
-    """Return the patterns for these delimiters; a stream of calls needs them once."""
+    """Return the patterns for these delimiters. A stream of calls needs them once."""
     return _Delimiters(closers, openers)
 
 
@@ -163,9 +163,11 @@ class JsonBody:
         return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the tail; see the head of this module.
+        """Walk once over the tail.
 
-        Returns the close, or how many characters of the tail are settled.
+        See the head of this module.
+
+        Returns the close, or how many characters of the tail are final.
         """
         if self._at == 0:
             whole = self._whole_body(tail, final)
@@ -204,10 +206,10 @@ class JsonBody:
     # The states
 
     def _outside(self, tail: str, final: bool) -> Close | int | None:
-        """Read between strings and comments, to a delimiter or to what begins one of them.
+        """Read between strings and comments, to a delimiter or to the opener of one of them.
 
-        A delimiter here is what it seems: nothing in JSON outside of strings can hold it. Returns
-        the close, or None in the state of the string or comment that begins.
+        A delimiter here is as it seems: nothing in JSON outside of strings can hold it. Returns the
+        close, or None in the state of the string or comment that begins.
         """
         by = self._by
         pos = self._pos
@@ -283,7 +285,7 @@ class JsonBody:
     def _end_double(self, tail: str, start: int, final: bool) -> Close | int | None:
         """Leave the string at its quote, or go back to the hidden closer.
 
-        A strict string is followed by a comma, colon or bracket; behind a hidden closer anything
+        A strict string is followed by a comma, colon or bracket. Behind a hidden closer anything
         else says that the quotes are out of step.
         """
         end = start + 1
@@ -298,10 +300,10 @@ class JsonBody:
         return None
 
     def _behind_string(self, tail: str, start: int, final: bool) -> Close | int | None:
-        """Look at what follows a string's end at `start`, where a closer was hidden before.
+        """Look at the text behind a string's end at `start`, where a closer was hidden before.
 
-        Returns the hidden closer if no string can end there, an offset if more text is needed, and
-        None where the quotes are in step.
+        Returns the hidden closer if no string can end there, an offset if more text is necessary,
+        and None if the quotes are in step.
         """
         match = SPACE.match(tail, start + 1)
         after = match.end() if match else start + 1
@@ -376,9 +378,11 @@ class JsonBody:
     # What the states share
 
     def _closer_inside(self, tail: str, start: int, end: int, final: bool) -> Close | int | None:
-        """Decide on a closer inside a string or comment; None = it is content, read on behind it.
+        """Decide on a closer inside a string or comment.
 
-        In a body that was strict so far it is content, and remembered; in a damaged one it closes
+        None = it is content, read on behind it.
+
+        In a body that was strict so far it is content, and remembered. In a damaged one it closes
         the body if an opener or the end follows.
         """
         longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
@@ -429,7 +433,7 @@ class JsonBody:
         return self._settle(tail, settled)
 
     def _settle(self, tail: str, settled: int) -> int:
-        """Remember how far the tail is settled, and its last character that is no white space.
+        """Remember how far the tail is final, and its last character that is not a white space.
 
         That character tells later if an apostrophe can begin a string. Returns `settled`.
         """
@@ -447,8 +451,8 @@ class JsonBody:
     def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
         """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
 
-        One may begin with another, or hold it behind white space: then the longer one counts. -1
-        where nothing of the kind is there. begin: what stands before it is decided.
+        One may begin with another, or hold it behind white space: then the longer one counts. -1 if
+        nothing of the kind is there. begin: the text before it is decided.
         """
         longest = self._by.longest
         size = len(tail)
@@ -458,7 +462,7 @@ class JsonBody:
         return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
-        """Return if a delimiter may begin at `pos` and go on behind the tail.
+        """Return True if a delimiter may begin at `pos` and go on behind the tail.
 
         Then the token at `pos` may be the beginning of that delimiter, and nothing can be decided.
         """
@@ -473,9 +477,9 @@ class JsonBody:
         return any(lit.startswith(rest) for lit in by.literals)
 
     def _before(self, tail: str, pos: int) -> str:
-        """Return the last character before `pos` that is no white space.
+        """Return the last character before `pos` that is not a white space.
 
-        It may have been settled with an earlier tail. At the beginning of the body it is `{`, since
+        It may have been final with an earlier tail. At the beginning of the body it is `{`, since
         an object that lost its brace begins with a key.
         """
         while pos > 0:

@@ -1,6 +1,6 @@
-"""The places of values in a JSON body, found when somebody asks for them.
+"""The places of values in a JSON body, found when someone asks for them.
 
-A codec answers with values; most callers never ask where they stand. So a `BodySource` keeps the
+A codec answers with values. Most callers never ask where they stand. So a `BodySource` keeps the
 body, its edits and the paths of its calls, and reads the places out of the edited text the first
 time one is wanted, once for all calls of the body.
 """
@@ -25,11 +25,14 @@ _ESCAPED = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
 
+# The key of an object that holds nothing but calls, as a message of OpenAI's has them.
+_WRAPPER = "tool_calls"
+
 ONE_CALL = [(0, "")]
 
 
 def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` stands if it is the first member, named "name"; else None.
+    """Return where `name` stands if it is the first member, named "name", else None.
 
     >>> name_first('{"name": "f"}', "f")
     Span(start=10, end=11)
@@ -40,23 +43,40 @@ def name_first(body: str, name: str) -> Span | None:
     return None
 
 
+def items_of(value: Value) -> tuple[list[Value] | None, str]:
+    """Return the list of calls that a value is or wraps, and its path. None for any other value.
+
+    >>> items_of([{}]), items_of({"tool_calls": [{}]}), items_of({"name": "f"})
+    (([{}], ''), ([{}], '/tool_calls'), (None, ''))
+    """
+    if isinstance(value, list):
+        return value, ""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(_WRAPPER), list):
+        return value[_WRAPPER], f"/{_WRAPPER}"
+    return None, ""
+
+
 def units_of(values: list[Value]) -> list[tuple[int, str]]:
     """Return where the calls of a body stand: the number of their value, and the path in it.
 
-    A list holds one call an item, any other value is one call.
+    A list holds one call per item, also where it is the `tool_calls` of an object and all that is
+    in it. Any other value is one call.
     """
     units: list[tuple[int, str]] = []
     for i, value in enumerate(values):
-        if isinstance(value, list):
-            units.extend((i, f"/{k}") for k in range(len(value)))
+        items, base = items_of(value)
+        if items is None:
+            units.append((i, base))
         else:
-            units.append((i, ""))
+            units.extend((i, f"{base}/{k}") for k in range(len(items)))
 
     return units
 
 
 class BodySource:
-    """A JSON body with its edits; finds places in it when asked, once for all its calls.
+    """A JSON body with its edits.
+
+    Finds places in it when asked, once for all its calls.
 
     Everywhere `index` is the number of a top-level value of the body, and a path a JSON Pointer
     into that value. Spans count from the beginning of the body as it came, before its edits.
@@ -67,7 +87,9 @@ class BodySource:
     # once, so asking for every argument of a hundred calls costs no more than asking for one.
 
     def __init__(self, body: str, edits: tuple[Edit, ...], units: list[tuple[int, str]]) -> None:
-        """Keep a body and its edits; places are only worked out when the first one is asked for.
+        """Keep a body and its edits.
+
+        Places are only worked out when the first one is asked for.
 
         units: the calls, as `units_of` returns them.
         """
@@ -85,8 +107,8 @@ class BodySource:
     def edits_of(self, index: int, path: str) -> tuple[Edit, ...]:
         """Return the edits of the call at `path`.
 
-        Each edit goes with the call it stands in or behind; those before the first call go with the
-        first. So every edit belongs to one call, and their sum is what the body took.
+        Each edit goes with the call it stands in or behind. Those before the first call go with the
+        first. So every edit belongs to one call, and their sum is the cost of the body.
         """
         if len(self.units) <= 1 or not self.edits:
             return self.edits
@@ -113,7 +135,7 @@ class BodySource:
     def _all(self) -> list[dict[str, tuple[int, int]]]:
         """Return the places of each top-level value, in the body as it came.
 
-        They are found in the edited body, and moved back by the edits; once for all questions.
+        They are found in the edited body, and moved back by the edits. Once for all questions.
         """
         if self._raw_places is not None:
             return self._raw_places
@@ -166,7 +188,7 @@ class BodySource:
         """Return a function that finds the places at and below `base`.
 
         nested: the text that stands there and is read as JSON, or nothing. members: the arguments,
-        where the object at `base` holds more than them (the name beside them); only their places
+        where the object at `base` holds more than them (the name beside them). Only their places
         are wanted then. edits: those of the nested text, where they are known.
         """
 
@@ -233,7 +255,7 @@ class BodySource:
     def _inside(self, start: int, end: int, text: str) -> list[int] | None:
         """Return where each character of a string's meaning stands inside it.
 
-        None where that cannot be told.
+        None if that cannot be told.
         """
         raw = self.body[start:end]
         # Without escapes each character is itself.
@@ -246,7 +268,7 @@ class BodySource:
         """Return the places in a text that stands inside a JSON string.
 
         They are found by way of the edited body: its strings are strict, so that each escape has a
-        known length. Where that fails the whole string stands for all of it.
+        known length. If that fails the whole string stands for all of it.
         """
         self._all()
         begin, places = self._edited_places[index]

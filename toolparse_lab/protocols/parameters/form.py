@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from ..scan import SPACE
+from .shape import LOOK, Form, Heads, StrictTags
+
 # Models write the words of other formats; each of these stands for the format's own.
 FUNCTION_WORDS = ("function", "call", "tool", "invoke")
 PARAMETER_WORDS = ("parameter", "param", "argument", "arg")
 # In a tag nearly anything is a name; as text between two tags only what names a tool anywhere.
 _NAME = r"[^\s<>\"'=][^<>\"'\r\n]{0,255}?"
 _TEXT_NAME = r"[\w.:/-]{1,128}"
+# Some servers lose the space before an attribute, or leave their tokenizer's mark of it.
+_APART = r"[\s\u0120]{0,8}"
+_BEHIND_WORD = r"(?:[\s=>\u0120]|name[ \t]{0,8}=)"
 
 
 @dataclass(frozen=True, slots=True)
-class TagForm:
-    """The constants of one format.
+class TagForm(Form):
+    """The constants of one format whose tags are words: `<function=f>` or `<invoke name="f">`.
 
-    opener, closer: around a block of functions, both begin with `<`; empty where there is none.
+    opener, closer: around a block of functions, both begin with `<`, or empty if there is none.
     attribute: names are written `name="…"`, else `=…`. trim: a value loses one line break at each
-    end. lines: tags are written on lines of their own.
+    end. lines: tags are written on lines of their own. entities, markup, flags: see `Form`.
+    wrapper: the word of an element that may stand around all parameters and means nothing.
     """
 
     opener: str = "<tool_call>"
@@ -32,6 +39,10 @@ class TagForm:
     attribute: bool = False
     trim: bool = True
     lines: bool = True
+    entities: bool = True
+    markup: tuple[str, ...] = ()
+    flags: bool = False
+    wrapper: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a block whose opener or closer is no tag."""
@@ -56,6 +67,11 @@ class TagForm:
         """
         return tuple(dict.fromkeys((self.parameter, *PARAMETER_WORDS)))
 
+    @property
+    def space(self) -> re.Pattern[str]:
+        """White space, and the tags of an element that may stand around all parameters."""
+        return _space_around(self.wrapper)
+
     def tag(self, word: str, name: str) -> str:
         """Return an opening tag as the format writes it.
 
@@ -64,16 +80,112 @@ class TagForm:
         """
         return f'<{word} name="{name}">' if self.attribute else f"<{word}={name}>"
 
+    @property
+    def function_word(self) -> str:
+        """The word of a function's tag."""
+        return self.function
+
+    @property
+    def function_closer(self) -> str:
+        """The closer of a function as the format writes it."""
+        return f"</{self.function}>"
+
+    @property
+    def parameter_closer(self) -> str:
+        """The closer of a parameter as the format writes it."""
+        return f"</{self.parameter}>"
+
+    def function_tag(self, name: str) -> str:
+        """Return a function's opening tag as the format writes it."""
+        return self.tag(self.function, name)
+
+    def parameter_tag(self, name: str, kind: str = "string") -> str:
+        """Return a parameter's opening tag, whatever kind its value is of."""
+        return self.tag(self.parameter, name)
+
+    @property
+    def sign(self) -> str:
+        """The pattern of an attempt at a function's tag."""
+        return rf"<{self.function}(?:=| name=)[^<>\n]{{1,200}}>?"
+
+    def closer_of(self, word: str) -> str:
+        """Return the closer of a function whose tag has that word."""
+        return f"</{word}>"
+
+    def begins_json(self, word: str) -> tuple[str, ...]:
+        """Return the beginning of the next call behind a function with a JSON object in it."""
+        return tuple(opener for opener in (self.opener, f"<{word}=") if opener)
+
+    def tag_heads(self) -> tuple[str, ...]:
+        """Return the beginnings of a function's tag, each word in three cases."""
+        heads: list[str] = []
+        for word in self.functions:
+            heads += ["<" + word, "<" + word.capitalize(), "<" + word.upper()]
+        return tuple(dict.fromkeys(heads))
+
+    def may_begin(self, rest: str) -> bool:
+        """Return True if a short text is, or may become, the beginning of a function's tag."""
+        rest = rest.lower()
+        return any(f"<{word}".lower().startswith(rest) for word in self.functions)
+
+    def may_go_on(self, head: str) -> bool:
+        """Return False if something else than a tag's name stands behind the word.
+
+        >>> TagForm().may_go_on("<tool "), TagForm().may_go_on("<tools")
+        (True, False)
+        """
+        words = "|".join(self.functions)
+        pattern = rf"<(?:{words})(?:[\s=>\u0120n]|\Z)"
+        return re.match(pattern, head, re.IGNORECASE | re.ASCII) is not None
+
+    def tags(self) -> re.Pattern[str]:
+        """Return the pattern of all tags. See `tag_pattern`."""
+        return _word_tags(self)
+
+    def bare(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Return the patterns of `bare_head`."""
+        return _bare_words(self)
+
+    def heads(self) -> Heads:
+        """Return the patterns of the beginning of a call. Other words count as well."""
+        functions, parameters = "|".join(self.functions), "|".join(self.parameters)
+        flags = re.IGNORECASE | re.ASCII
+        inside = rf"\{{|<(?:{parameters}){_BEHIND_WORD}|</[ \t]{{0,8}}(?:{functions})[ \t>]"
+        space = rf"(?:\s|<{self.wrapper}>)" if self.wrapper else r"\s"
+        return Heads(
+            re.compile(rf"{space}{{0,{LOOK}}}(?:{inside})", flags),
+            re.compile(rf"{space}{{0,{LOOK}}}(?:</?[ \t]{{0,8}}[a-z_:]{{0,24}})?\Z", flags),
+            re.compile(rf"<(?:{functions}){_BEHIND_WORD}", flags),
+        )
+
+    def strict_tags(self) -> StrictTags:
+        """Return the sources of the tags in the format's own spelling."""
+        words = "|".join((*self.functions, *self.parameters))
+        function = re.escape(self.function_tag("\0")).split("\0")
+        parameter = re.escape(self.parameter_tag("\0")).split("\0")
+        return StrictTags(
+            (function[0], function[1]),
+            (parameter[0], parameter[1]),
+            rf"(?i:/?[ \t]{{0,8}}(?:{words}))",
+        )
+
+    def closers_like(self, *, function: bool) -> str:
+        """Return the source of every closer that may stand for a function's or a parameter's."""
+        words = self.functions if function else self.parameters
+        return rf"</[ \t]{{0,8}}(?i:{'|'.join(words)})[ \t]{{0,8}}>"
+
 
 MarkKind: TypeAlias = Literal["function", "/function", "parameter", "/parameter", "json"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A tag that counts; or, as 'json', the object that stands in place of parameters.
+    """A tag that counts.
 
-    doubtful: a closer that counts only because the text ends there. rule: what brings a tag of
-    another spelling to the format's own.
+    Or, as 'json', the object that stands in place of parameters.
+
+    doubtful: a closer that counts only because the text ends there. rule: the repair that brings a
+    tag of another spelling to the format's own. flag: the tag's word on its value's type.
     """
 
     kind: MarkKind
@@ -83,27 +195,46 @@ class Mark:
     name_start: int = 0
     doubtful: bool = False
     rule: str = "tags.spelling"
+    flag: str = ""
 
 
-def _named(group: str) -> str:
+@lru_cache(maxsize=8)
+def _space_around(word: str) -> re.Pattern[str]:
+    """Return the pattern of white space and of tags with a word, "" for none."""
+    return re.compile(rf"(?:\s|</?{re.escape(word)}>)*+") if word else SPACE
+
+
+# DeepSeek's word on the type of a value; the schema tells it as well.
+_STRING = r"(?:[ \t]{1,8}string=[\"'](?:true|false)[\"'])?+"
+
+
+def _named(group: str, attributes: str = "") -> str:
     """Return the source of a tag's name in any of its spellings, and the tag's end.
 
-    group: begins the names of its groups; that of the tag's name is `{group}n`.
+    group: begins the names of its groups. That of the tag's name is `{group}n`. attributes: the
+    source of those that may follow and mean nothing.
     """
     return (
-        rf"(?:[ \t]{{0,8}}=|\s{{1,8}}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
-        rf"(?P<{group}q>[\"']?)(?P<{group}n>{_NAME})(?P={group}q)[ \t]{{0,8}}>"
+        rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
+        rf"(?P<{group}q>[\"']?)(?P<{group}n>{_NAME})(?P={group}q){attributes}[ \t]{{0,8}}>"
     )
 
 
-@lru_cache(maxsize=64)
-def tag_pattern(form: TagForm) -> re.Pattern[str]:
-    """Return a pattern for every tag of a format; `kind_of` tells which one it matched.
+@lru_cache(maxsize=256)
+def tag_pattern(form: Form) -> re.Pattern[str]:
+    """Return a pattern for every tag of a format.
+
+    `kind_of` tells which one it matched.
 
     Groups: f and p hold the word of an opening tag, fn and pn the name in it, ft and pt a name that
-    stands between two tags instead; cf and cp hold the word of a closer; opener and closer are the
-    block's. 'cut' is what may become a tag when more text comes.
+    stands between two tags instead. Cf and cp hold the word of a closer. Opener and closer are the
+    block's. 'cut' is text that may become a tag when more text comes.
     """
+    return form.tags()
+
+
+def _word_tags(form: TagForm) -> re.Pattern[str]:
+    """Return the pattern of the tags of a form of words."""
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
     opener, closer = (
         re.escape(tag.removeprefix("<")) or "(?!)" for tag in (form.opener, form.closer)
@@ -115,7 +246,7 @@ def tag_pattern(form: TagForm) -> re.Pattern[str]:
         rf"|(?P<f>{functions})(?:{_named('f')}"
         rf"|>\s{{0,64}}(?P<ft>{_TEXT_NAME})"
         rf"(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>]))"
-        rf"|(?P<p>{parameters})(?:{_named('p')}"
+        rf"|(?P<p>{parameters})(?:{_named('p', _STRING)}"
         rf"|>\s{{0,8}}(?P<pt>{_TEXT_NAME})\s{{0,8}}</(?:{parameters})>(?=\s{{0,64}}[^\s<]))"
         rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
         rf"|(?P<cut>[^<>]{{0,400}}\Z"
@@ -126,15 +257,20 @@ def tag_pattern(form: TagForm) -> re.Pattern[str]:
     )
 
 
-@lru_cache(maxsize=64)
-def bare_head(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for what stands for a function's tag, and one for what may become that.
+@lru_cache(maxsize=256)
+def bare_head(form: Form) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return a pattern for the variants of a function's tag, and one for a beginning of it.
 
     It is a tag that lost its `<`, or a line that may name a tool, before parameters.
     """
+    return form.bare()
+
+
+def _bare_words(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a tag of words that lost its bracket, or of a name's line."""
     # Without its bracket a tag is a word like any other: only parameters behind it make it one.
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
-    begins_parameter = rf"<(?:{parameters})[\s=>]"
+    begins_parameter = rf"<(?:{parameters}){_BEHIND_WORD}"
     whole = re.compile(
         rf"(?P<f>{functions}){_named('f')}"
         rf"(?=\s{{0,64}}(?:\{{|{begins_parameter}|</(?:{functions})[ \t>]))"
@@ -145,7 +281,7 @@ def bare_head(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def names_function(match: re.Match[str], tools: Container[str]) -> bool:
-    """Return if a match of `bare_head` stands for a function's tag.
+    """Return True if a match of `bare_head` stands for a function's tag.
 
     A bare line does only where it names a tool.
 

@@ -10,10 +10,10 @@ from typing import Any
 from ...errors import UnwritableCall
 from ...prompt.gbnf import literal
 from ...prompt.grammar import MAX_DEPTH, object_schema
-from ...prompt.shape import resolve
+from ...prompt.shape import kind_of, resolve
 from ...toolspec import ToolSpec
 from ..xml.grammar import ElementGrammar
-from .form import TagForm
+from .shape import Form
 
 # A name that survives the trimming of readers and cannot be taken for the end of its tag.
 _TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
@@ -23,7 +23,7 @@ _TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
 class TagGrammar:
     """Writes the grammar of one call in the tags of a form."""
 
-    form: TagForm
+    form: Form
 
     def __call__(self, tools: Sequence[ToolSpec]) -> str:
         """Return the GBNF of exactly one call of one of these tools.
@@ -31,7 +31,7 @@ class TagGrammar:
         Raises UnwritableCall for a name that cannot stand in a tag.
         """
         form, line = self.form, _line_break(self.form)
-        end = f"</{form.function}>"
+        end = form.function_closer
         # A form without a block around its functions has neither opener nor closer.
         if not form.opener:
             return _TagCalls(tools, form).grammar(f"call {literal(end)}")
@@ -40,7 +40,7 @@ class TagGrammar:
         return _TagCalls(tools, form).grammar(f"{opener} call {closer}")
 
 
-def _line_break(form: TagForm) -> str:
+def _line_break(form: Form) -> str:
     """Return the text between the tags of a form: a line break, or nothing."""
     return "\n" if form.lines else ""
 
@@ -50,7 +50,7 @@ class _TagCalls(ElementGrammar):
 
     nested = False
 
-    def __init__(self, tools: Sequence[ToolSpec], form: TagForm) -> None:
+    def __init__(self, tools: Sequence[ToolSpec], form: Form) -> None:
         """Begin a grammar.
 
         tools: those that may be called. form: the constants of the format.
@@ -64,14 +64,8 @@ class _TagCalls(ElementGrammar):
         # A tool that can never be called has no rule.
         if children is None:
             return None
-        head = self._tag(self.form.function, tool.name) + _line_break(self.form)
+        head = self.form.function_tag(_checked(tool.name)) + _line_break(self.form)
         return f"{literal(head)} {children}".rstrip()
-
-    def _tag(self, word: str, name: str) -> str:
-        """Return an opening tag; raises UnwritableCall for a name that cannot stand in one."""
-        if not _TAG_NAME.fullmatch(name):
-            raise UnwritableCall("this name cannot stand in a tag", got=name)
-        return self.form.tag(word, name)
 
     def field(self, name: str, schema: Any, depth: int) -> str | None:
         """Return one parameter in its tags, None for a schema that admits nothing.
@@ -81,13 +75,22 @@ class _TagCalls(ElementGrammar):
         if depth < 0 or schema is False:
             return None
         # A list is JSON here: a tag that is repeated would be several parameters.
-        content = self.content(resolve(schema, self.root_schema), depth)
+        node = resolve(schema, self.root_schema)
+        content = self.content(node, depth)
         if content is None:
             return None
 
+        tag = self.form.parameter_tag(_checked(name), kind_of(node))
         line = _line_break(self.form)
         # A line break beside the value is part of the value where the format does not trim it.
         inner = line if self.form.trim else ""
-        head = literal(self._tag(self.form.parameter, name) + inner)
-        tail = literal(f"{inner}</{self.form.parameter}>{line}")
+        head = literal(tag + inner)
+        tail = literal(f"{inner}{self.form.parameter_closer}{line}")
         return f"{head} {content} {tail}"
+
+
+def _checked(name: str) -> str:
+    """Return a name that can stand in a tag. Raises UnwritableCall for any other."""
+    if not _TAG_NAME.fullmatch(name):
+        raise UnwritableCall("this name cannot stand in a tag", got=name)
+    return name

@@ -14,7 +14,7 @@ from ...types import Edit, Problem, Span
 from ...values import Value
 from ..base import Decoded, Places, Reading, Tools
 from ..xml.judge import call_is_doubtful, fits_schema
-from .form import TagForm
+from .shape import Form
 from .strict import read_functions
 
 # How it works. As for elements: what was read without a repair, and holds nothing that looks
@@ -26,34 +26,38 @@ from .strict import read_functions
 class TagJudge:
     """Settles the reading of one body."""
 
-    def __init__(self, form: TagForm, body: str, reading: Reading) -> None:
+    def __init__(self, form: Form, body: str, reading: Reading) -> None:
         """Make a judge for one body.
 
-        form: the constants of the format. reading: the tools, and what may be done.
+        form: the constants of the format. reading: the tools, and the options.
         """
         self._form = form
         self._body = body
         self._reading = reading
 
     def is_doubtful(self, call: Decoded) -> bool:
-        """Return if a readable call holds what looks like a damaged tag or name."""
+        """Return True if a readable call holds text like a damaged tag or name."""
         view = self._view(call)
         if view is None or not call.readable:
             return False
+        # A tag says a value's type, but no quotes keep its text from swallowing other tags.
+        if self._form.flags and not any(step.rule == "read.json-body" for step in call.steps):
+            call = replace(call, untyped=True)
         if call_is_doubtful(call, view, self._body, repaired=bool(call.edits)):
             return True
         return call.untyped and self._swallows(call, view)
 
     def _swallows(self, call: Decoded, view: View) -> bool:
-        """Return if a value holds the closer of parameters and something that is not in the value.
+        """Return True if a value holds the closer of parameters and something that is not in the
+        value.
 
-        That is anything in a value that is no text, and in a text what may be the tag of a
-        parameter that is missing.
+        That is anything in a value that is not text, and in a text a possible tag of a parameter
+        that is missing.
 
         view: the schema of the call's tool.
         """
         arguments = call.arguments
-        closer = f"</{self._form.parameter}>"
+        closer = self._form.parameter_closer
         if not isinstance(arguments, dict):
             return False
 
@@ -64,14 +68,19 @@ class TagJudge:
             member = view.child(name)
             if member is not None and not member.admits_string():
                 return True
+            # The value went on over the next parameter's tag, which is damaged.
+            if self._form.next_parameter.search(text):
+                return True
             # In any order: models do not keep to that of the schema.
             missing = [other for other in view.properties if other not in arguments]
-            if near_edits(text, [self._form.tag(self._form.parameter, m) for m in missing]):
+            if near_edits(text, [self._form.parameter_tag(m) for m in missing]):
                 return True
         return False
 
     def settle(self, reader: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
-        """Return the calls that count; raises Refusal where there are none.
+        """Return the calls that count.
+
+        Raises Refusal if there are none.
 
         reader: the tolerant reader of the body.
         """
@@ -97,14 +106,16 @@ class TagJudge:
         return _without(calls, doubtful)
 
     def _view(self, call: Decoded) -> View | None:
-        """Return the schema of a call's tool, None for a tool that nobody knows."""
+        """Return the schema of a call's tool, None for a tool that no one knows."""
         tool = self._reading.tools.get(call.name)
         return view_of(tool.schema_json) if tool is not None else None
 
     def _nearest(self, calls: tuple[Decoded, ...]) -> tuple[Decoded, ...] | None:
-        """Return the one reading that is a character away; refused calls where there are several.
+        """Return the one reading that is a character away.
 
-        A body that was cut off is not looked at: what is missing there is more than a character.
+        Refused calls where there are several.
+
+        A body that ended early is not looked at: the missing part there is more than a character.
 
         calls: as the tolerant reader has them, which get the problem where there are several.
         """
@@ -126,7 +137,7 @@ class TagJudge:
         return _in_raw(strict, edit)
 
     def _fitting(self, text: str) -> Value | None:
-        """Return the calls of a text in the format's own spelling, if all fit; else None."""
+        """Return the calls of a text in the format's own spelling, if all fit, else None."""
         calls = read_functions(self._form, text)
         if not calls:
             return None
@@ -144,18 +155,18 @@ class TagJudge:
         """Return the tags that the body may hold: of the tools that it may name."""
         # A parameter of any tool, since the function's own tag may be the damaged one.
         form = self._form
-        tags = [f"</{form.parameter}>", f"</{form.function}>"]
+        tags = [form.parameter_closer, form.function_closer]
         names: dict[str, None] = {}
         for name, tool in self._reading.tools.items():
-            tags.append(form.tag(form.function, name))
+            tags.append(form.function_tag(name))
             names.update(dict.fromkeys(view_of(tool.schema_json).properties))
-        return [*tags, *(form.tag(form.parameter, name) for name in names)]
+        return [*tags, *(form.parameter_tag(name) for name in names)]
 
 
 def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
-    """Return if one look tells that calls in the format's own spelling hold no damaged tag.
+    """Return True if one look tells that calls in the format's own spelling hold no damaged tag.
 
-    tools: name -> tool; of one that nobody knows nothing can be told.
+    tools: name -> tool. Of one that no one knows nothing can be told.
     """
     for call in calls:
         tool = tools.get(call.name)
@@ -195,7 +206,7 @@ def _places(call: Decoded, back: EditMap) -> Callable[[], Places]:
 
 
 def _refused(call: Decoded) -> Decoded:
-    """Return a call as one that cannot be read: a tag in it may be damaged."""
+    """Return a call as an unreadable one: a tag in it may be damaged."""
     if not call.readable:
         return call
     message = "a value or a name looks like a damaged tag"
@@ -204,19 +215,19 @@ def _refused(call: Decoded) -> Decoded:
 
 
 def _agree(one: tuple[Decoded, ...], other: tuple[Decoded, ...]) -> bool:
-    """Return if two readings have the same calls."""
+    """Return True if two readings have the same calls."""
     return [(call.name, call.arguments) for call in one] == [
         (call.name, call.arguments) for call in other
     ]
 
 
 def _all_readable(calls: tuple[Decoded, ...]) -> bool:
-    """Return if every call could be read."""
+    """Return True if every call could be read."""
     return all(call.readable for call in calls)
 
 
 def _any_repaired(calls: tuple[Decoded, ...]) -> bool:
-    """Return if a call took repairs."""
+    """Return True if a call took repairs."""
     return any(call.edits for call in calls)
 
 

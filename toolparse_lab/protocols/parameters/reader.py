@@ -1,4 +1,4 @@
-"""Reads one function of a body: its tags, its values, and what is missing or differently spelt."""
+"""Reads one function of a body: its tags, its values, and the missing part or differently spelt."""
 
 # How it works
 #
@@ -24,15 +24,16 @@ from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits, find_places
 from ...rjson.repair import read_damaged
 from ...rjson.strict import read_if_strict
-from ...rxml.reader import ElementReader, unescape, unescape_offsets
+from ...rxml.reader import ElementReader, unescape_offsets
 from ...schema.view import View, view_of
 from ...types import Edit, Problem, Span, Step
 from ...values import Value, escape_token
 from ..base import Decoded, Reading
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
-from .form import Mark, TagForm
+from .form import Mark
 from .scan import ParameterScan
+from .shape import Form, decoded_text, inner_places, plain_offsets, section_in, typed_value
 from .strict import trimmed
 
 _Text: TypeAlias = tuple[str, int, int]
@@ -46,12 +47,12 @@ _NO_PROSE = re.compile(r"[<{\[=]")
 class FunctionReader:
     """Reads one function: the marks [start, stop) and the text up to the next function.
 
-    last: no function follows, so that the text may have been cut off inside this one.
+    last: no function follows, so that the text may have ended early inside this one.
     """
 
     def __init__(
         self,
-        form: TagForm,
+        form: Form,
         body: str,
         reading: Reading,
         scan: ParameterScan,
@@ -66,7 +67,7 @@ class FunctionReader:
         none follows.
 
         form: the constants of the format. body: with the tags of all its functions.
-        reading: the tools, and what may be done. It tells if the block's closer was there.
+        reading: the tools, and the options. It tells if the block's closer was there.
         """
         self._form = form
         self._body = body
@@ -83,6 +84,7 @@ class FunctionReader:
         self._pos = self._head.end
         self._edits: list[Edit] = []
         self._values: dict[str, list[_Text]] = {}
+        self._flags: dict[str, str] = {}  # parameter -> the type that its tag says
         self._steps: list[Step] = []
         tool = reading.tools.get(self._head.name)
         self._view: View | None = view_of(tool.schema_json) if tool else None
@@ -100,13 +102,15 @@ class FunctionReader:
 
     @property
     def breaks_off(self) -> bool:
-        """The function ends in words, without its closer: what follows may be part of them."""
+        """The function ends in words, without its closer: the text behind it may be part
+        of them.
+        """
         if any(mark.kind == "/function" for mark in self._marks):
             return False
         return self._body[self._marks[-1].end : self._end].strip() != ""
 
     def unread(self, refusal: Refusal) -> Decoded:
-        """Return the function as one that cannot be read, although others of its block can.
+        """Return the function as an unreadable one, although others of its block can.
 
         refusal: the reason, whose place the call's problem gets.
         """
@@ -128,22 +132,27 @@ class FunctionReader:
         )
 
     def read(self) -> Decoded:
-        """Return the call; raises Refusal where it cannot be read without inventing.
+        """Return the call.
 
-        What follows the function's tag decides how: elements named after the parameters, one JSON
-        object, or parameter tags.
+        Raises Refusal if it cannot be read without inventing.
+
+        The text behind the function's tag decides how: elements named after the parameters, one
+        JSON object, or parameter tags.
         """
         if self._index == 0:
             self._drop_prose()
 
-        self._respell_tag(self._head, self._form.function)
+        self._respell_tag(self._head, function=True)
         elements = self._elements()
         if elements is not None:
             return elements
         return self._by_marks()
 
     def _by_marks(self) -> Decoded:
-        """Return the call of parameter tags, or of one object in their place; raises Refusal."""
+        """Return the call of parameter tags, or of one object in their place.
+
+        Raises Refusal.
+        """
         # An object has no tags beside it but the function's own, so at most one mark is one.
         json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
         if not self._read_marks():
@@ -172,9 +181,9 @@ class FunctionReader:
             if mark.kind == "/function":
                 closed = self._take_function_closer(mark, following) or closed
             elif mark.kind == "parameter":
-                self._respell_tag(mark, self._form.parameter)
+                self._respell_tag(mark, function=False)
                 if following is not None and following.kind == "/parameter":
-                    self._respell_closer(following, self._form.parameter)
+                    self._respell_closer(following, self._form.parameter_closer)
                     self._take_value(mark, following.start)
                     self._pos = following.end
                     i += 1
@@ -186,20 +195,22 @@ class FunctionReader:
     # Tags and what stands between them
 
     def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
-        """Bring the function's closer to the format's own spelling, or drop it; return if it stays.
+        """Bring the function's closer to the format's own spelling, or drop it.
+
+        Return if it stays.
 
         following: the mark behind it. With a parameter there, it closed too early.
         """
         if following is not None and following.kind == "parameter":
             self._fix(mark.start, mark.end, "", "tags.early-closer")
             return False
-        self._respell_closer(mark, self._form.function)
+        self._respell_closer(mark, self._form.function_closer)
         return True
 
     def _fix(self, start: int, end: int, text: str, rule: str) -> None:
         """Replace [start, end) by `text`, if it is not that already.
 
-        Raises Refusal where repair is off.
+        Raises Refusal if repair is off.
 
         rule: the permanent id of the repair.
         """
@@ -212,30 +223,34 @@ class FunctionReader:
 
         self._edits.append(Edit(Span(start, end), text, rule))
 
-    def _respell_tag(self, mark: Mark, word: str) -> None:
+    def _respell_tag(self, mark: Mark, *, function: bool) -> None:
         """Bring an opening tag to the format's own spelling.
 
-        word: the format's own for this kind of tag. Raises Refusal where repair is off.
+        function: a function's tag, else a parameter's. Raises Refusal if repair is off.
         """
-        self._fix(mark.start, mark.end, self._form.tag(word, mark.name), mark.rule)
+        form = self._form
+        if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
+            return
+        own = form.function_tag(mark.name) if function else form.parameter_tag(mark.name)
+        self._fix(mark.start, mark.end, own, mark.rule)
 
-    def _respell_closer(self, mark: Mark, word: str) -> None:
+    def _respell_closer(self, mark: Mark, own: str) -> None:
         """Bring a closer to the format's own spelling.
 
-        Raises Refusal for one that counts only because the text ends there, where the text was cut
-        off: it may be content.
+        Raises Refusal for one that counts only because the text ends there, where the text ended
+        early: it may be content.
 
-        word: the format's own for this kind of tag.
+        own: the format's own for this kind of tag.
         """
         if mark.doubtful and not self._reading.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
-        same_word = _word(self._body[mark.start : mark.end]) == word
+        same_word = _word(self._body[mark.start : mark.end]) == _word(own)
         rule = "tags.spelling" if same_word else "tags.mismatched-closer"
-        self._fix(mark.start, mark.end, f"</{word}>", rule)
+        self._fix(mark.start, mark.end, own, rule)
 
     def _drop_prose(self) -> None:
-        """Remove words between the opener and the first function; raises Refusal for more."""
+        """Remove words between the opener and the first function. Raises Refusal for more."""
         text = self._body[: self._head.start]
         if not text.strip():
             return
@@ -247,10 +262,12 @@ class FunctionReader:
         self._fix(lead, len(text.rstrip()), "", "tags.prose")
 
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
-        """Check that white space stands between two tags; drop a closer that is there twice.
+        """Check that white space stands between two tags.
+
+        Drop a closer that is there twice.
 
         start, end: the gap. closed: it is behind the function's closer. Raises Refusal for anything
-        else: it is no call, or one whose tags were not understood.
+        else: it is not a call, or one whose tags were not understood.
         """
         pos = start
         # Right behind the function's tag a parameter's closer closes nothing.
@@ -258,7 +275,7 @@ class FunctionReader:
             pos = self._drop_doubled_closers(start, end, closed)
 
         text = self._body[pos:end]
-        if not text.strip():
+        if not text.strip() or self._form.space.fullmatch(text):
             return
 
         at = pos + len(text) - len(text.lstrip())
@@ -271,12 +288,13 @@ class FunctionReader:
     # What lacks its closer
 
     def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
-        """Remove the closers at the beginning of a gap; return the offset behind them.
+        """Remove the closers at the beginning of a gap.
+
+        Return the offset behind them.
 
         closed: it is behind the function's closer, so that closers of functions are looked for.
         """
-        words = self._form.functions if closed else self._form.parameters
-        pattern = _stray_closer(words)
+        pattern = _stray_closer(self._form, function=closed)
         pos = start
         while (match := pattern.match(self._body, pos, end)) is not None:
             self._fix(match.start("tag"), match.end(), "", "tags.doubled-closer")
@@ -286,27 +304,30 @@ class FunctionReader:
     def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
         """Read a value without its closer: up to the next tag, or to the block's end.
 
-        i: the number of its mark. Raises Refusal where the text ends inside the value, or where
-        tags in it were taken for content: then it may have ended at one of them.
+        i: the number of its mark. Raises Refusal if the text ends inside the value, or where tags
+        in it were taken for content: then it may have ended at one of them.
 
         mark: the parameter's tag. following: the next one, None for the last of the function.
         """
         self._check_may_end(mark, i, following)
         end = following.start if following is not None else self._end
-        own = f"</{self._form.parameter}>"
+        own = self._form.parameter_closer
         # Only the end of the value is looked at, so that many long values stay linear.
         wrong = _wrong_closer(self._form).search(self._body, max(mark.end, end - 128), end)
         if wrong:
             self._fix(wrong.start("tag"), wrong.end("tag"), own, "tags.mismatched-closer")
             self._take_value(mark, wrong.start("tag"))
         else:
-            self._fix(end, end, own, "tags.unclosed-parameter")
-            self._take_value(mark, end)
+            # The line break in front of the next tag is the format's, not the value's.
+            stop = end - 1 if not self._form.trim and self._body[end - 1] == "\n" else end
+            stop = max(stop, mark.end)
+            self._fix(stop, stop, own, "tags.unclosed-parameter")
+            self._take_value(mark, stop)
 
         self._pos = end
 
     def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
-        """Raise Refusal for a value without its closer of which the end is not known.
+        """Raise Refusal for a value without its closer of which the end is unknown.
 
         The arguments are those of `_close_parameter`.
         """
@@ -320,8 +341,8 @@ class FunctionReader:
     def _close_function(self, json: Mark | None) -> None:
         """Add the function's closer, which is missing.
 
-        Raises Refusal where the text ends inside the function: without its closer a body of tags
-        may go on. An object in place of parameters closes itself.
+        Raises Refusal if the text ends inside the function: without its closer a body of tags may
+        go on. An object in place of parameters closes itself.
 
         json: the object in place of parameters, if there is one.
         """
@@ -334,7 +355,7 @@ class FunctionReader:
             raise Refusal("decode.truncated-value", message, self._head.end)
 
         self._check_gap(pos, end, closed=False)
-        self._fix(end, end, f"</{self._form.function}>", "tags.unclosed-function")
+        self._fix(end, end, self._form.function_closer, "tags.unclosed-function")
 
     # Values
 
@@ -347,11 +368,17 @@ class FunctionReader:
         # The line breaks that put a value on lines of its own are the format's, not the value's.
         if self._form.trim:
             start, end = trimmed(self._body, start, end)
+        if mark.flag:
+            self._flags[mark.name] = mark.flag
         self._values.setdefault(mark.name, []).append(self._text_at(start, end))
 
     def _text_at(self, start: int, end: int) -> _Text:
-        """Return the value that stands in [start, end), its entities decoded."""
-        return unescape(self._body[start:end]), start, end
+        """Return the value that stands in [start, end), its entities decoded where it has any."""
+        text = self._body[start:end]
+        if self._form.entities and text.startswith("<!"):
+            inner, stop = section_in(text)
+            return decoded_text(text, True), start + inner, start + stop
+        return decoded_text(text, self._form.entities), start, end
 
     def _unwrap(self) -> None:
         """Take `<value>` off values.
@@ -374,7 +401,7 @@ class FunctionReader:
         return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
 
     def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
-        """Replace a parameter's values by what stands inside their elements, as a step.
+        """Replace a parameter's values by the text inside their elements, as a step.
 
         wrapped: the matches of `_VALUE`, one for each value of the parameter.
         """
@@ -397,17 +424,17 @@ class FunctionReader:
         self._steps.append(Step("read", rule, path, None, before, after))
 
     def _takes_text(self, name: str) -> bool:
-        """Return if the schema has a place for a text there, or does not know the parameter.
+        """Return True if the schema has a place for a text there, or does not know the parameter.
 
-        name: of the parameter. A tool that nobody knows takes a text everywhere.
+        name: of the parameter. A tool that no one knows takes a text everywhere.
         """
         member = self._view.child(name) if self._view is not None else None
         return member is None or member.admits_string()
 
     def _is_single(self, name: str) -> bool:
-        """Return if the schema knows the parameter, and it is no list.
+        """Return True if the schema knows the parameter, and it is not a list.
 
-        name: of the parameter. Of a union it is not known.
+        name: of the parameter. Of a union it is unknown.
         """
         member = self._view.child(name) if self._view is not None else None
         return member is not None and not member.any_of and not member.allows("array")
@@ -416,7 +443,8 @@ class FunctionReader:
         """Return the call with one argument a parameter.
 
         A parameter that stands several times is a list, unless it says the same each time and the
-        schema wants no list. All values are text, which the schema types later.
+        schema wants no list. All values are text, which the schema types later, where no tag says
+        their types.
         """
         if "<value>" in self._body:
             self._unwrap()
@@ -433,14 +461,18 @@ class FunctionReader:
             # Equal texts have one value, whose place is that of the first.
             _, start, end = values[0]
             if len(texts) == 1:
-                arguments[name] = texts[0]
+                value = self._typed(name, texts[0])
+                arguments[name] = value
                 places[path] = (start, end)
+                places |= self._inside(path, value, start, end)
                 continue
 
-            arguments[name] = texts
+            members = [self._typed(name, text) for text in texts]
+            arguments[name] = members
             places[path] = (start, values[-1][2])
             for k, (_, a, b) in enumerate(values):
                 places[f"{path}/{k}"] = (a, b)
+                places |= self._inside(f"{path}/{k}", members[k], a, b)
 
         return Decoded(
             self._head.name,
@@ -448,15 +480,28 @@ class FunctionReader:
             name_span=self._name_span,
             edits=tuple(self._edits),
             steps=tuple(self._steps),
-            untyped=True,
+            untyped=not self._form.flags or (self._form.flags_may_miss and not self._flags),
             places=lambda: places,
-            unescape=unescape_offsets,
+            unescape=unescape_offsets if self._form.entities else plain_offsets,
         )
+
+    def _typed(self, name: str, text: str) -> Value:
+        """Return a parameter's value as its tag types it. The text itself without a type."""
+        return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
+
+    def _inside(self, path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
+        """Return JSON Pointer -> place of the text inside one typed value, at [start, end)."""
+        if not self._form.flags:
+            return {}
+        section = self._body.endswith("<![CDATA[", 0, start)
+        entities = self._form.entities and not section
+        inside = inner_places(self._body[start:end], start, value, entities=entities)
+        return {path + inner: place for inner, place in inside.items()}
 
     # Other things in place of parameters
 
     def _says_one(self, name: str, texts: list[str]) -> bool:
-        """Return if a parameter stands several times, but can only mean one value.
+        """Return True if a parameter stands several times, but can only mean one value.
 
         It says the same each time then, and the schema wants no list.
         """
@@ -465,10 +510,12 @@ class FunctionReader:
         return len(set(texts)) == 1
 
     def _elements(self) -> Decoded | None:
-        """Return the call whose parameters are elements named after them; None if they are not.
+        """Return the call whose parameters are elements named after them.
+
+        None if they are not.
 
         They have to be all that stands between the function's tags, and the tool has to know each.
-        Raises Refusal where they are not sound, and repair is off.
+        Raises Refusal if they are not sound, and repair is off.
         """
         view = self._view
         if view is None or not self._may_hold_elements():
@@ -482,7 +529,7 @@ class FunctionReader:
             return None
 
         # Only now is it sure that the function is read this way, so that edits may be made.
-        self._respell_closer(self._marks[1], self._form.function)
+        self._respell_closer(self._marks[1], self._form.function_closer)
         self._check_gap(self._marks[1].end, self._end, closed=True)
         for edit in reader.edits:
             self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
@@ -501,14 +548,16 @@ class FunctionReader:
         )
 
     def _may_hold_elements(self) -> bool:
-        """Return if nothing but markup, none of it a tag that counts, is between both tags."""
+        """Return True if nothing but markup, none of it a tag that counts, is between both tags."""
         if len(self._marks) != 2 or self._marks[1].kind != "/function":
             return False
         inside = self._body[self._head.end : self._marks[1].start]
         return inside.lstrip()[:1] == "<"
 
     def _json(self, mark: Mark) -> Decoded:
-        """Return the call whose tag holds one JSON object, its arguments; raises Refusal.
+        """Return the call whose tag holds one JSON object, its arguments.
+
+        Raises Refusal.
 
         mark: the place of the object. Its offsets are moved to those of the body.
         """
@@ -538,7 +587,9 @@ class FunctionReader:
         )
 
     def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
-        """Return the object that a text says, and the edits it took; raises Refusal.
+        """Return the object that a text says, and the edits it took.
+
+        Raises Refusal.
 
         text: the object as it stands. mark: its place in the body.
         """
@@ -560,7 +611,10 @@ class FunctionReader:
 
 
 def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
-    """Return the values of strict JSON; raises Refusal, at the mark, for anything else."""
+    """Return the values of strict JSON.
+
+    Raises Refusal, at the mark, for anything else.
+    """
     values = read_if_strict(text, max_depth)
     if values is None:
         message = "the body is no strict JSON, and repair is off"
@@ -577,21 +631,16 @@ def _word(tag: str) -> str:
     return tag.strip("</> \t").lower()
 
 
-@lru_cache(maxsize=64)
-def _stray_closer(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for white space and a closer of one of the words.
+@lru_cache(maxsize=256)
+def _stray_closer(form: Form, *, function: bool) -> re.Pattern[str]:
+    """Return a pattern for white space and a closer of any spelling.
 
-    words: all that may stand for the word of the tag.
+    function: of a function, else of a parameter.
     """
-    return re.compile(
-        rf"\s*(?P<tag></[ \t]{{0,8}}(?:{'|'.join(words)})[ \t]{{0,8}}>)", re.IGNORECASE | re.ASCII
-    )
+    return re.compile(rf"\s*(?P<tag>{form.closers_like(function=function)})", re.ASCII)
 
 
-@lru_cache(maxsize=64)
-def _wrong_closer(form: TagForm) -> re.Pattern[str]:
+@lru_cache(maxsize=256)
+def _wrong_closer(form: Form) -> re.Pattern[str]:
     """Return a pattern for another word's closer at the end of a value that lacks its own."""
-    words = "|".join(form.parameters)
-    return re.compile(
-        rf"(?P<tag></[ \t]{{0,8}}(?:{words})[ \t]{{0,8}}>)\s*\Z", re.IGNORECASE | re.ASCII
-    )
+    return re.compile(rf"(?P<tag>{form.closers_like(function=False)})\s*\Z", re.ASCII)

@@ -1,7 +1,7 @@
 """Functions and their parameters as tags around raw text: where a body ends, and which tags count.
 
 A block exactly as its format writes it is found by one pattern (`strict.py`). All others are walked
-over tag by tag, since what a tag means depends on what stands around it.
+over tag by tag, since the meaning of a tag depends on the text around it.
 """
 
 # How it works
@@ -26,10 +26,11 @@ from collections.abc import Mapping
 from ...toolspec import ToolSpec
 from ..json.scan import JsonBody
 from ..scan import Close
-from .form import Mark, TagForm, bare_head, function_group, kind_of, names_function
+from .form import Mark, bare_head, function_group, kind_of, names_function
+from .shape import Form
 from .strict import strict_form
 from .value import ValueScan
-from .walk import BODY, ENDED, HEAD, INDENT, INSIDE, JSON, TOP, VALUE, Hold, Walk, past_cut
+from .walk import BODY, ENDED, HEAD, INDENT, INSIDE, JSON, START, TOP, VALUE, Hold, Walk, past_cut
 
 
 class ParameterScan:
@@ -39,28 +40,53 @@ class ParameterScan:
     end, and keeps the `marks`.
     """
 
-    __slots__ = ("_fresh", "_json", "_json_start", "_value", "_walk")
+    __slots__ = ("_begin", "_form", "_fresh", "_json", "_json_start", "_value", "_walk", "_wrapped")
+
+    # Made by `_begin` for a body that is not strict, which most bodies are.
+    _walk: Walk
+    _value: ValueScan
 
     def __init__(
-        self, form: TagForm, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool = False
+        self,
+        form: Form,
+        tools: Mapping[str, ToolSpec],
+        *,
+        wrapped: bool,
+        whole: bool = False,
+        bare: bool = False,
+        name: str = "",
     ) -> None:
         """Make a scanner for one body.
 
-        tools: those that are known; a tag may count only because of a tool's parameter. wrapped:
+        tools: those that are known. A tag may count only because of a tool's parameter. wrapped:
         the block's opener is in front of the body, so that the block's closer ends it.
 
-        whole: see the class.
+        whole: see the class. bare: the function's name may stand there without its tag. name: of
+        the function that the body is inside of, where its head stands before the body.
         """
-        self._walk = Walk(form, tools, wrapped=wrapped, whole=whole)
-        self._value = ValueScan(self._walk)
-        # A whole body comes here only after it was found not to be strict.
-        self._fresh = not whole
+        self._form = form
+        self._wrapped = wrapped
         self._json: JsonBody | None = None
         self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
 
+        def begin() -> None:
+            """Make the parts that know every damage."""
+            self._walk = walk = Walk(form, tools, wrapped=wrapped, whole=whole)
+            self._value = ValueScan(walk)
+            if bare:
+                walk.state = START
+            if name:
+                walk.enter(name)
+
+        self._begin = begin
+        # A whole body comes here only after it was found not to be strict.
+        self._fresh = not whole
+        if whole:
+            begin()
+
     @property
     def marks(self) -> list[Mark]:
-        """The tags that count, in order; only of a whole body."""
+        """The tags that count, in order. Only of a whole body."""
         return self._walk.marks
 
     @property
@@ -70,13 +96,13 @@ class ParameterScan:
 
     @property
     def in_value(self) -> bool:
-        """Inside a value, or in an object in place of parameters; asked of a whole body."""
+        """Inside a value, or in an object in place of parameters. Asked of a whole body."""
         return self._walk.state in (HEAD, VALUE, JSON)
 
     def finish(self) -> Close | None:
         """Return the best close after all: the JSON's, or the first doubtful place.
 
-        None if there was neither; the call is truncated then.
+        None if there was neither. The call is truncated then.
 
         The engine asks this when the text is over and the body is not.
         """
@@ -94,24 +120,27 @@ class ParameterScan:
         return Close(end, end, "rescued")
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Take steps over the tail; see the head of this module.
+        """Take steps over the tail.
 
-        Returns the close, or how many characters of the tail are settled. Of a finished body
+        See the head of this module.
+
+        Returns the close, or how many characters of the tail are final. Of a finished body
         (`whole`) only the marks matter.
 
-        tail: the text from what was settled last on. final: no more text will come.
+        tail: the text from what was final last on. final: no more text will come.
         """
-        walk = self._walk
         pos = 0
         if self._fresh:
             self._fresh = False
-            strict = strict_form(walk.form)
-            match = (strict.block if walk.wrapped else strict.function).match(tail)
+            strict = strict_form(self._form)
+            match = (strict.block if self._wrapped else strict.function).match(tail)
+            if match is not None and self._wrapped:
+                return Close(*match.span(1), "closer")
+            self._begin()
             if match is not None:
-                if walk.wrapped:
-                    return Close(*match.span(1), "closer")
-                walk.state, pos = ENDED, match.end()
+                self._walk.state, pos = ENDED, match.end()
 
+        walk = self._walk
         while True:
             # Most chunks of a stream are the middle of a value.
             if walk.state == VALUE:
@@ -129,8 +158,8 @@ class ParameterScan:
     def _step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
         """Take a step in any state but the value's own.
 
-        Returns an offset of the tail to go on at, with the state that reads on there; the `Close`
-        that ends the body; or a `Hold`.
+        Returns an offset of the tail to go on at, with the state that reads on there. The `Close`
+        that ends the body. Or a `Hold`.
         """
         state = self._walk.state
         if state in (TOP, INSIDE):
@@ -146,7 +175,7 @@ class ParameterScan:
     def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
         """Look at the first character of a block or of a function's body: is it JSON or tags?
 
-        White space in front of it is settled. In a block JSON may be a list of calls, behind a
+        White space in front of it is final. In a block JSON may be a list of calls, behind a
         function's tag only the object of its arguments.
         """
         walk = self._walk
@@ -171,12 +200,12 @@ class ParameterScan:
         return self._bare_head(tail, start, final)
 
     def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
-        """Look for what stands for a tag at the beginning of a block.
+        """Look for a variant of a tag at the beginning of a block.
 
         That is a tag that lost its bracket, or a known tool's name on a line. Anything else is
         skipped: words that mean nothing, which the reader removes or refuses.
 
-        start: of the first character that is no white space.
+        start: of the first character that is not a white space.
         """
         walk = self._walk
         whole, partial = bare_head(walk.form)
@@ -190,7 +219,7 @@ class ParameterScan:
         if match["f"]:
             walk.begin_function(match, match["f"], "fn", "tags.lost-bracket")
         else:
-            walk.begin_function(match, walk.form.function, "line", "tags.bare-name")
+            walk.begin_function(match, walk.form.function_word, "line", "tags.bare-name")
 
         return match.end()
 
@@ -199,23 +228,22 @@ class ParameterScan:
     def _begin_json(self, start: int) -> int:
         """Begin to read JSON, with a scanner that knows strings and comments.
 
-        It ends at the closer of what is open: the function's tag, or the block. Of openers it knows
-        those that would begin the next call.
+        It ends at the closer of the open parts: the function's tag, or the block. Of openers it
+        knows those that would begin the next call.
 
-        start: where the JSON begins in the tail; it is returned, since the same character is read
+        start: where the JSON begins in the tail. It comes back, since the same character is read
         again.
         """
         walk = self._walk
         form = walk.form
-        own = f"</{walk.word}>"
+        own = form.closer_of(walk.word)
         # In a finished body nothing but the function's own closer can follow the object.
         if walk.whole:
             self._json = JsonBody((own,))
         elif walk.wrapped:
             self._json = JsonBody((form.closer,), (form.opener,))
         else:
-            openers = (form.opener, f"<{walk.word}=")
-            self._json = JsonBody((own,), tuple(opener for opener in openers if opener))
+            self._json = JsonBody((own,), form.begins_json(walk.word))
 
         self._json_start = walk.at + start
         walk.state = JSON
@@ -264,7 +292,7 @@ class ParameterScan:
     def _whole_json(self, tail: str, close: Close | None) -> Hold | int:
         """Keep the object and the function's closer of a finished body as marks.
 
-        close: None if the closer is missing; the object goes to the end of the body then.
+        close: None if the closer is missing. The object goes to the end of the body then.
         """
         walk, base = self._walk, self._json_start
         self._json = None
@@ -339,7 +367,7 @@ class ParameterScan:
     # Behind a function without a block
 
     def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Look at what follows a function without its block's opener.
+        """Look at the text behind a function without its block's opener.
 
         That may still be the block's closer, which then belongs to the call, or parameters, if the
         function's name stood between its tags. Only white space on the way is looked past.
@@ -369,7 +397,9 @@ class ParameterScan:
         return Close(end, end, "end")
 
     def _late_parameter(self, tail: str, pos: int, after: int, final: bool) -> Hold | int | None:
-        """Go on with a parameter behind `<function>name</function>`; None if there is none.
+        """Go on with a parameter behind `<function>name</function>`.
+
+        None if there is none.
 
         pos: behind the function. after: behind the white space that follows it.
         """

@@ -2,30 +2,35 @@
 by another.
 
 Most blocks are of this kind. Any other answers None, and is left to the scanner and the reader that
-know every damage; where both answer, they answer the same.
+know every damage. If both answer, they answer the same.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from ...rxml.text import unescape, unescape_offsets
+from ...rxml.text import unescape_offsets
 from ...types import Span
 from ...values import Value, escape_token
 from ..base import Decoded
-from .form import TagForm
+from .shape import Form, decoded_text, inner_places, plain_offsets, section_in, typed_value
+
+_Parameters: TypeAlias = Callable[[], Iterable[re.Match[str]]]
 
 _SPACE = r"[ \t\r\n]*+"
-_NAME = r"[^\s<>\"'=][^\s<>\"']{0,200}+"
+_MAX_DEPTH = 200  # of a value in JSON
+# A backslash is part of a line break that is written as two characters, which the scanner knows.
+_NAME = r"[^\s<>\"'=\\][^\s<>\"'\\]{0,200}+"
 
 
 class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value.
+    its name, its value behind the line break that it loses.
     """
 
     block: re.Pattern[str]
@@ -33,13 +38,13 @@ class StrictForm(NamedTuple):
     parameter: re.Pattern[str]
 
 
-@lru_cache(maxsize=64)
-def strict_form(form: TagForm) -> StrictForm:
+@lru_cache(maxsize=256)
+def strict_form(form: Form) -> StrictForm:
     """Return the patterns of one format.
 
     form: the constants of the format, which may have no block around its functions.
     """
-    words = "|".join((*form.functions, *form.parameters))
+    tags = form.strict_tags()
     own = ""
     for tag in (form.opener, form.closer):
         if tag:
@@ -47,15 +52,21 @@ def strict_form(form: TagForm) -> StrictForm:
 
     # No tag of the format stands in such a value, in whatever spelling: so its closer is what it
     # seems to be.
-    value = rf"[^<]*+(?:<(?!(?i:/?[ \t]{{0,8}}(?:{words}){own}))[^<]*+)*+"
-    function, function_end = re.escape(form.tag(form.function, "\0")).split("\0")
-    parameter, parameter_end = re.escape(form.tag(form.parameter, "\0")).split("\0")
+    value = rf"[^<]*+(?:<(?!{tags.signs}{own})[^<]*+)*+"
+    function, function_end = tags.function
+    parameter, parameter_end = tags.parameter
+    value_end = re.escape(form.parameter_closer)
+    any_end = re.sub(r"\?P<\w+>", "?:", parameter_end)  # a flag's group counts in one pattern only
 
     # Possessive throughout: where such a pattern fails it fails at once, and the text goes to the
     # scanner without a second try at it.
-    parameters = rf"(?:{_SPACE}{parameter}{_NAME}{parameter_end}{value}</{form.parameter}>)*+"
-    function_closer = rf"{_SPACE}</{form.function}>"
+    parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}{value}{value_end})*+"
+    function_closer = rf"{_SPACE}{re.escape(form.function_closer)}"
     closer = re.escape(form.closer) or "(?!)"
+
+    # A function's pattern has matched already, so that a value's first closer is its own.
+    inner = rf"[^<]*+(?:<(?!{value_end[1:]})[^<]*+)*+"
+    line = r"(?:\r?+\n)?+" if form.trim else ""
     return StrictForm(
         re.compile(
             rf"(?:{_SPACE}{function}{_NAME}{function_end}{parameters}{function_closer})++"
@@ -65,10 +76,8 @@ def strict_form(form: TagForm) -> StrictForm:
         re.compile(
             rf"{_SPACE}{function}({_NAME}){function_end}({parameters}){function_closer}", re.ASCII
         ),
-        # Only for what a function's pattern has matched, so that a value's first closer is its own.
         re.compile(
-            rf"{parameter}({_NAME}){parameter_end}([^<]*+(?:<(?!/{form.parameter}>)[^<]*+)*+)"
-            rf"</{form.parameter}>",
+            rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
             re.ASCII,
         ),
     )
@@ -77,10 +86,10 @@ def strict_form(form: TagForm) -> StrictForm:
 _END = re.compile(_SPACE + r"\Z")
 
 
-def read_functions(form: TagForm, body: str) -> tuple[Decoded, ...] | None:
+def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
     """Return the calls of a body of functions.
 
-    None where anything but the format's own spelling stands in it.
+    None if anything but the format's own spelling stands in it.
     """
     # It may be an element around a value; from the end the search is several times as fast.
     if body.rfind("<value>") >= 0:
@@ -88,80 +97,111 @@ def read_functions(form: TagForm, body: str) -> tuple[Decoded, ...] | None:
 
     # Each match is one function; nothing but white space may be left over between and behind them.
     patterns = strict_form(form)
-    matches: list[re.Match[str]] = []
+    functions: list[re.Match[str]] = []
     pos = 0
     while (match := patterns.function.match(body, pos)) is not None:
-        matches.append(match)
+        functions.append(match)
         pos = match.end()
-    if not matches or not _END.match(body, pos):
+    if not functions or not _END.match(body, pos):
         return None
 
     # From the last to the first, since a function's place ends where the next one begins.
     calls: list[Decoded] = []
     end = len(body)
-    for match in reversed(matches):
-        values = _values(form, body, match, patterns.parameter)
+    for function in reversed(functions):
+        parameters = partial(patterns.parameter.finditer, body, *function.span(2))
+        if form.flags:
+            values = _flagged(form, body, parameters)
+        else:
+            values = _values(form, patterns.parameter.findall(body, *function.span(2)))
         if values is None:
             return None
 
-        start = body.rfind("<", 0, match.start(1))
+        name_start, name_end = function.span(1)
+        start = body.rfind("<", 0, name_start)
         call = Decoded(
-            match[1],
+            function[1],
             values,
-            name_span=Span(*match.span(1)),
-            untyped=True,
-            unescape=unescape_offsets,
-            places=partial(_places, form, body, start, end, match, patterns.parameter),
+            name_span=Span(name_start, name_end),
+            untyped=not form.flags or (form.flags_may_miss and _all_texts(values)),
+            unescape=unescape_offsets if form.entities else plain_offsets,
+            places=partial(_places, form, body, (start, end), parameters, values),
         )
         calls.append(call)
         end = start
 
-    return tuple(reversed(calls))
+    calls.reverse()
+    return tuple(calls)
 
 
-def _values(
-    form: TagForm, body: str, function: re.Match[str], parameter: re.Pattern[str]
-) -> dict[str, Value] | None:
-    """Return name -> text; None where a name stands twice.
+def _all_texts(values: dict[str, Value]) -> bool:
+    """Return True if no tag gave a value another type than text."""
+    return all(isinstance(value, str) for value in values.values())
 
-    function: the match whose group 2 holds the parameters.
 
-    parameter: the pattern of one parameter, as `strict_form` has it.
-    """
-    pairs: list[tuple[str, str]] = parameter.findall(body, *function.span(2))
+def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
+    """Return name -> text, or None if a name stands twice. pairs: as the pattern matches them."""
     values: dict[str, Value] = {}
-    trim = form.trim
+    trim, entities = form.trim, form.entities
     for name, text in pairs:
-        if trim:  # as `trimmed`, which is slower on short texts
-            if text.startswith("\n"):
-                text = text[1:]
-            elif text.startswith("\r\n"):
-                text = text[2:]
-            if text.endswith("\n"):
-                text = text[: -2 if text.endswith("\r\n") else -1]
-        values[name] = unescape(text) if "&" in text else text
-
+        if trim and text[-1:] == "\n":
+            text = text[: -2 if text[-2:-1] == "\r" else -1]
+        values[name] = decoded_text(text, entities) if "&" in text or text[:2] == "<!" else text
     return values if len(values) == len(pairs) else None
 
 
-def _places(
-    form: TagForm,
-    body: str,
-    start: int,
-    end: int,
-    function: re.Match[str],
-    parameter: re.Pattern[str],
-) -> dict[str, tuple[int, int]]:
-    """Return JSON Pointer -> place in the body, for a function in [start, end) and its values.
+def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value] | None:
+    """Return name -> value as the tags type it, or None if a name stands twice.
 
-    function: the match whose group 2 holds the parameters. parameter: the pattern of one.
+    parameters: makes a match of each parameter, by the pattern of `strict_form`.
     """
-    places = {"": (start, end)}
-    for match in parameter.finditer(body, *function.span(2)):
-        place = match.span(2)
-        if form.trim:
-            place = trimmed(body, *place)
-        places["/" + escape_token(match[1])] = place
+    values: dict[str, Value] = {}
+    matches = list(parameters())
+    for match in matches:
+        text = decoded_text(body[slice(*_span(form, body, match))], form.entities)
+        values[match[1]] = typed_value(text, match["flag"] or "", _MAX_DEPTH)
+    return values if len(values) == len(matches) else None
+
+
+def _span(form: Form, body: str, parameter: re.Match[str]) -> tuple[int, int]:
+    """Return the place of a parameter's value, without the line break at its end."""
+    start, end = parameter.span("value")
+    if form.trim and start < end and body[end - 1] == "\n":
+        end -= 2 if body.endswith("\r\n", start, end) else 1
+    return start, end
+
+
+def _places(
+    form: Form,
+    body: str,
+    whole: tuple[int, int],
+    parameters: _Parameters,
+    values: dict[str, Value],
+) -> dict[str, tuple[int, int]]:
+    """Return JSON Pointer -> place in the body, for a function and its values.
+
+    whole: the place of the function. parameters: as for `_flagged`. values: name -> value, as
+    they were read.
+    """
+    if not form.flags and "<!" not in body:  # nearly every body: a value is all between its tags
+        spans = {"/" + escape_token(match[1]): _span(form, body, match) for match in parameters()}
+        return {"": whole, **spans}
+
+    places = {"": whole}
+    for match in parameters():
+        place = _span(form, body, match)
+        section = False
+        if form.entities and body.startswith("<!", place[0]):
+            start, end = section_in(body[slice(*place)])
+            section = start > 0
+            place = place[0] + start, place[0] + end
+        path = "/" + escape_token(match[1])
+        places[path] = place
+        if form.flags:
+            entities = form.entities and not section
+            raw, value = body[slice(*place)], values[match[1]]
+            for inner, at in inner_places(raw, place[0], value, entities=entities).items():
+                places[path + inner] = at
 
     return places
 

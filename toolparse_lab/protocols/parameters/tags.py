@@ -1,8 +1,8 @@
 """A tag that names the function, in it one tag a parameter with raw text: `qwen3_coder_xml` and
 others.
 
-The formats are rows of constants (`TagForm`). What is missing or spelt differently is an edit; what
-cannot be read without inventing is refused, function by function, so that one bad call of a block
+The formats are rows of constants (`TagForm`). The missing part or spelt differently is an edit. An
+unreadable text without inventing is refused, function by function, so that one bad call of a block
 leaves the others alone.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import UnwritableCall
 from ...prompt.wording import Wordings
@@ -41,48 +41,32 @@ from .grammar import TagGrammar
 from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
 from .scan import ParameterScan
+from .shape import Form, Heads, kind_of_value
 from .strict import read_functions
 from .type_rules import tag_type_rules
 
+_ALONE = Opening(0)
+_BARE = "bare"  # in an opening: the function's name stands there without its tag
 _RESPONSE = ("<tool_response>", "</tool_response>")
-_LOOK = 256  # white space behind an opener that is looked past
 _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
 
 
-class _Heads(NamedTuple):
-    """Patterns for the beginning of a call. inside: what follows a function's tag in a call;
-    partial: what may become that; block: how a block begins that holds functions."""
-
-    inside: re.Pattern[str]
-    partial: re.Pattern[str]
-    block: re.Pattern[str]
-
-
-@lru_cache(maxsize=64)
-def _head_patterns(form: TagForm) -> _Heads:
-    """Return the patterns of one format.
-
-    form: the constants of the format. Other words for its tags count as well.
-    """
-    functions, parameters = "|".join(form.functions), "|".join(form.parameters)
-    flags = re.IGNORECASE | re.ASCII
-    inside = rf"\{{|<(?:{parameters})[\s=>]|</[ \t]{{0,8}}(?:{functions})[ \t>]"
-    return _Heads(
-        re.compile(rf"\s{{0,{_LOOK}}}(?:{inside})", flags),
-        re.compile(rf"\s{{0,{_LOOK}}}(?:</?[ \t]{{0,8}}[a-z_]{{0,16}})?\Z", flags),
-        re.compile(rf"<(?:{functions})[\s=>]", flags),
-    )
+@lru_cache(maxsize=256)
+def _head_patterns(form: Form) -> Heads:
+    """Return the patterns of one format for the beginning of a call."""
+    return form.heads()
 
 
 @dataclass(frozen=True)
 class ParameterTags(Envelope):
-    """Envelope: blocks of functions; and functions without a block where what follows their tag
-    looks like a call.
+    """Envelope: blocks of functions.
 
-    `restarts` is empty: its scanner finds by itself where a body was given up and begun anew.
+    And functions without a block where the text behind their tag looks like a call.
+
+    `restarts` is empty: its scanner finds by itself if a body was given up and begun again.
     """
 
-    form: TagForm
+    form: Form
     restarts: tuple[str, ...] = ()
 
     @cached_property
@@ -91,12 +75,50 @@ class ParameterTags(Envelope):
         return (self.form.closer,) if self.form.closer else ()
 
     @cached_property
+    def _block(self) -> Opening:
+        """The opening of a block, which is the same for each of them."""
+        return Opening(len(self.form.opener))
+
+    @cached_property
+    def _tags(self) -> re.Pattern[str]:
+        """The pattern of all tags, which is asked for at every opener."""
+        return tag_pattern(self.form)
+
+    @cached_property
     def _heads(self) -> tuple[str, ...]:
         """The beginnings of all openers, made once a format."""
         heads = [self.form.opener] if self.form.opener else []
-        for word in self.form.functions:
-            heads += ["<" + word, "<" + word.capitalize(), "<" + word.upper()]
-        return tuple(heads)
+        return (*heads, *self.form.tag_heads(), *self.form.markup)
+
+    @cached_property
+    def sure_body(self) -> re.Pattern[str] | None:
+        """Return a function's tag and the head of a parameter's, behind the format's first literal.
+
+        That is the block's opener, or the beginning of the tag in a format without blocks.
+        """
+        before, after = self.form.function_tag("\0").split("\0")[:2]
+        parameter = self.form.parameter_tag("\0").split("\0")[0]
+        if self.opener_is_body:
+            if before.rstrip() not in self._heads or not self.form.bare_names:
+                return None
+            before = ""
+        begin, end, inner = (re.escape(text.strip()) for text in (before, after, parameter))
+        gap = r"\s{0,64}"
+        return re.compile(rf"{gap}{begin}[\w.-]{{1,128}}{gap}{end}{gap}{inner}")
+
+    def closer_of(self, opening: Opening) -> str | None:
+        """Return the block's closer for a block, whose JSON or functions end with it."""
+        return self.closers[0] if opening.end and self.closers else None
+
+    @property
+    def opener_is_body(self) -> bool:
+        """True for a format without blocks."""
+        return not self.form.opener
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return the block's opener and the beginning of a function's tag, in three cases."""
@@ -111,14 +133,14 @@ class ParameterTags(Envelope):
         opener = self.form.opener
         # The block's opener is the surest sign, and asked for first.
         if opener and text.startswith(opener, pos):
-            return Opening(len(opener))
+            return self._block
         cut = text[pos : pos + len(opener)]
         if opener and not final and opener.startswith(cut):
             return NEED_MORE
 
-        tag = tag_pattern(self.form).match(text, pos)
+        tag = self._tags.match(text, pos)
         if tag is None:
-            return None
+            return self._markup(text, pos) if self.form.markup else None
         if tag["cut"] is not None:
             return None if final else NEED_MORE
         if not self._opens_alone(tag, tools):
@@ -126,12 +148,32 @@ class ParameterTags(Envelope):
 
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
         heads = _head_patterns(self.form)
-        if heads.inside.match(text, tag.end()):
-            return Opening(0)
+        inside = heads.inside.match(text, tag.end())
+        if inside is not None:
+            # Words before a JSON object are no name where nothing but their place makes them one.
+            is_word = self.form.bare_names and inside[0].endswith("{")
+            return None if is_word and tag[function_group(tag)] not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
+    def may_open(self, literal: str) -> bool:
+        """Return False if a literal is no tag of the format, and no beginning of one."""
+        opener = self.form.opener
+        if opener and (literal.startswith(opener) or opener.startswith(literal)):
+            return True
+        if self._markup(literal, 0) is not None:
+            return True
+        tag = self._tags.match(literal)
+        return tag is not None and (tag["cut"] is None or self.form.may_go_on(literal))
+
+    def _markup(self, text: str, pos: int) -> Opening | None:
+        """Return the opening of a literal that is neither text nor a call, if one is there."""
+        for literal in self.form.markup:
+            if text.startswith(literal, pos):
+                return Opening(len(literal), "markup")
+        return None
+
     def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
-        """Return if a function's tag may open a call without its block.
+        """Return True if a function's tag may open a call without its block.
 
         It is only believed in the format's own spelling, or if the tool is known: text about
         functions is full of such tags.
@@ -142,24 +184,24 @@ class ParameterTags(Envelope):
             return False
 
         name = tag[function_group(tag)]
-        return name in tools or tag[0] == self.form.tag(self.form.function, name)
+        return name in tools or self.form.owns(tag[0], name, function=True)
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore:
-        """Return if the body at `at` is of this format, where another has the same opener.
+    ) -> bool | NeedMore | None:
+        """Return True if the body at `at` is of this format, where another has the same opener.
 
-        The block begins with a function's tag then, or with what stands for one. NEED_MORE while
-        more text may bring it; with `final` nothing can.
+        The block begins with a function's tag then, or with a stand-in for one. NEED_MORE while
+        more text may bring it. With `final` nothing can.
         """
-        if opening.whole:
+        if opening.whole or opening.kind != "call":
             return False
         while at < len(text) and text[at].isspace():
             at += 1
 
         # A tag with its bracket decides at once; without it the tool has to be known.
         if _head_patterns(self.form).block.match(text, at):
-            return True
+            return self._suits_tag(opening, text, at, final, tools)
         bare, partial = bare_head(self.form)
         match = bare.match(text, at)
         if match is not None and names_function(match, tools):
@@ -172,22 +214,55 @@ class ParameterTags(Envelope):
             return NEED_MORE
         return self._needs_more(text, at)
 
+    def _suits_tag(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        """Return True if a function's tag at `at` is this format's.
+
+        None if only its words are.
+
+        The arguments are those of `suits`.
+        """
+        tag = self._tags.match(text, at)
+        if tag is None or tag["cut"] is not None:
+            return NEED_MORE if tag is not None and not final else True
+        if self.form.bare_names and not opening.end:
+            return self._is_call(text, at, tools)
+        if self.form.owns(tag[0], tag[function_group(tag)], function=True):
+            return True
+        # In a block any word for a function will do, alone it may be the word of another format.
+        return True if opening.end and not self.form.bare_names else None
+
+    def _is_call(self, text: str, at: int, tools: Tools) -> bool:
+        """Return True if a function's tag at `at` is one of a format in which its name is a bare
+        word.
+
+        A parameter follows it, or the tool is known: another format with the same opener may take
+        any body.
+        """
+        tag = self._tags.match(text, at)
+        if tag is None or tag["cut"] is not None:
+            return False
+        if tag[function_group(tag)] in tools:
+            return True
+        inside = _head_patterns(self.form).inside.match(text, tag.end())
+        return inside is not None and not inside[0].endswith(self.form.function_closer)
+
     def _needs_more(self, text: str, at: int) -> bool | NeedMore:
-        """Return NEED_MORE if what stands at `at` may become a function's tag, else False."""
+        """Return NEED_MORE if the text at `at` may become a function's tag, else False."""
         return NEED_MORE if self._may_begin_tag(text[at : at + _LONGEST_WORD]) else False
 
     def _may_begin_tag(self, rest: str) -> bool:
-        """Return if the text so far may be, or become, the beginning of a function's tag.
+        """Return True if the text so far may be, or become, the beginning of a function's tag.
 
         The empty text may become anything.
 
         rest: the text from where the tag would begin, no longer than such a tag's word.
         """
-        rest = rest.lower()
-        return any(f"<{word}".startswith(rest) for word in self.form.functions)
+        return self.form.may_begin(rest)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether a body that was given up behind `text` ends inside a value.
+        """Return True if a body that was given up behind `text` ends inside a value.
 
         That is a parameter's, JSON in place of tags, or words where only tags can be.
         """
@@ -206,14 +281,51 @@ class ParameterTags(Envelope):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a block, or of one function if the opening is empty."""
-        return ParameterScan(self.form, tools, wrapped=opening.end > 0)
+        bare = opening.attributes == _BARE
+        return ParameterScan(self.form, tools, wrapped=opening.end > 0, bare=bare)
+
+    @property
+    def may_resume(self) -> bool:
+        """True if a name by itself may stand for a tag."""
+        return self.form.bare_names
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        """Return the first characters of the tools' names."""
+        return "".join(name[:1] for name in tools)
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of an answer that begins with a known tool's name and parameters.
+
+        Its tag may have stood in the prompt, or was a special token that was stripped.
+        """
+        if not self.form.bare_names:
+            return None
+        bare, partial = bare_head(self.form)
+        match = bare.match(text)
+        if match is not None:
+            return Opening(0, attributes=_BARE) if names_function(match, tools) else None
+        cut = partial.match(text)
+        # Most answers begin with some word: only one that may be a tool's name is held back.
+        if cut is None or not any(_may_be(cut["line"], name, len(text)) for name in tools):
+            return None
+        return NEED_MORE
+
+
+def _may_be(word: str, name: str, size: int) -> bool:
+    """Return True if a word at the beginning of a text of `size` characters is a name, or begins
+    it.
+    """
+    return name == word or (len(word) == size and name.startswith(word))
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterCall(Codec):
-    """Codec of the whole family. A body is one or several functions, their own tags included."""
+    """Codec of the whole family.
 
-    form: TagForm
+    A body is one or several functions, their own tags included.
+    """
+
+    form: Form
 
     # How it works: a body in the format's own spelling is read by one pattern. All others are
     # walked over again by the scanner, which keeps the tags that count, and each function is read
@@ -222,7 +334,9 @@ class ParameterCall(Codec):
     # is gone over three times at most, whatever is wrong with it.
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body; raises Refusal if there is no function in it.
+        """Return the calls of a body.
+
+        Raises Refusal if there is no function in it.
 
         body: between the block's tags, or one function with its own.
         """
@@ -256,7 +370,9 @@ class ParameterCall(Codec):
         return tuple(calls)
 
     def _without_functions(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body in which no function was found; raises Refusal.
+        """Return the calls of a body in which no function was found.
+
+        Raises Refusal.
 
         Words before JSON are a damage that its own reader knows.
         """
@@ -268,7 +384,7 @@ class ParameterCall(Codec):
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
         """Return a reader for each function of a body, in order.
 
-        A function goes from its tag to the next one, so that what stands between two belongs to the
+        A function goes from its tag to the next one, so that the text between two belongs to the
         first.
         """
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
@@ -283,10 +399,10 @@ class ParameterCall(Codec):
         return functions
 
     def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
-        """Return if the edited body reads strictly to the same calls.
+        """Return True if the edited body reads strictly to the same calls.
 
         A tag that is spelt right can make others count, and a value can end elsewhere then. Such a
-        repair would not say what the model wrote.
+        repair would not say the model's own text.
 
         calls: as they were read, with the edits that it took.
         """
@@ -302,7 +418,7 @@ class ParameterCall(Codec):
     def _json(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a block that holds JSON, as other formats write it.
 
-        Raises Refusal where it is no JSON that can be read.
+        Raises Refusal if it is not JSON that can be read.
         """
         calls: list[Decoded] = []
         for call in JsonCall(self.form.opener, self.form.closer).read(body, reading):
@@ -311,7 +427,9 @@ class ParameterCall(Codec):
         return tuple(calls)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call; raises UnwritableCall for arguments that are no object.
+        """Return the call.
+
+        Raises UnwritableCall for arguments that are not an object.
 
         Values are raw text. One that holds tags of the format is written as it is where it reads
         back the same, and with its tags escaped otherwise.
@@ -323,18 +441,24 @@ class ParameterCall(Codec):
             )
 
         texts = {key: _as_text(value) for key, value in arguments.items()}
+        typed = self.form.flags and not self.form.flags_may_miss
+        expected: Value = arguments if typed else {**texts}
         # The plainest text first: escapes are for values that would not survive.
         if not any(_holds_call(self.form, text) for text in texts.values()):
-            text = self._written(name, texts, escape=False)
-            if self._reads_back(text, texts, tool):
+            text = self._written(name, arguments, escape=False)
+            if self._reads_back(text, expected, tool):
                 return text
 
-        return self._written(name, texts, escape=True)
+        if not self.form.entities:
+            raise UnwritableCall(
+                "a value holds tags of the format, which has no way to escape them", got=name
+            )
+        return self._written(name, arguments, escape=True)
 
-    def _reads_back(self, text: str, texts: dict[str, str], tool: ToolSpec | None) -> bool:
-        """Return if a call reads to the same texts.
+    def _reads_back(self, text: str, expected: Value, tool: ToolSpec | None) -> bool:
+        """Return True if a call reads to these arguments.
 
-        text: the call with its delimiters. texts: name -> value. tool: what the reader will know.
+        text: the call with its delimiters. tool: the name that the reader will know.
         """
         tools = {tool.name: tool} if tool is not None else {}
         inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
@@ -342,29 +466,31 @@ class ParameterCall(Codec):
             calls = self.read(inner, Reading(Opening(1), True, False, 1000, tools))
         except Refusal:
             return False
-        return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, texts)
+        return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
 
     def _escaped(self, value: str, tags: bool) -> str:
         """Return a value with its references escaped, and its tags of the format as well."""
+        if not self.form.entities:
+            return value
         text = _NEEDS_AMP.sub("&amp;", value)
         return _without_tags(self.form, text) if tags else text
 
-    def _written(self, name: str, texts: dict[str, str], *, escape: bool) -> str:
+    def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
         """Return a call as the format writes it, delimiters included.
 
-        texts: name -> value. escape: tags of the format and `<value>` inside values are escaped as
-        well. An ampersand is escaped only where it would be read as a reference.
+        escape: tags of the format and `<value>` inside values are escaped as well. An ampersand is
+        escaped only where it would be read as a reference.
         """
         form = self.form
         line = "\n" if form.lines else ""
         # A line break beside a value is the format's only where the reader takes it off again.
         edge = "\n" if form.trim and form.lines else ""
-        parts = [form.opener, line if form.opener else "", form.tag(form.function, name), line]
-        for key, value in texts.items():
-            text = self._escaped(value, escape)
-            parts += [form.tag(form.parameter, key), edge, text, edge]
-            parts += [f"</{form.parameter}>", line]
-        parts += [f"</{form.function}>", line if form.closer else "", form.closer]
+        parts = [form.opener, line if form.opener else "", form.function_tag(name), line]
+        for key, value in arguments.items():
+            text = self._escaped(_as_text(value), escape)
+            parts += [form.parameter_tag(key, kind_of_value(value)), edge, text, edge]
+            parts += [form.parameter_closer, line]
+        parts += [form.function_closer, line if form.closer else "", form.closer]
         return "".join(parts)
 
 
@@ -381,7 +507,7 @@ def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
 
 
-def _without_tags(form: TagForm, text: str) -> str:
+def _without_tags(form: Form, text: str) -> str:
     """Return a value with the `<` of every tag that the reader would look at escaped.
 
     >>> _without_tags(TagForm(), "a <parameter=b> c")
@@ -412,7 +538,7 @@ _QUOTED = "the call stands inside another call, whose own text is not over"
 
 
 def _read_or_report(function: FunctionReader) -> Decoded:
-    """Return a function's call, as one that cannot be read where that is so."""
+    """Return a function's call, as an unreadable one where that is so."""
     try:
         return function.read()
     except Refusal as refusal:
@@ -432,12 +558,14 @@ def _without_repairs(calls: list[Decoded], functions: list[FunctionReader]) -> t
 
 
 def _is_same(old: Decoded, new: Decoded) -> bool:
-    """Return if a call that was read again is what it was: readable, same name and arguments."""
+    """Return True if a call that was read again is what it was: readable, same name and
+    arguments.
+    """
     return new.readable and new.name == old.name and same(new.arguments, old.arguments)
 
 
-def _holds_call(form: TagForm, text: str) -> bool:
-    """Return if a value quotes a call of any tool.
+def _holds_call(form: Form, text: str) -> bool:
+    """Return True if a value quotes a call of any tool.
 
     A reader that knows the tool would look for the call's end, so such a tag is escaped even if it
     reads back as it is with the tools that are known here.
@@ -455,11 +583,11 @@ def _holds_call(form: TagForm, text: str) -> bool:
 
 
 def tag_protocol(
-    form: TagForm, id: str, response: tuple[str, str] = _RESPONSE, **names: Any
+    form: Form, id: str, response: tuple[str, str] = _RESPONSE, **names: Any
 ) -> Protocol:
     """Return the protocol of one form of parameter tags.
 
-    response: what stands around results. names: further fields of the protocol, such as title.
+    response: the text around results. names: further fields of the protocol, such as title.
     """
     return Protocol(
         id=id,
@@ -469,7 +597,7 @@ def tag_protocol(
         results=TextResult(Between(*response), response),
         grammar=TagGrammar(form),
         type_rules=tag_type_rules(form),
-        signs=Signs(openers=(rf"<{form.function}(?:=| name=)[^<>\n]{{1,200}}>?",)),
+        signs=Signs(openers=(form.sign,)),
         **names,
     )
 

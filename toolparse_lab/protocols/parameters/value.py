@@ -1,15 +1,15 @@
 """The value of a parameter: which tags inside it are content, and which end it.
 
-Nothing is escaped in such formats, so a tag inside a value means something only by what stands
-around it:
+Nothing is escaped in such formats, so a tag inside a value means something only by the text around
+it:
 
-- a value's closer counts where another tag of the format, or the end, follows it;
+- a value's closer counts where another tag of the format, or the end, follows it.
 - the next parameter's opener counts where the tool has such a parameter, and on a line of its own
-  if the value is;
+  if the value is.
 - a function's or the block's closer inside a value counts where only more of the block's end
-  follows it;
+  follows it.
 - a whole call inside a value is a quotation, unless the value never ends: then the model began
-  anew there.
+  again there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .walk import HEAD, INSIDE, VALUE, Hold, Walk, past_cut
 # What may stand behind a call that is over: nothing, or the next one.
 _BEHIND_CALL = ("end", "opener", "function")
 _NO_TAG = ("text", "{")
+_SECTION = "<![CDATA["
 _MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told apart below that
 
 
@@ -33,7 +34,7 @@ class ValueScan:
     word, on a line of its own or not (`_lined`), with the name between its tags (`_outside`).
     """
 
-    __slots__ = ("_lined", "_nest", "_outside", "_walk", "_word")
+    __slots__ = ("_lined", "_nest", "_outside", "_section", "_walk", "_word")
 
     def __init__(self, walk: Walk) -> None:
         """Share a walk with the scanner of the whole body, in front of any value."""
@@ -42,6 +43,7 @@ class ValueScan:
         self._lined = False  # the value begins with a line break
         self._outside = False  # the parameter's name stood between its tags
         self._nest: list[str] = []
+        self._section = False  # inside a CDATA section, which no tag ends
 
     def begin(self, match: re.Match[str]) -> None:
         """Enter a parameter at its tag, which has its name in it or behind it.
@@ -51,11 +53,14 @@ class ValueScan:
         walk = self._walk
         group = parameter_group(match)
         self._outside = group == "pt"
-        self._word = match["p"].lower()
+        self._word = match["p"]
         self._nest.clear()
         rule = "tags.name-inside" if self._outside else "tags.spelling"
         name_start = match.start(group)
-        walk.mark("parameter", match.start(), match.end(), match[group], name_start, rule=rule)
+        flag = (walk.form.flags and match["flag"]) or ""
+        walk.mark(
+            "parameter", match.start(), match.end(), match[group], name_start, rule=rule, flag=flag
+        )
         walk.early = False
         walk.state = HEAD
 
@@ -64,6 +69,12 @@ class ValueScan:
 
         A line break may come as two characters, of which the second is not here yet.
         """
+        begin = tail[pos : pos + len(_SECTION)]
+        if self._walk.form.entities and _SECTION.startswith(begin):
+            if begin == _SECTION:
+                self._section = True
+            elif not final:
+                return Hold(pos)
         first = tail[pos : pos + 2]
         if not final and first in ("", "\r"):
             return Hold(pos)
@@ -74,10 +85,15 @@ class ValueScan:
     def step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
         """Read to the next tag and decide on it.
 
-        Returns an offset to go on at; a `Close` where the block ends inside the value; or a `Hold`
-        where only more text can tell. Tags of a quoted call decide nothing but where the quotation
-        ends.
+        Returns an offset to go on at. A `Close` if the block ends inside the value. Or a `Hold` if
+        only more text can tell. Tags of a quoted call decide nothing but where the quotation ends.
         """
+        if self._section:
+            end = tail.find("]]>", pos)
+            if end < 0:
+                return Hold(len(tail) if final else max(pos, len(tail) - 2))
+            self._section = False
+            pos = end + 3
         match = self._walk.pattern.search(tail, pos)
         if match is None:
             return Hold(len(tail))
@@ -97,18 +113,20 @@ class ValueScan:
     def _closer(
         self, tail: str, match: re.Match[str], kind: str, final: bool
     ) -> Close | Hold | int:
-        """Decide on a closer; one of another word than its opener's is content.
+        """Decide on a closer.
+
+        One of another word than its opener's is content.
 
         kind: of the match. So `</param>` in the value of a `<parameter=…>` is text, and left to the
         reader where the value's own closer never comes.
 
-        final: no more text will come. Returns what `step` returns.
+        final: no more text will come. Returns the result of `step`.
         """
         walk = self._walk
         start, end = match.span()
-        if kind == "/parameter" and match["cp"].lower() == self._word:
+        if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
             return self._value_closer(tail, start, end, final)
-        if kind == "/function" and match["cf"].lower() == walk.word.lower():
+        if kind == "/function" and walk.form.is_pair(walk.word, match["cf"]):
             return self._function_closer(tail, start, end, final)
         if kind == "closer" and not walk.whole:
             return self._block_closer(tail, start, end, final)
@@ -145,7 +163,7 @@ class ValueScan:
         """Decide on the function's closer inside an open value: the value's own may be missing.
 
         It counts where only more of the end follows, or the next call. Where text follows, it is
-        content; but a function that stands alone may have ended there after all.
+        content. But a function that stands alone may have ended there after all.
 
         start, end: of the closer in the tail. final: no more text will come.
         """
@@ -227,14 +245,15 @@ class ValueScan:
         return match.end()
 
     def _begins_next(self, match: re.Match[str], tail: str) -> bool:
-        """Return if a parameter's opener inside a value begins the next parameter.
+        """Return True if a parameter's opener inside a value begins the next parameter.
 
         It has the same word, stands on a line of its own if the value does, and names a parameter
         that the tool has, or may have. With its name between tags it is only believed after one
         like it.
         """
         walk = self._walk
-        if match["p"].lower() != self._word or not self._fits(tail, match.start()):
+        same = match["p"].lower() == self._word.lower()
+        if not same or not self._fits(tail, match.start()):
             return False
         if match["pt"]:
             return self._outside and walk.knows(match)
@@ -245,8 +264,8 @@ class ValueScan:
     def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
         """Look at a call inside a value: is it quoted as a whole?
 
-        It is skipped as a quotation if what follows its tag is the inside of a call. As a place
-        where the model may have begun anew it is remembered, in case the value never ends.
+        It is skipped as a quotation if the text behind its tag is the inside of a call. As a place
+        where the model may have begun again it is remembered, in case the value never ends.
 
         kind: of the match, "function" or "opener". final: no more text will come.
         """
@@ -268,7 +287,7 @@ class ValueScan:
         return match.end()
 
     def _may_quote(self, match: re.Match[str]) -> bool:
-        """Return if a function's tag inside a value may begin a call of this format.
+        """Return True if a function's tag inside a value may begin a call of this format.
 
         A tag of another word, or of no known tool, does not.
         """
@@ -282,7 +301,7 @@ class ValueScan:
 
         The block's closer ends all that was opened since the block.
 
-        kind: of the match. final: no more text will come. Returns what `step` returns.
+        kind: of the match. final: no more text will come. Returns the result of `step`.
         """
         nest = self._nest
         if kind in ("function", "opener"):
@@ -305,9 +324,9 @@ class ValueScan:
             pass
 
     def _fits(self, tail: str, start: int) -> bool:
-        """Return if a tag stands on a line of its own, where the value began on one.
+        """Return True if a tag stands on a line of its own, where the value began on one.
 
-        A model that puts a value on lines of its own puts its closer on one as well; a tag in the
+        A model that puts a value on lines of its own puts its closer on one as well. A tag in the
         middle of a line is part of the text.
 
         start: of the tag, in the tail.

@@ -1,4 +1,5 @@
-"""Holds what the scanner of parameter tags knows at a place, and looks at what stands around one.
+"""Holds the state that the scanner of parameter tags knows at a place, and looks at the text around
+one.
 
 The states of the scanner share one `Walk`: `scan.py` has those between the tags, `value.py` those
 inside a value.
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 
 from ...schema.view import View, view_of
 from ...toolspec import ToolSpec
-from ..scan import SPACE, CloseKind
-from .form import Mark, MarkKind, TagForm, kind_of, tag_pattern
+from ..scan import CloseKind
+from .form import Mark, MarkKind, kind_of, tag_pattern
+from .shape import Form
 
 INDENT = 64  # a tag further right than this is on no line of its own
 _CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
@@ -26,16 +28,18 @@ START, TOP, BODY, INSIDE, HEAD, VALUE, JSON, ENDED = range(8)
 
 @dataclass(slots=True)  # made for nearly every chunk, and a frozen one takes twice the time
 class Hold:
-    """Everything before `at` is settled; the rest waits for more text."""
+    """Everything before `at` is final. The rest waits for more text."""
 
     at: int
 
 
 class Walk:
-    """The state that the parts of one scanner share. Offsets count from the beginning of the body.
+    """The state that the parts of one scanner share.
 
-    whole: it is shown one finished body, looks for no end, and keeps the `marks`; `quoting` holds
-    the indices of the parameters whose values hold closers or calls that were taken for content.
+    Offsets count from the beginning of the body.
+
+    whole: it is shown one finished body, looks for no end, and keeps the `marks`. `quoting` holds
+    the indices of the parameters whose values hold closers or calls taken for content.
     """
 
     __slots__ = (
@@ -48,6 +52,7 @@ class Walk:
         "marks",
         "pattern",
         "quoting",
+        "space",
         "state",
         "tools",
         "view",
@@ -57,17 +62,18 @@ class Walk:
     )
 
     def __init__(
-        self, form: TagForm, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
+        self, form: Form, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
     ) -> None:
         """Begin in front of a block's first tag (`wrapped`), or of a function's own.
 
-        tools: those that are known. whole: one finished body is shown, whose marks are kept.
+        tools: those that are known. whole: one finished body appears, whose marks stay.
         """
         self.form = form
         self.tools = tools
         self.wrapped = wrapped
         self.whole = whole
         self.pattern = tag_pattern(form)
+        self.space = form.space
         self.state = START if wrapped else TOP
         self.at = 0  # characters settled so far
         self.look = 0  # up to this offset white space was looked at already
@@ -84,9 +90,9 @@ class Walk:
     # Taking note
 
     def settle(self, tail: str, settled: int) -> int:
-        """Move on behind what is settled, with the indentation that the rest begins at.
+        """Move on behind the final part, with the indentation that the rest begins at.
 
-        Returns `settled`, which is what a scanner answers.
+        Returns `settled`, which is the answer of a scanner.
         """
         if settled:
             self.indent = self.indent_at(tail, settled)
@@ -102,16 +108,19 @@ class Walk:
         name_start: int = 0,
         doubtful: bool = False,
         rule: str = "tags.spelling",
+        flag: str = "",
     ) -> None:
         """Keep a tag that counts, if a whole body is looked at.
 
-        name_start: where the name begins. rule: what brings the tag to the format's own spelling.
+        name_start: where the name begins. rule: the repair that brings the tag to the format's own
+            spelling.
+        flag: the tag's word on its value's type.
         """
         if self.whole:
-            self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule))
+            self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule, flag))
 
     def quote(self) -> None:
-        """Note that the value of the last parameter holds what might have been tags."""
+        """Note that the value of the last parameter holds text that might have been tags."""
         if self.whole:
             self.quoting.add(len(self.marks) - 1)
 
@@ -126,7 +135,7 @@ class Walk:
     def begin_function(
         self, match: re.Match[str], word: str, group: str, rule: str = "tags.spelling"
     ) -> None:
-        """Enter a function. word: of its tag; group: of the match, the one that holds its name."""
+        """Enter a function. word: of its tag. group: of the match, the one that holds its name."""
         name = match[group]
         tool = self.tools.get(name)
         # Only this word closes the function; closers of other words are content.
@@ -134,6 +143,13 @@ class Walk:
         self.view = view_of(tool.schema_json) if tool else None
         self.mark("function", match.start(), match.end(), name, match.start(group), rule=rule)
         self.early = group == "ft"
+        self.state = BODY
+
+    def enter(self, name: str) -> None:
+        """Begin inside a function whose head stands before the body."""
+        tool = self.tools.get(name)
+        self.word = self.form.function_word
+        self.view = view_of(tool.schema_json) if tool else None
         self.state = BODY
 
     def end_function(self, start: int, end: int, *, doubtful: bool = False) -> None:
@@ -147,7 +163,7 @@ class Walk:
     # Looking around
 
     def knows(self, match: re.Match[str]) -> bool:
-        """Return if a parameter's tag may count as far as its name goes.
+        """Return True if a parameter's tag may count as far as its name goes.
 
         A name between two parameter tags counts only as one that the tool knows:
         `<parameter>x</parameter>` may as well be a value without a name.
@@ -161,11 +177,11 @@ class Walk:
         pos: an offset of the tail, from which on white space may stand.
         """
         # What was looked at before the last chunk is not looked at again.
-        match = SPACE.match(tail, max(pos, self.look - self.at))
+        match = self.space.match(tail, max(pos, self.look - self.at))
         return match.end() if match else pos
 
     def following(self, tail: str, pos: int, final: bool) -> str | None:
-        """Return the kind of tag behind white space; 'text', '{' or 'end' where there is none.
+        """Return the kind of tag behind white space. 'text', '{' or 'end' if there is none.
 
         None = only more text can tell. A parameter that cannot count is text, and so is half a tag
         at the end of the text, unless it is plainly one.
@@ -199,9 +215,9 @@ class Walk:
     def indent_at(self, tail: str, start: int) -> int:
         """Return how much white space stands between the last line break and `start`.
 
-        It is -1 where more than white space, or more than `INDENT` of it, stands there. The line
-        may have begun before the tail; so `indent` keeps what was settled of it, and the answer
-        does not depend on where the chunk ends.
+        It is -1 if more than white space, or more than `INDENT` of it, stands there. The line may
+        have begun before the tail. So `indent` keeps everything settled of it, and the answer does
+        not depend on where the chunk ends.
 
         start: of a tag, in the tail.
         """
@@ -219,14 +235,14 @@ class Walk:
 
 
 def _cut_kind(tail: str, start: int) -> str:
-    """Return 'end' where the text ends inside what is plainly a tag, else 'text'."""
+    """Return 'end' where the text ends inside a plain tag, else 'text'."""
     return "end" if _CUT_TAG.match(tail, start) else "text"
 
 
 def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
-    """Return where to look on at the end of the text, behind what might have become a tag.
+    """Return where to look on at the end of the text, behind text that might have become a tag.
 
-    match: of a tag that is cut off. A bracket in it is the end of some other tag.
+    match: of a tag that ends early. A bracket in it is the end of some other tag.
     """
     inner = tail.find(">", match.start(), match.end())
     return inner + 1 if inner >= 0 else Hold(len(tail))

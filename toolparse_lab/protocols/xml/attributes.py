@@ -61,10 +61,10 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
 
 
 def with_own_attributes(call: Decoded, view: View, root: Element | None, body: str) -> Decoded:
-    """Return a call with what the attributes of its parameters' elements say.
+    """Return a call with the values that the attributes of its parameters' elements say.
 
     One that names a member of that parameter's object is that member, with a step. One that names
-    nothing is left out, with a problem. Raises Refusal for all others: what names a parameter that
+    nothing drops out, with a problem. Raises Refusal for all others: what names a parameter that
     the call does not have, or another value of a member, may be an argument or may not.
 
     view: the schema of the parameters. root: the tree of the body, whose elements they are.
@@ -107,9 +107,9 @@ def with_own_attributes(call: Decoded, view: View, root: Element | None, body: s
 
 
 def _takes(element: Element, root: Element, arguments: dict[str, Value], name: str) -> bool:
-    """Return whether an attribute is a member of the object that its element holds.
+    """Return True if an attribute is a member of the object that its element holds.
 
-    The element is a parameter, stands once, and is an object or empty; nothing in it has the name.
+    The element is a parameter, stands once, and is an object or empty. Nothing in it has the name.
     """
     schema = element.view
     if element.parent is not root or root.counts.get(element.name) != 1 or schema is None:
@@ -123,7 +123,7 @@ def _takes(element: Element, root: Element, arguments: dict[str, Value], name: s
 def _may_be_argument(
     element: Element, view: View, arguments: dict[str, Value], match: re.Match[str]
 ) -> bool:
-    """Return whether an attribute that cannot be taken names a value that would be lost without it.
+    """Return True if an attribute that cannot be taken names a value that would be lost without it.
 
     view: the schema of the tool's parameters. match: of ATTRIBUTE.
     """
@@ -141,7 +141,7 @@ def _value(match: re.Match[str]) -> str:
 
 
 def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
-    """Return where an attribute's value stands, or the attribute itself where it has none."""
+    """Return where an attribute's value stands, or the attribute itself if it has none."""
     start, end = next(
         (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
     )
@@ -151,5 +151,5 @@ def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
 
 
 def _differs(arguments: dict[str, Value], name: str, match: re.Match[str]) -> bool:
-    """Return if an element of the same name says something else than the attribute."""
+    """Return True if an element of the same name says something else than the attribute."""
     return name in arguments and arguments[name] != _value(match)

@@ -37,7 +37,9 @@ _BARE_KINDS = ("null", "integer", "number", "boolean")
 
 
 def element_grammar(tools: Sequence[ToolSpec]) -> str:
-    """Return the grammar of one call as an element; raises UnwritableCall for other names.
+    """Return the grammar of one call as an element.
+
+    Raises UnwritableCall for other names.
 
     tools: those that may be called, of which each call names one.
     """
@@ -47,7 +49,7 @@ def element_grammar(tools: Sequence[ToolSpec]) -> str:
 class ElementGrammar(GrammarWriter):
     """Writes parameters as elements, and objects as elements inside elements.
 
-    As in `GrammarWriter`, None stands for what is not possible within `depth` more levels.
+    As in `GrammarWriter`, None stands for anything that is not possible within `depth` more levels.
     """
 
     # Whether an object is written as elements; else it is JSON, as free objects always are.
@@ -56,7 +58,7 @@ class ElementGrammar(GrammarWriter):
     def call(self, tool: ToolSpec) -> str | None:
         """Return the rule of one tool's call: its element around those of the parameters.
 
-        None where its schema admits no arguments within the depth bound.
+        None if its schema admits no arguments within the depth bound.
 
         tool: whose schema the parameters follow.
         """
@@ -80,10 +82,12 @@ class ElementGrammar(GrammarWriter):
         return f"{literal(f'<{name}>')} {content} {literal(f'</{name}>')}"
 
     def children(self, schema: Any, depth: int) -> str | None:
-        """Return the fields of an object, one behind the other; optional ones may be left out.
+        """Return the fields of an object, one behind the other.
 
-        schema: that of the object. depth: the levels below it that may still be followed. None
-        where a required field is not possible; "" for an object without fields.
+        Optional ones may be absent.
+
+        schema: that of the object. depth: the levels below it that may still be followed. None if a
+        required field is not possible, or "" for an object without fields.
         """
         parts: list[str] = []
         for name, child, needed in properties_of(resolve(schema, self.root_schema)):
@@ -95,7 +99,9 @@ class ElementGrammar(GrammarWriter):
         return " ".join(parts)
 
     def field(self, name: str, schema: Any, depth: int) -> str | None:
-        """Return one parameter with the line break behind it; for a list, its element repeated.
+        """Return one parameter with the line break behind it.
+
+        For a list, its element repeated.
 
         name: of the element. None for a schema that admits nothing, or only values that are too
         deep.
@@ -125,7 +131,7 @@ class ElementGrammar(GrammarWriter):
         return f"{self.element(name, content)} {literal(chr(10))}"
 
     def _repeated_item(self, node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the schema of the items of a list that is written as repeated elements.
+        """Return the schema of the items of a list written as repeated elements.
 
         None for all other values, and for lists that have to be JSON: tuples and lists of lists.
 
@@ -140,7 +146,7 @@ class ElementGrammar(GrammarWriter):
     def content(self, node: Mapping[str, Any], depth: int) -> str | None:
         """Return the expression of the text between the tags of an element.
 
-        node: the resolved schema of its value. None where nothing fits, or only values that are too
+        node: the resolved schema of its value. None if nothing fits, or only values that are too
         deep.
         """
         if depth < 0:
@@ -160,7 +166,9 @@ class ElementGrammar(GrammarWriter):
                 return self.bare(node, kind)
 
     def _choice(self, node: Mapping[str, Any]) -> str | None:
-        """Return the expression of any listed value, texts without quotes; None for no values.
+        """Return the expression of any listed value, texts without quotes.
+
+        None for no values.
 
         node: a resolved schema with an enum or a constant.
         """
@@ -171,10 +179,12 @@ class ElementGrammar(GrammarWriter):
         return one_of(texts) if texts else None
 
     def _object(self, node: Mapping[str, Any], depth: int) -> str | None:
-        """Return an object as elements; as JSON where the format or the schema has no fields.
+        """Return an object as elements.
 
-        node: its resolved schema. depth: the levels below it that may still be followed.
-        None where a required field is not possible.
+        As JSON where the format or the schema has no fields.
+
+        node: its resolved schema. depth: the levels below it that may still be followed. None if a
+        required field is not possible.
         """
         if not self.nested or not properties_of(node):
             return self.json_value(node, depth, IN_XML)

@@ -1,5 +1,6 @@
 """Elements whose opening tag stood in the prompt: the answer begins inside them, and only their
-closing tag says whose they are."""
+closing tag says whose they are.
+"""
 
 # How it works
 #
@@ -35,7 +36,7 @@ class NamedEnd(LiteralBody):
         super().__init__(tuple(f"</{name}>" for name in names))
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for a closing tag; see `LiteralBody`."""
+        """Search for a closing tag. See `LiteralBody`."""
         settled = self._at
         answer = LiteralBody.scan(self, tail, final)
         if isinstance(answer, Close):
@@ -45,7 +46,7 @@ class NamedEnd(LiteralBody):
 
 
 def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
-    """Return whether a tool has a parameter of that name, or (partial) one that begins with it."""
+    """Return True if a tool has a parameter of that name, or (partial) one that begins with it."""
     for tool in tools.values():
         properties = view_of(tool.schema_json).properties
         if name in properties or (partial and any(key.startswith(name) for key in properties)):
@@ -54,7 +55,7 @@ def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
 
 
 def headless(name: str, tools: Tools) -> Opening | None:
-    """Return the opening of a body that begins with a parameter, None where no tool has it.
+    """Return the opening of a body that begins with a parameter, None if no tool has it.
 
     The name of a tool is its opener.
     """
@@ -62,7 +63,9 @@ def headless(name: str, tools: Tools) -> Opening | None:
 
 
 def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
-    """Return the call of a body without an opener, with a warning; raises Refusal where it is none.
+    """Return the call of a body without an opener, with a warning.
+
+    Raises Refusal if it is none.
 
     Every argument must be a parameter, and no other call may begin inside: then the answer only
     speaks of such things.

@@ -37,8 +37,8 @@ class ElementJudge:
     def __init__(self, body: str, view: View, schema: str | None, reading: Reading) -> None:
         """Make a judge for one body.
 
-        view: the schema of the parameters. schema: the same as JSON, None for a tool that nobody
-        knows. reading: what may be done.
+        view: the schema of the parameters. schema: the same as JSON, None for a tool that no one
+        knows. reading: the options.
         """
         self._body = body
         self._view = view
@@ -46,7 +46,9 @@ class ElementJudge:
         self._reading = reading
 
     def settle(self, reader: _Read) -> Decoded:
-        """Return the reading that counts; raises Refusal where none does.
+        """Return the reading that counts.
+
+        Raises Refusal if none does.
 
         reader: the tolerant reader of a text, under given circumstances.
         """
@@ -71,12 +73,14 @@ class ElementJudge:
         return call
 
     def _is_doubtful(self, call: Decoded) -> bool:
-        """Return if something in a reading looks like a damaged tag."""
+        """Return True if something in a reading looks like a damaged tag."""
         repaired = any(edit.rule != "rxml.loose-text" for edit in call.edits)
         return call_is_doubtful(call, self._view, self._body, repaired=repaired)
 
     def _nearest(self, reader: _Read) -> Decoded | None:
-        """Return the one reading that is a character away; raises Refusal where there are several.
+        """Return the one reading that is a character away.
+
+        Raises Refusal if there are several.
 
         Only a schema that lists its parameters can tell which tags were meant.
         """
@@ -98,7 +102,7 @@ class ElementJudge:
         return replace(call, edits=(edit,), places=places)
 
     def _fitting(self, reader: _Read, text: str) -> Value | None:
-        """Return the arguments of a text that reads strictly and fits the schema; else None."""
+        """Return the arguments of a text that reads strictly and fits the schema, else None."""
         try:
             call = reader(text, replace(self._reading, repair=False))
         except Refusal:
@@ -124,7 +128,7 @@ class ElementJudge:
     def _without_loose_text(self, call: Decoded) -> Decoded:
         """Return a call without the text beside its parameters, which becomes edits and a problem.
 
-        Raises Refusal where the text may be what is left of a tag, or where repair is off.
+        Raises Refusal if the text may be the rest of a tag, or where repair is off.
         """
         value = call.arguments
         if not isinstance(value, dict) or TEXT_KEY not in value:
@@ -172,7 +176,7 @@ class ElementJudge:
 
 
 def call_is_doubtful(call: Decoded, view: View, body: str, *, repaired: bool) -> bool:
-    """Return if the texts of a call hold what looks like a damaged tag or name.
+    """Return True if the texts of a call hold text like a damaged tag or name.
 
     Texts of JSON have quotes around them, and hold whatever they like.
 
@@ -184,9 +188,9 @@ def call_is_doubtful(call: Decoded, view: View, body: str, *, repaired: bool) ->
 
 
 def fits_schema(value: Value, schema: str | None) -> bool:
-    """Return if arguments, read from texts, are valid once they are brought to their schema.
+    """Return True if arguments, read from texts, are valid once they are brought to their schema.
 
-    schema: JSON, None where nothing is known.
+    schema: JSON, None if nothing is known.
     """
     if schema is None:
         return True
@@ -196,12 +200,12 @@ def fits_schema(value: Value, schema: str | None) -> bool:
 
 
 def _agree(one: Decoded, other: Decoded) -> bool:
-    """Return if two readings have the same arguments."""
+    """Return True if two readings have the same arguments."""
     return bool(one.arguments == other.arguments)
 
 
 def _holds_loose_text(value: Value) -> bool:
-    """Return if text beside elements stands anywhere in a value."""
+    """Return True if text beside elements stands anywhere in a value."""
     # A stack, since depth is the text's to choose.
     stack: list[Value] = [value]
     while stack:

@@ -1,4 +1,7 @@
-"""`morph_xml`: one element a call, named after the tool; its children are the parameters."""
+"""`morph_xml`: one element a call, named after the tool.
+
+Its children are the parameters.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from ..base import (
     Protocol,
     Reading,
     Tools,
+    make_opening,
 )
 from ..json.source import unescape_offsets as json_offsets
 from ..results import ElementResult
@@ -69,7 +73,9 @@ _FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|
 
 
 def _view(tools: Tools, name: str) -> View:
-    """Return the schema of a tool; one that admits everything for a tool that nobody knows.
+    """Return the schema of a tool.
+
+    One that admits everything for a tool that no one knows.
 
     tools: name -> tool. name: as the opener has it.
     """
@@ -79,7 +85,7 @@ def _view(tools: Tools, name: str) -> View:
 
 @lru_cache(maxsize=2048)
 def _texts(view: View) -> frozenset[str]:
-    """Return the names of the text parameters of a schema; asked for each body."""
+    """Return the names of the text parameters of a schema. Asked for each body."""
     return text_params(view)
 
 
@@ -97,7 +103,7 @@ def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
 def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return a pattern for the beginning of an opener, up to the character behind the name.
 
-    None where a name holds such a character, and so one opener may begin with several names.
+    None if a name holds such a character, and so one opener may begin with several names.
 
     >>> pattern = _plain_opener(("get", "get_all"))
     >>> pattern.match("<get_all>").groups()
@@ -113,7 +119,9 @@ def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
 
 @lru_cache(maxsize=2048)
 def _opening(name: str) -> Opening:
-    """Return the opening of `<name>`, as nearly every opener is; made once a name.
+    """Return the opening of `<name>`, as nearly every opener is.
+
+    Made once a name.
 
     >>> _opening("f").end, _opening("f").name
     (3, 'f')
@@ -123,10 +131,12 @@ def _opening(name: str) -> Opening:
 
 @dataclass(frozen=True, slots=True)
 class ToolElements(Envelope):
-    """Envelope: `<tool …>` … `</tool>` for every known tool; comments hold no calls."""
+    """Envelope: `<tool …>` … `</tool>` for every known tool. Comments hold no calls."""
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginning of a comment and of each tool's opener; nothing without tools.
+        """Return the beginning of a comment and of each tool's opener.
+
+        Nothing without tools.
 
         A comment is a head because an opener inside it opens nothing.
         """
@@ -135,7 +145,7 @@ class ToolElements(Envelope):
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return a comment as markup, or the opening of a known tool's element.
 
-        None for any other tag, which is text; NEED_MORE while a tag or a comment may go on.
+        None for any other tag, which is text. NEED_MORE while a tag or a comment may go on.
 
         pos: where one of the heads stands. final: no more text will come.
         """
@@ -157,7 +167,7 @@ class ToolElements(Envelope):
     def _open_any(
         self, text: str, pos: int, final: bool, tools: Tools
     ) -> Opening | NeedMore | None:
-        """Try the tools one by one: the opener is cut off, or a name is no plain one.
+        """Try the tools one by one: the opener ends early, or a name is not a plain one.
 
         The first tool whose tag is complete wins, even if a longer name could still come.
 
@@ -186,16 +196,20 @@ class ToolElements(Envelope):
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether an element that was given up behind `text` ends inside a parameter."""
+        """Return True if an element that was given up behind `text` ends inside a parameter."""
         return ends_in_element(text)
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return whether a tool's tag is a parameter of that name of the open call."""
+        """Return True if a tool's tag is a parameter of that name of the open call."""
         return inner.name in _view(tools, opening.name).properties
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the closing tag of each tool, and what else closes a body."""
+        """Return the closing tag of each tool, and the other ends of a body."""
         return (*self.closers, *(f"</{name}>" for name in tools))
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        """Return the beginning of an element."""
+        return "<"
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
         """Return an opening without a name, where the answer begins with a tool's parameter."""
@@ -229,8 +243,8 @@ def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
 def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
     """Return the opening of a tag with this name at `pos`, its attributes included.
 
-    An empty element is a whole call without parameters. NEED_MORE if it may become a tag; None if
-    the name goes on, or what follows it is no attribute.
+    An empty element is a whole call without parameters. NEED_MORE if it may become a tag, or None
+    if the name goes on, or the text behind it is not an attribute.
 
     final: no more text will come.
     """
@@ -239,7 +253,7 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
     if match:
         span = Span(1, 1 + len(name))
         attributes = text[end : match.end()] if match.end() - end > _NO_ATTRIBUTES else ""
-        return Opening(
+        return make_opening(
             match.end() - pos,
             name=name,
             name_span=span,
@@ -257,10 +271,12 @@ class ElementCall(Codec):
     """Codec: parameters as child elements, read with the tool's schema at hand."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body; raises Refusal if it cannot be read.
+        """Return the one call of a body.
 
-        The first of four readers that fits: see the head of this module. The closing tag is needed,
-        since without it the last parameter may go on.
+        Raises Refusal if it cannot be read.
+
+        The first of four readers that fits: see the head of this module. The closing tag is
+        necessary, since without it the last parameter may go on.
         """
         opening = reading.opening
         view = _view(reading.tools, opening.name)
@@ -274,7 +290,7 @@ class ElementCall(Codec):
         return (call,)
 
     def _call(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a closed body, by the first reader that fits; raises Refusal."""
+        """Return the call of a closed body, by the first reader that fits. Raises Refusal."""
         opening = reading.opening
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
         flat = read_flat(body, view, TEXT_KEY)
@@ -285,7 +301,9 @@ class ElementCall(Codec):
         return with_attributes(call, view, opening) if opening.attributes else call
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a body that is not flat; raises Refusal.
+        """Return the call of a body that is not flat.
+
+        Raises Refusal.
 
         view: the schema of the tool's parameters.
         """
@@ -302,7 +320,9 @@ class ElementCall(Codec):
         return judge.settle(lambda text, manner: self._elements(text, view, manner))
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose parameters are elements; raises Refusal if there are none.
+        """Return the call whose parameters are elements.
+
+        Raises Refusal if there are none.
 
         An element around all of them that no parameter is named after is taken off.
 
@@ -327,10 +347,10 @@ class ElementCall(Codec):
         return with_own_attributes(call, view, reader.tree, body)
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
-        """Return the call of a body that is one JSON object, the parameters; else None.
+        """Return the call of a body that is one JSON object, the parameters, else None.
 
-        Here a refusal is no answer: what is no JSON may still be a text. The step keeps the place
-        of the whole object.
+        Here a refusal is no answer: text that is not JSON may still be a text. The step keeps the
+        place of the whole object.
         """
         edits: list[Edit] = []
         try:
@@ -386,15 +406,17 @@ class ElementCall(Codec):
         return _read_by(reader, reading, value, (step,))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as an element; raises UnwritableCall for what XML cannot carry.
+        """Return the call as an element.
 
-        arguments_json: strict JSON. tool: is not needed, since the names and values say all.
+        Raises UnwritableCall for values that XML cannot carry.
+
+        arguments_json: strict JSON. tool: is superfluous, since the names and values say all.
         """
         return write_element(name, read_strict(arguments_json))
 
 
 def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
-    """Return if a value of a flat body ends with a tag in other brackets."""
+    """Return True if a value of a flat body ends with a tag in other brackets."""
     return "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
 
 
@@ -407,7 +429,7 @@ def _read_by(
 ) -> Decoded:
     """Return the call that a reader has read.
 
-    reader: one that has read its body. value: what it read. steps: what reading took. view: the
+    reader: one that has read its body. value: its reading. steps: the cost of reading. view: the
     schema of the parameters, by which elements around the items of lists are taken off.
     """
     places = reader.places
@@ -428,7 +450,7 @@ def _decoded(
     """Return a call whose values are text, as XML has no other.
 
     value: the parameters. places: a function, since they are only worked out when asked for.
-    edits, steps: what repair and reading did to the body.
+    edits, steps: the changes of repair and reading to the body.
     """
     return Decoded(
         opening.name,

@@ -1,4 +1,4 @@
-"""Where the body of an XML element ends whose children are parameters."""
+"""If the body of an XML element ends whose children are parameters."""
 
 # How it works
 #
@@ -67,7 +67,7 @@ def _flat_body(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=2048)
 def _raw_param(param: str, element: str) -> re.Pattern[str]:
-    """Return a pattern for what means anything inside a text parameter.
+    """Return a pattern for the characters that mean anything inside a text parameter.
 
     That is its own closing tag, the element's, and CDATA. The groups are those of `_TAG`.
 
@@ -83,7 +83,7 @@ def _raw_param(param: str, element: str) -> re.Pattern[str]:
 
 
 def ends_in_element(text: str) -> bool:
-    """Return whether the children of an element that break off behind `text` end inside one.
+    """Return True if the children of an element that break off behind `text` end inside one.
 
     Text beside the children is a value as well: of the tool's only parameter, or of nothing.
 
@@ -159,12 +159,14 @@ class ElementBody:
         return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the tags of the tail; see the head of this module.
+        """Walk once over the tags of the tail.
 
-        Returns the close, or how many characters of the tail are settled. The pattern for a whole
+        See the head of this module.
+
+        Returns the close, or how many characters of the tail are final. The pattern for a whole
         flat body is tried once, on the first tail: in a batch that is all of the text.
 
-        tail: the text from what was settled last on. final: no more text will come.
+        tail: the text from what was final last on. final: no more text will come.
         """
         if self._fresh:
             self._fresh = False
@@ -231,10 +233,12 @@ class ElementBody:
     def _in_param(
         self, tag: re.Match[str], param: str, tail: str, final: bool
     ) -> Close | int | None:
-        """Take in a tag inside a parameter; None = read on behind it.
+        """Take in a tag inside a parameter.
+
+        None = read on behind it.
 
         param: its name. Elements of the same name are counted, so that their closing tags do not
-        close it; all others are content of no interest here.
+        close it. All others are content of no interest here.
 
         tag: a match of `_TAG`, or of the text parameter's own pattern.
         final: no more text will come.
@@ -254,7 +258,7 @@ class ElementBody:
     def _close_param(self, tag: re.Match[str], tail: str, final: bool) -> int | None:
         """Take in a closing tag of the open parameter, which may be content of a text.
 
-        Returns a number if what follows the tag has to be there first, else None.
+        Returns a number if the text behind the tag has to be there first, else None.
 
         tag: of the parameter's own name. final: no more text will come.
         """
@@ -274,9 +278,9 @@ class ElementBody:
         """Take in the element's closing tag inside a parameter that is still open.
 
         Either the parameter's own closing tag is missing, or this one is content. In a parameter
-        that is no text it can be no content.
+        that is not text it can be no content.
 
-        Returns an offset instead where more text is needed: so far the tail is settled.
+        Returns an offset instead where more text is necessary: so far the tail is final.
         """
         if self._follow is None:
             self._follow = FollowCheck(self._openers)
@@ -294,7 +298,9 @@ class ElementBody:
         return None
 
     def _settle(self, settled: int) -> int:
-        """Move on behind what is settled; return it.
+        """Move on behind the final part.
+
+        Return it.
 
         settled: how many characters of the tail will not be looked at again.
         """
@@ -302,7 +308,7 @@ class ElementBody:
         return settled
 
     def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
-        """Return if another tag or the end follows a text parameter's closing tag.
+        """Return True if another tag or the end follows a text parameter's closing tag.
 
         Else that tag is content. None = only more text can tell.
 

@@ -2,7 +2,7 @@
 literals.
 
 What is not plainly of this kind answers None and is left to PyYAML, which takes a hundred times as
-long; where both answer, they answer the same.
+long. If both answer, they answer the same.
 """
 
 # How it works: one pattern matches a line with its key, value and line break, and says by its last
@@ -34,7 +34,7 @@ def _patterns(indent: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns for a line that begins with a key, and for the lines of a block literal.
 
     indent: that of the keys. The first matches the value, the line's end and blank lines behind it
-    as well; its last group is "key" for no value, "plain", "double", "single" or "block".
+    as well. Its last group is "key" for no value, "plain", "double", "single" or "block".
     """
     double = r"\"(?P<double>(?:[^\"\\\n\t]|\\[\"\\/bfnrt])*+)\""
     single = r"'(?P<single>[^'\n\t]*+)'"
@@ -50,10 +50,10 @@ def _patterns(indent: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[int, int]]] | None:
     """Return the mapping, and the place of each value by its JSON Pointer.
 
-    None where PyYAML has to look.
+    None if PyYAML has to look.
 
     text: the body, without the element's tags.
-    view: the schema of the parameters, which decides what an unquoted value means.
+    view: the schema of the parameters, which decides the meaning of an unquoted value.
     """
     lead = _LEAD.match(text)
     if lead is None or _ODD.search(text):
@@ -94,7 +94,7 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
 def _block(
     text: str, line: re.Match[str], block: re.Pattern[str]
 ) -> tuple[str, tuple[int, int]] | None:
-    """Return the text and place of the block literal below a key's line, None if it is no plain
+    """Return the text and place of the block literal below a key's line, None if it is not a plain
     one.
 
     line: the match of the key's line. block: the pattern of a block literal's lines.
@@ -108,9 +108,9 @@ def _block(
 
 
 def _on_line(line: re.Match[str], view: View) -> tuple[Value, tuple[int, int]]:
-    """Return the value and place of what stands behind the key on its own line.
+    """Return the value and place of the text behind the key on its own line.
 
-    Nothing there is null, or an empty text where the schema wants one; its place is behind the
+    Nothing there is null, or an empty text where the schema wants one. Its place is behind the
     colon.
 
     line: a match whose last group says in which way the value is written.

@@ -11,7 +11,10 @@ from ..xml.grammar import XML_NAME, ElementGrammar
 
 
 def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
-    """Return the grammar of one call; raises UnwritableCall for a name no element can have."""
+    """Return the grammar of one call.
+
+    Raises UnwritableCall for a name no element can have.
+    """
     return _YamlCalls(tools).grammar("call")
 
 

@@ -29,8 +29,8 @@ class MappingJudge:
     def __init__(self, body: str, view: View, schema: str | None, reading: Reading) -> None:
         """Make a judge for one body.
 
-        view: the schema of the parameters. schema: the same as JSON, None for a tool that nobody
-        knows. reading: what may be done.
+        view: the schema of the parameters. schema: the same as JSON, None for a tool that no one
+        knows. reading: the options.
         """
         self._body = body
         self._view = view
@@ -38,7 +38,9 @@ class MappingJudge:
         self._reading = reading
 
     def settle(self, reader: _Read) -> Decoded:
-        """Return the reading that counts; raises Refusal where none does.
+        """Return the reading that counts.
+
+        Raises Refusal if none does.
 
         reader: the reader of a text, under given circumstances.
         """
@@ -60,7 +62,7 @@ class MappingJudge:
         raise refusal
 
     def _is_doubtful(self, call: Decoded) -> bool:
-        """Return if a key may be a damaged one, or a required one is missing."""
+        """Return True if a key may be a damaged one, or a required one is missing."""
         if self._is_damaged(call):
             return True
         arguments = call.arguments
@@ -69,13 +71,15 @@ class MappingJudge:
         )
 
     def _is_damaged(self, call: Decoded) -> bool:
-        """Return if a key may be a damaged one, or a text lacks one of its quotes."""
+        """Return True if a key may be a damaged one, or a text lacks one of its quotes."""
         if holds_unknown(call.arguments, self._view):
             return True
         return is_half_quoted(call.arguments, self._body)
 
     def _nearest(self, reader: _Read) -> Decoded | None:
-        """Return the one reading that is a character away; raises Refusal where there are several.
+        """Return the one reading that is a character away.
+
+        Raises Refusal if there are several.
 
         Only a schema that lists its parameters can tell which keys were meant.
         """
@@ -103,7 +107,7 @@ class MappingJudge:
         return replace(call, edits=(edit,), places=places)
 
     def _fitting(self, reader: _Read, text: str) -> Value | None:
-        """Return the arguments of a text that reads strictly and fits the schema; else None."""
+        """Return the arguments of a text that reads strictly and fits the schema, else None."""
         try:
             value = reader(text, replace(self._reading, repair=False)).arguments
         except Refusal:
@@ -125,13 +129,13 @@ class MappingJudge:
 
 
 def _begins_with_colon(arguments: dict[str, Value]) -> bool:
-    """Return if a text among the arguments begins with a colon and a word."""
+    """Return True if a text among the arguments begins with a colon and a word."""
     texts = (value for value in arguments.values() if isinstance(value, str))
     return any(text[:1] == ":" and text[1:2].isalnum() for text in texts)
 
 
 def holds_unknown(value: Value, view: View) -> bool:
-    """Return if a key is near to a parameter's that is missing, or belongs further inside."""
+    """Return True if a key is near to a parameter's that is missing, or belongs further inside."""
     if not isinstance(value, dict) or value.keys() <= view.properties.keys():
         return False
     if not view.properties:

@@ -60,7 +60,7 @@ class _Frame:
     def member(self) -> tuple[str, View | None]:
         """Return the path and the schema of the value that comes next.
 
-        The schema is None where nothing is known of the value. In a list its number decides.
+        The schema is None if nothing is known of the value. In a list its number decides.
         """
         view = self.view
         if isinstance(self.box, dict):
@@ -74,13 +74,15 @@ class _Frame:
         return path, view.item(index)
 
     def awaits_key(self) -> bool:
-        """Return if a key comes next: the frame is a mapping, and its last key has a value."""
+        """Return True if a key comes next: the frame is a mapping, and its last key has a value."""
         return self.key is None and isinstance(self.box, dict)
 
     def put(self, value: Value) -> None:
-        """Add the next value; a key that stood before keeps its first value for now.
+        """Add the next value.
 
-        value: complete if it is a scalar; a mapping or sequence is put in before it fills.
+        A key that stood before keeps its first value for now.
+
+        value: complete if it is a scalar. A mapping or sequence goes in before it fills.
         """
         if isinstance(self.box, list):
             self.box.append(value)
@@ -101,7 +103,7 @@ class NoYaml(Refusal):
 
 
 class MappingReader:
-    """Reads one YAML document as a mapping; `places` and `steps` fill while it reads."""
+    """Reads one YAML document as a mapping. `places` and `steps` fill while it reads."""
 
     def __init__(self, text: str, max_depth: int) -> None:
         """Make a reader for one text.
@@ -120,7 +122,9 @@ class MappingReader:
         self._back: dict[int, int] = {}
 
     def read(self, view: View) -> dict[str, Value]:
-        """Return the mapping; raises Refusal.
+        """Return the mapping.
+
+        Raises Refusal.
 
         view: the schema of the parameters.
 
@@ -145,7 +149,9 @@ class MappingReader:
         return root
 
     def _take(self, event: Any, kind: str, view: View) -> bool:
-        """Take one event of a value; return if a value began with it. Raises Refusal.
+        """Take one event of a value.
+
+        Return if a value began with it. Raises Refusal.
 
         event: PyYAML's. kind: the name of its class. view: the schema of the parameters.
         """
@@ -162,11 +168,13 @@ class MappingReader:
         return True
 
     def _events(self) -> Iterator[tuple[Any, str]]:
-        """Yield PyYAML's events with the names of their kinds; any error there is a Refusal.
+        """Yield PyYAML's events with the names of their kinds.
+
+        Any error there is a Refusal.
 
         Line breaks of YAML 1.1 that are none in 1.2 are shown to PyYAML as private characters that
-        the text does not hold, one for one, so that offsets stay; `_text` brings them back. Syntax
-        that is broken is a `NoYaml`, which may be repaired; everything else is not.
+        the text does not hold, one for one, so that offsets stay. `_text` brings them back. Syntax
+        that is broken is a `NoYaml`, which may be repaired. Everything else is not.
         """
         import yaml  # takes longer to load than everything else here, and few bodies need it
 
@@ -215,7 +223,9 @@ class MappingReader:
                 depth = max(0, depth - 1)
 
     def _begin(self, box: Value, start: int, root: View) -> None:
-        """Open a mapping or a sequence at `start`; raises Refusal if it is a key, or too deep.
+        """Open a mapping or a sequence at `start`.
+
+        Raises Refusal if it is a key, or too deep.
 
         root: the schema of the parameters, where this is the outermost.
 
@@ -236,7 +246,7 @@ class MappingReader:
     def _end(self, end: int) -> None:
         """Close the innermost frame.
 
-        A key that stood twice with equal values is a step; raises Refusal for different ones.
+        A key that stood twice with equal values is a step. Raises Refusal for different ones.
 
         end: the offset at which PyYAML saw that it is over.
         """
@@ -256,7 +266,7 @@ class MappingReader:
     def _compare(self, frame: _Frame, key: str, value: Value) -> None:
         """Compare the value of a key that stood before with its first one.
 
-        Equal values are a step, which keeps both; raises Refusal for different ones.
+        Equal values are a step, which keeps both. Raises Refusal for different ones.
         """
         first = frame.box[key]
         if not same(first, value):
@@ -270,7 +280,7 @@ class MappingReader:
     def _scalar(self, event: Any, root: View) -> None:
         """Take a scalar, which is a key of the innermost mapping or a value.
 
-        Quoted it is a text; unquoted its schema may decide.
+        Quoted it is a text. Unquoted its schema may decide.
 
         event: PyYAML's, with the text and the style of its quotes.
         root: the schema of the parameters.
@@ -289,10 +299,10 @@ class MappingReader:
     def _check_end(self, event: Any, view: View | None) -> None:
         """Raise Refusal for a text that may go on behind the place where YAML ends it.
 
-        That is a text cut by ` #`, where the schema wants a text and YAML sees a comment; and a
+        That is a text cut by ` #`, where the schema wants a text and YAML sees a comment. And a
         block without a line, because those behind it are not indented.
 
-        event: PyYAML's scalar. view: its schema, None where nothing is known of it.
+        event: PyYAML's scalar. view: its schema, None if nothing is known of it.
         """
         end = event.end_mark.index
         if event.style is None and _SWALLOWED_ITEM.search(self.text, event.start_mark.index, end):
@@ -362,7 +372,7 @@ def _broken_syntax(error: Any, size: int) -> NoYaml:
 
 
 def _is_nothing(event: Any) -> bool:
-    """Return if a scalar is not even there: a marker or a comment has nothing behind it.
+    """Return True if a scalar is not even there: a marker or a comment has nothing behind it.
 
     event: PyYAML's scalar event.
     """
@@ -383,9 +393,10 @@ def _check_only_document(event: Any, kind: str) -> None:
 
 
 def _check_event(event: Any, kind: str) -> None:
-    """Raise Refusal for what a mapping of parameters never has: anchors, aliases and tags.
+    """Raise Refusal for a construct that a mapping of parameters never has: anchors, aliases and
+    tags.
 
-    A small text of aliases can say a value of any size; a tag asks for types that JSON lacks.
+    A small text of aliases can say a value of any size. A tag asks for types that JSON lacks.
 
     event: PyYAML's. kind: the name of its class.
     """

@@ -1,4 +1,4 @@
-"""Edits that make a body YAML without touching what it says."""
+"""Edits that make a body YAML without touching its content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAIRS = (("[", "]"), ("{", "}"))
 def wrapping(body: str) -> tuple[Edit, ...]:
     """Return edits that take off a code fence around the body, and tabs before every line.
 
-    Both are around the mapping and no part of it; YAML forbids tabs as indentation. Empty if there
+    Both are around the mapping and no part of it. YAML forbids tabs as indentation. Empty if there
     is neither.
 
     >>> [edit.rule for edit in wrapping("\\ta: 1\\n\\tb: 2\\n")]
@@ -60,7 +60,7 @@ def _leading_tabs(line: str) -> int:
 
 
 def raw_texts(body: str, view: View, max_depth: int) -> tuple[Edit, ...]:
-    """Return edits that quote what is no YAML as it stands.
+    """Return edits that quote text that is not YAML as it stands.
 
     Each member is read on its own, so that only those that are broken are touched: where the schema
     knows the key and wants a text under it. Empty where anything else of the body is no YAML, or a
@@ -93,7 +93,7 @@ def _members(body: str, names: str) -> Iterator[tuple[str, int, int]]:
     It has to stand as far to the right as the first line does, and the first line has to be one.
     names: the keys, as the source of a pattern.
 
-    Yields nothing where the body is not laid out in that way.
+    Yields nothing if the body is not laid out in that way.
 
     >>> list(_members("a: 1\\nb: 2\\n", "a|b"))
     [('a', 0, 5), ('b', 5, 10)]
@@ -122,8 +122,8 @@ def _up_to_next(matches: list[re.Match[str]], size: int) -> Iterator[tuple[str, 
 def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
     """Return the edit that quotes the value in [start, end).
 
-    None where it is not one line that is plainly a text. names: the schema's keys, as the source of
-    a pattern; one of them inside the value may be the next parameter.
+    None if it is not one line that is plainly a text. names: the schema's keys, as the source of a
+    pattern. One of them inside the value may be the next parameter.
 
     start: behind the key's colon. end: of the value's lines.
     """
@@ -141,9 +141,9 @@ def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
 
 
 def _is_plainly_text(text: str) -> bool:
-    """Return if a line was not meant as anything else that YAML knows.
+    """Return True if a line was not meant as anything else that YAML knows.
 
-    That is a comment behind it, a tag, an anchor, a block, a list; a quoted text, or brackets, that
+    That is a comment behind it, a tag, an anchor, a block, a list. A quoted text, or brackets, that
     lack their end.
 
     text: one line, trimmed and not empty.
@@ -159,7 +159,7 @@ def _is_plainly_text(text: str) -> bool:
 
 
 def _lacks_its_end(text: str) -> bool:
-    """Return if a text begins with a quote or a bracket that may never be closed.
+    """Return True if a text begins with a quote or a bracket that may never be closed.
 
     >>> _lacks_its_end("'a"), _lacks_its_end("[a]"), _lacks_its_end("a'")
     (True, False, False)
@@ -173,7 +173,7 @@ def _lacks_its_end(text: str) -> bool:
 
 
 def _wants_text(view: View) -> bool:
-    """Return if nothing but a text, or null, may stand there.
+    """Return True if nothing but a text, or null, may stand there.
 
     A schema without types admits anything. At least one branch has to want a text.
 

@@ -20,13 +20,13 @@ _RADIX = {"0x": (16, re.compile(r"0x[0-9a-fA-F]+")), "0o": (8, re.compile(r"0o[0
 
 
 def resolve_plain(text: str, view: View | None = None) -> Value:
-    """Return what an unquoted scalar means in YAML 1.2's core schema.
+    """Return the meaning of an unquoted scalar in YAML 1.2's core schema.
 
-    No yes and no, no dates, no base 60. Where the schema wants text and another spelling would lose
-    characters (`007`, `0x1F`, `+5`), it stays text; leading zeros are a number only where the
+    No yes and no, no dates, no base 60. If the schema wants text and another spelling would lose
+    characters (`007`, `0x1F`, `+5`), it stays text. Leading zeros are a number only where the
     schema wants one. Not-a-number and infinity are text: JSON has neither.
 
-    view: the schema of the value, None where nothing is known of it.
+    view: the schema of the value, None if nothing is known of it.
 
     >>> [resolve_plain(text) for text in ("3", "1.50", "True", "~", "no", "2024-01-15")]
     [3, 1.5, True, None, 'no', '2024-01-15']
@@ -84,7 +84,7 @@ def _spelt_number(text: str, view: View | None) -> Value:
 
 
 def _with_leading_zeros(zeros: re.Match[str], view: View | None) -> Value:
-    """Return the number behind leading zeros, where the schema wants one; else the text.
+    """Return the number behind leading zeros, where the schema wants one, else the text.
 
     zeros: the match of `_ZEROS`, with the sign and the digits that count in its groups.
     """
@@ -95,7 +95,7 @@ def _with_leading_zeros(zeros: re.Match[str], view: View | None) -> Value:
 
 
 def _is_member(text: str, enum: Sequence[Value]) -> bool:
-    """Return if the schema lists this very text among its values.
+    """Return True if the schema lists this very text among its values.
 
     Other members of the list are no texts, and equal none.
 
@@ -108,7 +108,7 @@ def _is_member(text: str, enum: Sequence[Value]) -> bool:
 def _odd_number(text: str) -> Number | str | None:
     """Return a number as YAML writes it and JSON does not, or None.
 
-    The text itself where its exponent is beyond every number.
+    The text itself if its exponent is beyond every number.
 
     >>> _odd_number("0x1F"), _odd_number("+.5"), _odd_number(".")
     (31, 0.5, None)
@@ -127,7 +127,9 @@ def _odd_number(text: str) -> Number | str | None:
 def _decimal(
     sign: str, whole: str, point: str, fraction: str, exponent: str
 ) -> Number | str | None:
-    """Return a decimal number from its parts, each of which may be empty; None without a digit.
+    """Return a decimal number from its parts, each of which may be empty.
+
+    None without a digit.
 
     >>> _decimal("-", "1", ".", "", "e2"), _decimal("", "", ".", "", "")
     (-100.0, None)
@@ -170,11 +172,11 @@ def _number(text: str) -> Number | str:
 
 
 def _wants_number(view: View | None) -> bool:
-    """Return if the schema names a kind of number.
+    """Return True if the schema names a kind of number.
 
     Only then leading zeros are one: many an identifier begins with them.
 
-    view: the schema of the value, None where nothing is known of it.
+    view: the schema of the value, None if nothing is known of it.
     """
     if view is None or view.types is None:
         return False
@@ -182,7 +184,7 @@ def _wants_number(view: View | None) -> bool:
 
 
 def _wants_text(view: View | None, kind: str) -> bool:
-    """Return if the schema admits text here, and not this kind of value.
+    """Return True if the schema admits text here, and not this kind of value.
 
     kind: "integer", "number", "boolean", or "" for none, so that text alone is asked for. An
     integer is also a number.

@@ -1,4 +1,4 @@
-"""Where an element that holds lines of YAML ends."""
+"""If an element that holds lines of YAML ends."""
 
 # How it works
 #
@@ -31,10 +31,10 @@ _BEFORE, _INLINE, _LATER = range(3)
 class YamlBody:
     """Finds the closing tag of an element that holds lines of YAML.
 
-    It counts on a line of its own that is indented no deeper than the first; behind a line that is
-    not deeper, if nothing but white space and an opener, or the end, follows; and on the opener's
+    It counts on a line of its own that is indented no deeper than the first. Behind a line that is
+    not deeper, if nothing but white space and an opener, or the end, follows. And on the opener's
     own line, outside double quotes. Anywhere else it is part of a text. An opener on a line of its
-    own that is not deeper is a call begun anew.
+    own that is not deeper is a call begun again.
     """
 
     __slots__ = (
@@ -72,11 +72,13 @@ class YamlBody:
         return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the lines and tags of the tail; see the head of this module.
+        """Walk once over the lines and tags of the tail.
 
-        Returns the close, or how many characters of the tail are settled.
+        See the head of this module.
 
-        tail: the text from what was settled last on. final: no more text will come.
+        Returns the close, or how many characters of the tail are final.
+
+        tail: the text from what was final last on. final: no more text will come.
         """
         pos = 0
         while True:
@@ -112,10 +114,10 @@ class YamlBody:
                 return answer
 
     def _phase(self) -> int:
-        """Return which pattern finds what can matter next.
+        """Return which pattern finds the next character that can matter.
 
-        Before the first word everything can; behind it on the opener's line, quotes, lines and
-        tags; on later lines only tags, since `_take_lines` finds the lines.
+        Before the first word everything can. Behind it on the opener's line, quotes, lines and
+        tags. On later lines only tags, since `_take_lines` finds the lines.
         """
         if self._first < 0:
             return _BEFORE
@@ -137,7 +139,7 @@ class YamlBody:
     def _take_lines(self, tail: str, pos: int, end: int, final: bool) -> int | None:
         """Take note of the last line that begins in [pos, end).
 
-        Returns where it begins, if its indentation may still grow: so far the tail is settled.
+        Returns where it begins, if its indentation may still grow: so far the tail is final.
 
         pos, end: offsets in the tail, up to the next tag. final: no more text will come.
         """
@@ -162,7 +164,7 @@ class YamlBody:
         That is at the beginning of a line that is not deeper than the first. Behind a hidden
         closing tag any opener shows that the call had ended there.
 
-        match: of the opener of any tool's element. None where it is part of a text.
+        match: of the opener of any tool's element. None if it is part of a text.
         """
         if self._hidden:
             return Close(*self._hidden, "rescued")
@@ -173,12 +175,14 @@ class YamlBody:
         return None
 
     def _closer(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:
-        """Decide on the element's closing tag; None = it is part of a text.
+        """Decide on the element's closing tag.
+
+        None = it is part of a text.
 
         On a line of its own its indentation decides. Behind words of a shallow line, the next call
-        or the end has to follow; on a deeper line it is part of a block of text.
+        or the end has to follow. On a deeper line it is part of a block of text.
 
-        Returns an offset instead where more text is needed: so far the tail is settled.
+        Returns an offset instead where more text is necessary: so far the tail is final.
         """
         start, end = self._at + match.start(), self._at + match.end()
         close = Close(start, end, "closer")
@@ -196,7 +200,7 @@ class YamlBody:
     def _closer_in_text(
         self, tail: str, match: re.Match[str], final: bool, close: Close
     ) -> Close | int | None:
-        """Decide on a closing tag behind words of a text, by what follows it.
+        """Decide on a closing tag behind words of a text, by the text behind it.
 
         close: the end of the body, if it is one. Where something else follows, the first such tag
         is remembered, in case no other comes.
@@ -211,7 +215,9 @@ class YamlBody:
         return None
 
     def _settle(self, settled: int) -> int:
-        """Move on behind what is settled; return it.
+        """Move on behind the final part.
+
+        Return it.
 
         settled: how many characters of the tail will not be looked at again.
         """
@@ -221,10 +227,10 @@ class YamlBody:
 
 @lru_cache(maxsize=512)
 def _patterns(name: str, tools: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return a pattern for what can matter in each of the three phases.
+    """Return a pattern for the characters that can matter in each of the three phases.
 
-    Groups: close, open, and cut for a tag that is not complete; line for the beginning of a line,
-    start for one whose indentation may still grow; word.
+    Groups: close, open, and cut for a tag that is not complete. Line for the beginning of a line,
+    start for one whose indentation may still grow. Word.
 
     name: of the element. tools: the names whose openers count.
     """

@@ -19,7 +19,9 @@ _LINE = re.compile(r"^[ \t]*+(?:- )*+(?:[\w.\-]++: )?(?P<value>[^\n]*?)[ \t]*$",
 
 
 def sign_edits(body: str) -> list[Edit]:
-    """Return the edits that each put one sign of a body right; none where too many lines need one.
+    """Return the edits that each put one sign of a body right.
+
+    None if too many lines need one.
 
     >>> [(edit.span.start, edit.text) for edit in sign_edits('>\\na: "b')]
     [(0, ''), (7, '"')]

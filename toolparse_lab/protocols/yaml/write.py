@@ -22,7 +22,8 @@ _ODD = re.compile(
 def write_element(name: str, value: Value) -> str:
     """Return `<name>`, the arguments one key a line, `</name>`.
 
-    Raises UnwritableCall for a name that is no element's, and for what is no mapping or too deep.
+    Raises UnwritableCall for a name that is not an element's, and for anything that is not a
+    mapping or too deep.
 
     >>> print(write_element("f", {"a": 1, "b": "two\\nlines\\n", "c": ["x"]}))
     <f>
@@ -67,7 +68,9 @@ def _lines(value: Value, depth: int) -> list[str]:
 
 
 def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
-    """Return the lines of a mapping; see `_lines`.
+    """Return the lines of a mapping.
+
+    See `_lines`.
 
     value: not empty. depth: how many mappings and sequences are around it.
 
@@ -89,7 +92,7 @@ def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
 
 
 def _is_nested(value: Value) -> bool:
-    """Return if a value has lines of its own: a mapping or sequence that is not empty.
+    """Return True if a value has lines of its own: a mapping or sequence that is not empty.
 
     >>> _is_nested([1]), _is_nested([]), _is_nested("text")
     (True, False, False)
@@ -107,7 +110,9 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _key(key: str) -> str:
-    """Return a key, quoted in doubt; raises UnwritableCall for one that is too long.
+    """Return a key, quoted in doubt.
+
+    Raises UnwritableCall for one that is too long.
 
     >>> _key("city"), _key("12")
     ('city', '"12"')
@@ -141,7 +146,7 @@ def _scalar(value: Value) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Return if every reader takes the text for itself without quotes.
+    """Return True if every reader takes the text for itself without quotes.
 
     It begins with a letter, holds nothing that YAML could read, and is no word of its own.
 
@@ -154,7 +159,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_block(text: str) -> bool:
-    """Return if a text is one of several lines that a block literal can hold as it is.
+    """Return True if a text is one of several lines that a block literal can hold as it is.
 
     Lines of nothing but blanks lose them there, and a closing tag would end the element.
 
@@ -170,7 +175,7 @@ def _is_block(text: str) -> bool:
 
 
 def _is_blank(line: str) -> bool:
-    """Return if a line has blanks, and nothing else.
+    """Return True if a line has blanks, and nothing else.
 
     >>> _is_blank("  "), _is_blank("")
     (True, False)
@@ -181,7 +186,7 @@ def _is_blank(line: str) -> bool:
 def write_quoted(text: str) -> str:
     """Return the text as a JSON string, which is one of YAML.
 
-    What YAML does not print, and what looks like a closing tag, is escaped.
+    A character that YAML does not print, and text like a closing tag, is escaped.
 
     >>> write_quoted("a </b>")
     '"a \\\\x3c/b>"'

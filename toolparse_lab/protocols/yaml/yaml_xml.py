@@ -1,5 +1,7 @@
-"""`yaml_xml`: one element a call, named after the tool; between its tags stands one YAML 1.2
-mapping."""
+"""`yaml_xml`: one element a call, named after the tool.
+
+Between its tags stands one YAML 1.2 mapping.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ _WHOLE_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class YamlElements(ToolElements):
-    """Envelope: `<tool>` … `</tool>` around lines of YAML, whose scanner finds by itself where a
-    body began anew.
+    """Envelope: `<tool>` … `</tool>` around lines of YAML, whose scanner finds by itself if a body
+    began again.
 
     `<tool_call>` around JSON opens as well: models fall back to it, whatever the prompt says.
     `hermes` reads it.
@@ -64,7 +66,7 @@ class YamlElements(ToolElements):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return the beginnings of the tools' openers, and `<tool_call>`.
 
-        Unless a tool has that name; without tools nothing opens.
+        Unless a tool has that name. Without tools nothing opens.
 
         tools: name -> tool, of all that may be called.
         """
@@ -92,7 +94,7 @@ class YamlElements(ToolElements):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of lines of YAML, or the one that `hermes` has.
 
-        opening: what `open` returned. tools: their names open further calls.
+        opening: the result of `open`. tools: their names open further calls.
         """
         if opening.owner is HERMES:
             return HERMES.envelope.scanner(opening, tools)
@@ -111,7 +113,7 @@ class YamlElements(ToolElements):
         return headless(key, tools) if key is not None else None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return whether lines that were given up behind `text` may end inside a value.
+        """Return True if lines that were given up behind `text` may end inside a value.
 
         A text without quotes may go on in the next line, so only one word, and a value that closes
         itself, are over.
@@ -122,10 +124,10 @@ class YamlElements(ToolElements):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore:
-        """Return if the body at `at` is of this format, where another has the same opener.
+        """Return True if the body at `at` is of this format, where another has the same opener.
 
         Its first line is a parameter and a colon then. NEED_MORE while the text ends inside that
-        line's beginning; white space in front of it is looked past as far as `_LOOK`.
+        line's beginning. White space in front of it is looked past as far as `_LOOK`.
 
         opening: of the element. final: no more text will come.
         """
@@ -143,7 +145,7 @@ class YamlElements(ToolElements):
         return self._may_be_parameter(opening.name, key, on_new_line, tools)
 
     def _may_be_parameter(self, name: str, key: str, on_new_line: bool, tools: Tools) -> bool:
-        """Return if a key is a parameter of the tool with that name, or may be one.
+        """Return True if a key is a parameter of the tool with that name, or may be one.
 
         on_new_line: it does not stand on the opener's own line.
         """
@@ -155,7 +157,7 @@ class YamlElements(ToolElements):
 def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
     """Return the key that a line of a mapping begins with at `start`, without its quotes.
 
-    None if it is no such line; NEED_MORE if it may become one.
+    None if it is no such line. NEED_MORE if it may become one.
 
     start: behind white space. final: no more text will come.
 
@@ -174,7 +176,7 @@ def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
 
 
 def _properties(tools: Tools, name: str) -> Collection[str]:
-    """Return the parameters of a tool, nothing for one that nobody knows.
+    """Return the parameters of a tool, nothing for one that no one knows.
 
     name: of a tool, as the opener has it.
     """
@@ -230,19 +232,21 @@ class YamlCall(Codec):
     # that are no YAML. So a body is read twice at most.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return whether the body reads without any repair, by the format that opened it."""
+        """Return True if the body reads without any repair, by the format that opened it."""
         if reading.opening.owner is HERMES:
             return HERMES.codec.strict(body, reading)
         # Not super(): dataclasses with slots are made anew, and super() looks for the first one.
         return Codec.strict(self, body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body; raises Refusal if it is no mapping of parameters.
+        """Return the one call of a body.
 
-        The closing tag is needed, since without it the last text may go on. A tool that nobody
+        Raises Refusal if it is not a mapping of parameters.
+
+        The closing tag is necessary, since without it the last text may go on. A tool that no one
         knows has a schema that admits everything.
 
-        body: the text between the tags. reading: the opening, the tools, and what may be done.
+        body: the text between the tags. reading: the opening, the tools, and the options.
         """
         opening = reading.opening
         if opening.owner is HERMES:
@@ -266,7 +270,9 @@ class YamlCall(Codec):
         return (call,)
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a body that is no flat mapping; raises Refusal.
+        """Return the call of a body that is not a flat mapping.
+
+        Raises Refusal.
 
         view: the schema of the parameters.
         """
@@ -281,7 +287,9 @@ class YamlCall(Codec):
         return with_attributes(call, view, opening) if opening.attributes else call
 
     def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call as PyYAML reads it, repaired once if need be; raises Refusal.
+        """Return the call as PyYAML reads it, repaired once if need be.
+
+        Raises Refusal.
 
         The refusal is that of the body as it came, if there is nothing to repair.
 
@@ -307,9 +315,11 @@ class YamlCall(Codec):
         return _decoded(reading.opening, value, places, edits, tuple(reader.steps))
 
     def _repairs(self, body: str, view: View, depth: int, refusal: Refusal) -> tuple[Edit, ...]:
-        """Return the edits that may make YAML of a body; none where nothing is known to help.
+        """Return the edits that may make YAML of a body.
 
-        refusal: of the body as it came. Quotes around texts can only help where it is no YAML.
+        None if nothing is known to help.
+
+        refusal: of the body as it came. Quotes around texts can only help where it is not YAML.
         """
         edits = wrapping(body)
         if edits or not isinstance(refusal, NoYaml):
@@ -317,15 +327,17 @@ class YamlCall(Codec):
         return raw_texts(body, view, depth)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as an element; raises UnwritableCall for what YAML cannot carry.
+        """Return the call as an element.
 
-        arguments_json: strict JSON. tool: is not needed, since YAML says all by itself.
+        Raises UnwritableCall for values that YAML cannot carry.
+
+        arguments_json: strict JSON. tool: is superfluous, since YAML says all by itself.
         """
         return write_element(name, read_strict(arguments_json))
 
 
 def _elements(body: str, view: View, reading: Reading) -> Decoded | None:
-    """Return the call whose parameters are elements, where the tool knows each; else None.
+    """Return the call whose parameters are elements, where the tool knows each, else None.
 
     Models fall back to it, since the call itself is an element.
 
@@ -354,10 +366,12 @@ def _decoded(
     edits: tuple[Edit, ...] = (),
     steps: tuple[Step, ...] = (),
 ) -> Decoded:
-    """Return a call; the name is in its opener, before the beginning of the body.
+    """Return a call.
+
+    The name is in its opener, before the beginning of the body.
 
     value: the mapping. places: a function, since they are only worked out when asked for.
-    edits, steps: what repair and reading did to the body.
+    edits, steps: the changes of repair and reading to the body.
     """
     name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
     return Decoded(

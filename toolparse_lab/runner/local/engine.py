@@ -2,7 +2,7 @@
 a time.
 
 Answers are reproducible on one machine because the number of threads, the temperature and the seed
-are fixed and no prompt cache is kept; another processor may give other text.
+are fixed and no prompt cache stays. Another processor may give other text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _TOKEN_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 class EngineError(Exception):
-    """The engine refused or broke off a request. `status` is what an HTTP server would answer."""
+    """The engine refused or broke off a request.
+
+    `status` is the code that an HTTP server would answer.
+    """
 
     def __init__(self, message: str, *, status: int = 500, kind: str = "") -> None:
         self.status = status
@@ -59,7 +62,8 @@ class Answer:
 
 def thread_count() -> int:
     """Threads of the engine: TOOLPARSE_LOCAL_THREADS, else 1 (more are slower on a busy
-    machine)."""
+    machine).
+    """
     text = os.environ.get("TOOLPARSE_LOCAL_THREADS", "1")
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise BadOptions(
@@ -73,8 +77,9 @@ def thread_count() -> int:
 def engine_params(
     *, threads: int | None = None, host: str = "127.0.0.1", port: int = 0, api_key: str = ""
 ) -> Any:
-    """The engine's settings: text exactly as the model writes it, no prompt cache, no network
-    beyond loopback."""
+    """Return the engine's settings: text exactly as the model writes it, no prompt cache, no
+    network beyond loopback.
+    """
     path = local_model_path()
     import xllamacpp  # a native library, and an optional one
 
@@ -109,8 +114,10 @@ def engine_params(
 
 
 class LocalEngine:
-    """SmolLM2-135M-Instruct. Thread-safe: concurrent requests wait for each other, in the order
-    they came."""
+    """SmolLM2-135M-Instruct.
+
+    Thread-safe: concurrent requests wait for each other, in the order they came.
+    """
 
     def __init__(self, *, threads: int | None = None) -> None:
         self._threads = threads
@@ -119,7 +126,10 @@ class LocalEngine:
         self.load_seconds: float | None = None
 
     def _loaded(self) -> Any:
-        """The engine's server, loaded when first needed (about a second). Raises EngineError."""
+        """Return the engine's server, loaded when first needed (about a second).
+
+        Raises EngineError.
+        """
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
@@ -142,9 +152,10 @@ class LocalEngine:
         cancelled: Callable[[], bool] | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """The answer to one chat. `params` are the engine's own (OpenAI names plus `grammar`);
-        `on_text` is called in this thread with each piece as it is made; `timeout` counts seconds
-        from when the engine begins.
+        """Return the answer to one chat.
+
+        `params` are the engine's own (OpenAI names plus `grammar`). `on_text` is called in this
+        thread with each piece as it is made. `timeout` counts seconds from when the engine begins.
 
         Raises EngineError, also for an answer that was cancelled (status 499) or timed out (status
         408).
@@ -193,7 +204,9 @@ class _ChunkReader:
         return time.perf_counter() - self._started
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """Add a chunk to the answer; True stops the engine, with the reason in `failure`.
+        """Add a chunk to the answer.
+
+        True stops the engine, with the reason in `failure`.
 
         Nothing may be raised here: the native loop that calls it would drop the exception.
         """
@@ -210,7 +223,7 @@ class _ChunkReader:
         return self.failure is not None
 
     def _check(self, now: float) -> None:
-        """Raise EngineError where the caller has gone, or time is up."""
+        """Raise EngineError if the caller has gone, or time is up."""
         if self._cancelled is not None and self._cancelled():
             raise EngineError("cancelled", status=499)
         if self._timeout is not None and now > self._timeout:
@@ -218,7 +231,9 @@ class _ChunkReader:
 
 
 def _add_chunk(answer: Answer, chunk: dict[str, Any], at: float) -> str:
-    """Add one chunk to the answer and return its text; `at` is seconds since the engine began.
+    """Add one chunk to the answer and return its text.
+
+    `at` is seconds since the engine began.
 
     Raises EngineError for a chunk that reports a failure.
     """
@@ -251,7 +266,8 @@ _engines_lock = threading.Lock()
 
 
 def local_engine() -> LocalEngine:
-    """The engine of this process (a forked child gets its own: native threads do not survive a
-    fork)."""
+    """Return the engine of this process (a forked child gets its own: native threads do not survive
+    a fork).
+    """
     with _engines_lock:
         return _engines.setdefault(os.getpid(), LocalEngine())

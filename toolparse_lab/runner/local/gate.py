@@ -1,5 +1,6 @@
 """The door of the embedded model's endpoint: who may ask, told by the Host, Origin and key of a
-request."""
+request.
+"""
 
 # How it works. A page in a browser may reach any server on its own machine: by a form or `fetch` to
 # a loopback address (its Origin says so), or by a name of its own that it lets point to 127.0.0.1
@@ -54,7 +55,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may ask. host: where the endpoint listens; api_key: "" where none is needed."""
+    """Who may ask. host: where the endpoint listens. api_key: "" if none is necessary."""
 
     host: str
     api_key: str = ""
@@ -62,7 +63,7 @@ class Rules:
     def check(self, path: str, headers: list[tuple[str, str]]) -> None:
         """Raise Refusal for a request that may not be asked.
 
-        On loopback its Host and its Origin must be loopback names; an endpoint that was put
+        On loopback its Host and its Origin must be loopback names. An endpoint that was put
         elsewhere on purpose has a key instead. headers: with their names in lower case.
         """
         if is_loopback(self.host):
@@ -98,7 +99,7 @@ def _check_names(headers: list[tuple[str, str]]) -> None:
 
 
 def _name_in(address: str) -> str:
-    """The name of the host in an address; "" for what is none."""
+    """Return the name of the host in an address, or "" for anything else."""
     try:
         parts = urlsplit(address)
         if parts.username is not None or parts.path or parts.query:
@@ -110,7 +111,7 @@ def _name_in(address: str) -> str:
 
 
 def is_loopback(name: str) -> bool:
-    """True for localhost, and for an address that only this machine can reach.
+    """Return True for localhost, and for an address that only this machine can reach.
 
     >>> [is_loopback(name) for name in ("localhost", "127.0.0.1", "::1", "localhost.evil.com")]
     [True, True, True, False]
@@ -126,7 +127,7 @@ def is_loopback(name: str) -> bool:
 class Gate:
     """The door, open from the start until `close`.
 
-    `port` is that where it listens. Raises SetupError where it cannot.
+    `port` is that where it listens. Raises SetupError if it cannot.
     """
 
     def __init__(self, host: str, port: int, rules: Rules) -> None:
@@ -154,7 +155,7 @@ class Gate:
         self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
 
     def close(self) -> None:
-        """Free the port and end every connection; a second call does nothing."""
+        """Free the port and end every connection. A second call does nothing."""
         if self._thread.is_alive():
             self._run(self._end)
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -205,7 +206,7 @@ class Gate:
     ) -> None:
         """Answer a request that was let in: here, by passing it on to the engine.
 
-        body: what was read of it already. Raises Refusal as long as nothing was written.
+        body: everything read of it already. Raises Refusal as long as nothing was written.
         """
         try:
             inner_reader, inner_writer = await asyncio.open_connection(*self._inside)
@@ -218,14 +219,14 @@ class Gate:
             inner_writer.close()
 
     def _inner_head(self, line: str, headers: list[tuple[str, str]]) -> bytes:
-        """The head as the engine gets it."""
+        """Return the head as the engine gets it."""
         lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
         lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises SetupError where it cannot."""
+    """Return a socket that listens there. Raises SetupError if it cannot."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -249,7 +250,10 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 async def _head_of(reader: asyncio.StreamReader) -> bytes | None:
-    """The head of a request with the empty line behind it; None where none came."""
+    """Return the head of a request with the empty line behind it.
+
+    None if none came.
+    """
     try:
         async with asyncio.timeout(_HEAD_SECONDS):
             return await reader.readuntil(b"\r\n\r\n")
@@ -260,7 +264,7 @@ async def _head_of(reader: asyncio.StreamReader) -> bytes | None:
 
 
 def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
-    """The request line, and the headers with their names in lower case.
+    """Return the request line, and the headers with their names in lower case.
 
     Raises Refusal for a head that two servers might read differently.
     """
@@ -272,7 +276,7 @@ def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
 
 
 def refusal_bytes(e: Refusal) -> bytes:
-    """The response that says why a request was refused, in the shape of OpenAI's errors."""
+    """Return the response that says why a request was refused, in the shape of OpenAI's errors."""
     kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
     body = json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
     head = (
@@ -284,7 +288,8 @@ def refusal_bytes(e: Refusal) -> bytes:
 
 async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """End our side and wait for the other's: a connection that is closed while bytes come in is
-    reset, and the refusal lost with it."""
+    reset, and the refusal lost with it.
+    """
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_REFUSAL_SECONDS):
             await writer.drain()
@@ -304,8 +309,10 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 async def until_first(
     request: Coroutine[Any, Any, None], response: Coroutine[Any, Any, None]
 ) -> None:
-    """Pass on in both directions; whichever side ends first ends both, so that the engine stops
-    where nobody listens any more."""
+    """Pass on in both directions.
+
+    Whichever side ends first ends both, so that the engine stops where no one listens any more.
+    """
     tasks = [asyncio.ensure_future(request), asyncio.ensure_future(response)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

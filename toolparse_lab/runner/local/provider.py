@@ -24,13 +24,16 @@ _NOT_SENT = frozenset(
 
 
 def is_local(name: str) -> bool:
-    """True for a model string of the embedded model's provider."""
+    """Return True for a model string of the embedded model's provider."""
     return name.startswith(f"{PROVIDER}/")
 
 
 def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
-    """litellm's optional parameters as the engine's own; grammar, response_format, stop, seed and
-    the rest pass through unchanged. Raises EngineError (400) for what this model cannot do."""
+    """litellm's optional parameters as the engine's own.
+
+    Grammar, response_format, stop, seed and the rest pass through unchanged. Raises EngineError
+    (400) for a feature that this model does not have.
+    """
     params = {k: v for k, v in optional_params.items() if k not in _NOT_SENT and v is not None}
     params.update(optional_params.get("extra_body") or {})
     if optional_params.get("max_completion_tokens") is not None:
@@ -65,7 +68,10 @@ def register(litellm: Any) -> None:
 
 
 def _seconds(timeout: Any) -> float | None:
-    """litellm's time-out, a number or an httpx.Timeout, in seconds; None for no limit."""
+    """litellm's time-out, a number or an httpx.Timeout, in seconds.
+
+    None for no limit.
+    """
     seconds = getattr(timeout, "read", timeout)
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
@@ -77,7 +83,7 @@ class _Shapes:
     types: Any  # litellm.types.utils
 
     def response(self, answer: Answer, model: str) -> Any:
-        """A whole answer."""
+        """Return a whole answer."""
         choice = self.types.Choices(
             finish_reason=answer.finish_reason,
             index=0,
@@ -101,7 +107,7 @@ class _Shapes:
         finish_reason: str | None = None,
         answer: Answer | None = None,
     ) -> Any:
-        """A chunk of a stream; with `answer` it carries the counted tokens."""
+        """Return a chunk of a stream. With `answer` it carries the counted tokens."""
         delta = self.types.Delta(content=text, role="assistant")
         choice = self.types.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)
         chunk = self.types.ModelResponseStream(
@@ -116,7 +122,7 @@ class _Shapes:
 
 
 def _ending(shapes: _Shapes, id: str, model: str, answer: Answer) -> tuple[Any, Any]:
-    """The last two chunks of a stream: the counted tokens, and the finish reason."""
+    """Return the last two chunks of a stream: the counted tokens, and the finish reason."""
     # litellm drops what comes with or after the finish reason, so the counted tokens come
     # before it.
     counts = shapes.piece(id, model, answer=answer)
@@ -129,7 +135,7 @@ def _ask(
     on_text: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Answer:
-    """The engine's answer to a call of litellm, `kw` being its arguments.
+    """Return the engine's answer to a call of litellm, `kw` being its arguments.
 
     Raises the exception of litellm's that a provider's own failure would be.
     """
@@ -155,15 +161,16 @@ _Item: TypeAlias = str | BaseException | Answer
 
 
 def _provider_class(litellm: Any) -> Any:
-    """The provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so the
-    class cannot be made before."""
+    """Return the provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so
+    the class cannot be made before.
+    """
     shapes = _Shapes(importlib.import_module("litellm.types.utils"))
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-local")
 
     def spawn(
         kw: Mapping[str, Any], deliver: Callable[[_Item], None], stopped: threading.Event
     ) -> None:
-        """Begin an answer on the engine's thread; its pieces and its end go to `deliver`."""
+        """Begin an answer on the engine's thread. Its pieces and its end go to `deliver`."""
 
         def work() -> None:
             try:
@@ -229,7 +236,7 @@ def _provider_class(litellm: Any) -> Any:
 
 
 def _log_body(kw: Mapping[str, Any]) -> None:
-    """Tell litellm's logging what is sent, as its own providers do."""
+    """Tell litellm's logging the request sent, as its own providers do."""
     body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
     body["messages"] = kw["messages"]
     kw["logging_obj"].pre_call(
@@ -238,7 +245,7 @@ def _log_body(kw: Mapping[str, Any]) -> None:
 
 
 def _as_litellm(litellm: Any, e: EngineError, model: str) -> Exception:
-    """The engine's failure as the exception that litellm raises for such a status."""
+    """Return the engine's failure as the exception that litellm raises for such a status."""
     common = {"message": str(e), "model": model, "llm_provider": PROVIDER}
     if e.kind == "exceed_context_size_error":
         return litellm.ContextWindowExceededError(**common)  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
-"""The embedded model behind an OpenAI-compatible endpoint on loopback, for clients that want
-HTTP."""
+"""The embedded model behind an OpenAI-compatible endpoint on loopback, for clients that
+want HTTP.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ _LAST_PORT = 65_535
 
 
 class LocalServer:
-    """A running endpoint; a context manager. `url` ends in /v1; `close` frees the port and the
-    weights."""
+    """A running endpoint.
+
+    A context manager. `url` ends in /v1. `close` frees the port and the weights.
+    """
 
     def __init__(self, server: Any, gate: Gate, url: str, api_key: str) -> None:
         self._server = server
@@ -40,7 +43,7 @@ class LocalServer:
         )
 
     def close(self) -> None:
-        """Free the port and the weights: the engine does so when nobody refers to its server."""
+        """Free the port and the weights: the engine does so when no one refers to its server."""
         self._gate.close()
         self._server = None
 
@@ -66,10 +69,10 @@ def serve_local(
 ) -> LocalServer:
     """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
 
-    `api_key` makes the endpoint refuse other callers; without one it must stay on loopback. There
+    `api_key` makes the endpoint refuse other callers. Without one it must stay on loopback. There
     it answers requests to localhost alone, and none of pages of other sites (403). Raises
-    BadOptions for an open endpoint on a public address and for what is no port, MissingModelPackage
-    where the packages are missing, SetupError where the port is taken.
+    BadOptions for an open endpoint on a public address and for anything that is not a port,
+    MissingModelPackage where the packages are missing, SetupError where the port is taken.
     """
     if not 0 <= port <= _LAST_PORT:
         raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")

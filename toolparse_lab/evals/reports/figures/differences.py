@@ -6,16 +6,16 @@ trials less that of a's, whatever the number of trials. The difference is the me
 Trials are never pooled: an arm whose hard cases timed out would look better than it is.
 
 The interval is Wald's with two pseudo-clusters, one that rose and one that fell. With one trial a
-case that is Bonett and Price's adjusted interval; with several trials the pseudo-clusters rise and
+case that is Bonett and Price's adjusted interval. With several trials the pseudo-clusters rise and
 fall by less, as one trial more or less moves a case less. It holds with few cases and at rates near
 one, where the plain one is far too narrow.
 
 p is the sign-flip test: if the arms are alike, each cluster's difference could as well have the
 other sign. With one trial a case that is McNemar's exact test. With unequal numbers of trials a
-case's difference is skewed and the flips are not alike; p is then the larger of theirs and that of
+case's difference is skewed and the flips are not alike. p is then the larger of theirs and that of
 the interval.
 
-`benchmarks/intervals.py` measures coverage and false positives; the table is in docs/statistics.md.
+`benchmarks/intervals.py` measures coverage and false positives. The table is in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ _FEWEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """b against a over the cases that both were judged on; figures that are not known are NaN.
+    """b against a over the cases that both were judged on.
+
+    Figures that are unknown are NaN.
 
     rate_a, rate_b: the mean over cases of each arm's rate. rate: rate_b less rate_a, with `low` and
     `high`. p: two-sided. n_cases, n_a, n_b: cases, and trials of them. only_a, only_b: cases that
-    the majority of one arm's trials alone gets right; ties: cases without a majority. changed:
+    the majority of one arm's trials alone gets right. ties: cases without a majority. changed:
     cases whose rate differs. low_if_lost: `low` if every case that a has and b lacks had failed in
-    b. smallest: the smallest drop that these cases could have shown, above 1 where no drop could.
+    b. smallest: the smallest drop that these cases could have shown, above 1 if no drop could.
     """
 
     rate: float = NAN
@@ -83,10 +85,10 @@ def paired_difference(
     level: float = 0.95,
     clusters: Mapping[Any, Any] | None = None,
 ) -> Difference:
-    """The difference of two arms.
+    """Return the difference of two arms.
 
-    a, b: True for each trial that succeeded; a_cases, b_cases: the case of each. clusters: case ->
-    the unit that was drawn, such as a conversation; the case itself by default.
+    a, b: True for each trial that succeeded. a_cases, b_cases: the case of each. clusters: case ->
+    the unit that was drawn, such as a conversation. The case itself by default.
 
     >>> d = paired_difference([True] * 12, range(12), [c < 2 for c in range(12)], range(12))
     >>> round(d.rate, 3), d.only_a, round(d.p, 4)
@@ -137,7 +139,7 @@ def paired_difference(
 class _Gaps:
     """The cases' differences by cluster, and the interval of their mean.
 
-    values: a difference for each case; units: its cluster; trials: those of the arm that has fewer.
+    values: a difference for each case. units: its cluster. trials: those of the arm that has fewer.
     """
 
     def __init__(
@@ -172,9 +174,9 @@ class _Gaps:
         return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
 
     def smallest(self, visible: float) -> float:
-        """The smallest drop that both the interval and the sign-flip test could have shown.
+        """Return the smallest drop that both the interval and the sign-flip test could have shown.
 
-        visible: the smallest sum of differences of which the test says so, NaN where the cases that
+        visible: the smallest sum of differences of which the test says so, NaN if the cases that
         differ are too few for any.
         """
         if self._m < _FEWEST:
@@ -184,15 +186,15 @@ class _Gaps:
         return max(self._half, visible / len(self.values))
 
     def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The numbers of trials, with those of other cases behind them."""
+        """Return the numbers of trials, with those of other cases behind them."""
         return np.concatenate([self._trials, more])
 
 
 def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
-    """The exact two-sided p of the sign-flip test on the cases' rates, over the cases both arms
-    have.
+    """Return the exact two-sided p of the sign-flip test on the cases' rates, over the cases both
+    arms have.
 
-    Every trial counts, not only majorities that change; with one trial a case it is McNemar's exact
+    Every trial counts, not only majorities that change. With one trial a case it is McNemar's exact
     test. NaN without shared cases.
 
     >>> round(sign_flip([True] * 5, range(5), [False] * 5, range(5)), 4)
@@ -216,7 +218,8 @@ def _flips(
     units: npt.NDArray[Any],
 ) -> tuple[float, float]:
     """(p, the smallest sum of differences with a p of at most .05, NaN without one) of the
-    sign-flip test of successes and trials of both arms by case; a cluster flips as a whole."""
+    sign-flip test of successes and trials of both arms by case. A cluster flips as a whole.
+    """
     from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
 
     # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
@@ -249,12 +252,12 @@ def _flips(
 
 @lru_cache(maxsize=256)
 def _coins(count: int) -> npt.NDArray[Any]:
-    """The chance of each number of heads among `count` coins."""
+    """Return the chance of each number of heads among `count` coins."""
     return np.asarray(scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5))
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
-    """The exact two-sided p of McNemar's test from the two discordant counts.
+    """Return the exact two-sided p of McNemar's test from the two discordant counts.
 
     >>> mcnemar_exact(0, 5)
     0.0625

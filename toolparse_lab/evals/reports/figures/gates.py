@@ -1,4 +1,7 @@
-"""Gates: thresholds that every cell of a report has to keep. What is not known never passes."""
+"""Gates: thresholds that every cell of a report has to keep.
+
+Anything not known never passes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from .... import hooks
-from ....errors import BadOptions, GateFailed, near
+from ....errors import BadOptions, GateFailed, UnknownColumn, near
 
 if TYPE_CHECKING:
     from .report import Report
@@ -53,8 +56,10 @@ _COUNTED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One cell held to one threshold. `n` is what `value` was counted over; `value` is NaN where
-    nothing was."""
+    """One cell held to one threshold.
+
+    `n` is the number of answers behind `value`. `value` is NaN if nothing was.
+    """
 
     cell: str
     metric: str
@@ -67,7 +72,7 @@ class GateCheck:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The checks of every cell against every threshold; true where all are kept."""
+    """The checks of every cell against every threshold. True if all hold."""
 
     checks: tuple[GateCheck, ...]
 
@@ -81,7 +86,7 @@ class GateResult:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row a check: cell, metric, value, n, bound, ok, sentence."""
+        """One row per check: cell, metric, value, n, bound, ok, sentence."""
         names = GateCheck.__slots__
         return pd.DataFrame(
             [[getattr(c, n) for n in names] for c in self.checks], columns=list(names)
@@ -91,7 +96,10 @@ class GateResult:
         return self.ok
 
     def raise_(self) -> None:
-        """Raise GateFailed with the sentences of what failed; nothing where the gate is kept."""
+        """Raise GateFailed with the sentences of the failed checks.
+
+        Nothing if the gate holds.
+        """
         if not self.ok:
             raise GateFailed(str(self))
 
@@ -116,8 +124,8 @@ class GateResult:
 def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
     """Hold every cell of a report to every threshold that is not None.
 
-    Raises BadOptions for a column the report has not, for a threshold that is no number or above 1
-    where a share is meant, and where there is none.
+    Raises BadOptions for a column the report has not, for a threshold that is not a number or above
+    1 if a share is meant, and if there is none.
     """
     bounds = _bounds(report, thresholds)
     if report.frame.empty:
@@ -132,7 +140,10 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
 
 
 def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
-    """The thresholds that are set, as numbers; raises BadOptions for one that makes no sense."""
+    """Return the thresholds that are set, as numbers.
+
+    Raises BadOptions for one that makes no sense.
+    """
     numbers = [str(c) for c in report.frame if c not in (*report.by, "reason")]
     bounds = {}
     for metric, limit in thresholds.items():
@@ -142,7 +153,7 @@ def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
             hint = near(metric, numbers)
             if metric in _OF_BASELINE:
                 hint = "a difference needs a report with a baseline"
-            raise BadOptions(
+            raise UnknownColumn(
                 "the report has no such column to gate on",
                 got=metric,
                 expected=", ".join(numbers),
@@ -157,7 +168,10 @@ def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _bound(metric: str, limit: Any) -> float:
-    """The threshold of one column; raises BadOptions for what is no number, or no share."""
+    """Return the threshold of one column.
+
+    Raises BadOptions for anything that is not a number, or no share.
+    """
     # True and False are ints to Python, and a slip to whoever wrote them.
     is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
     if not is_number or not math.isfinite(limit):
@@ -176,7 +190,7 @@ def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) ->
     n = int(row[_COUNTED_BY.get(metric, "n")])
     # pandas has a second way of not knowing an integer, which float would not take.
     value = math.nan if pd.isna(row[metric]) else float(row[metric])
-    if metric in _OF_BASELINE and row[report.baseline_column] == report.baseline:
+    if metric in _OF_BASELINE and report.is_baseline(row):
         ok, sentence = True, f"{name} is the baseline itself"
     elif math.isnan(value):
         ok, sentence = False, f"{name}: {metric} is not known ({_why_unknown(row, metric, n)})"
@@ -187,7 +201,7 @@ def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) ->
 
 
 def _relation(metric: str, value: float, bound: float) -> tuple[bool, str]:
-    """(true where the threshold is kept, the words for how the value compares with it)."""
+    """(true where the threshold holds, the words for how the value compares with it)."""
     if metric in AT_LEAST:
         return (True, "at least") if value >= bound else (False, "below")
     return (True, "at most") if value <= bound else (False, "above")

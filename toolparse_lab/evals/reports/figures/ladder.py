@@ -3,7 +3,7 @@
 How it works. Two kinds of steps stand in one table. A step of *reading* looks at the same answers
 twice: as written, with edits, with lossless and with looser coercion. A step of *asking* holds two
 arms against each other that differ in one factor alone, so that the difference is that factor's.
-Both are paired on cases, with the interval and the exact sign-flip test of every other comparison;
+Both are paired on cases, with the interval and the exact sign-flip test of every other comparison.
 p values are Holm's over the steps of one model and kind.
 """
 
@@ -48,9 +48,12 @@ _Flags: TypeAlias = tuple[list[bool], list[Any]]
 
 @dataclass(frozen=True)
 class Ladder:
-    """The gain of each layer. `frame` has one row a step: model, arm (of a step of reading), layer,
-    lower and higher (what stands before and after the step), n_cases (judged in both), before and
-    after (rates over them), gain with gain_low and gain_high, p and p_holm."""
+    """The gain of each layer.
+
+    `frame` has one row per step: model, arm (of a step of reading), layer, lower and higher (the
+    text before and after the step), n_cases (judged in both), before and after (rates over them),
+    gain with gain_low and gain_high, p and p_holm.
+    """
 
     frame: pd.DataFrame
     level: float = 0.95
@@ -117,7 +120,7 @@ def flags_of(part: pd.DataFrame, column: str) -> _Flags:
 def reading_levels(part: pd.DataFrame, looser: pd.DataFrame | None) -> dict[str, _Flags]:
     """Return (successes, cases) of the judged answers of one cell at each level of help.
 
-    looser: the same answers under the policy that stands for coerced, None where there is none.
+    looser: the same answers under the policy that stands for coerced, None if there is none.
     """
     part = part[part["score_success"].notna()]
     levels = {name: flags_of(part, column) for name, column in _SCORES.items()}
@@ -131,8 +134,8 @@ def ladder_table(
 ) -> Ladder:
     """Return the ladder of a trials frame.
 
-    arms: the factors of each arm, for the steps of asking; without them the ladder has the steps of
-    reading alone. Raises BadOptions for a frame that is no trials frame.
+    arms: the factors of each arm, for the steps of asking. Without them the ladder has the steps of
+    reading alone. Raises BadOptions for a frame that is not a trials frame.
     """
     check_trials(trials)
     part = read_under(trials, (), policy)
@@ -177,7 +180,7 @@ def _asking(answers: pd.DataFrame, arms: Levels, level: float) -> Iterator[dict[
 
 
 def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
-    """Return the one factor in which two arms differ, None where there is none or several.
+    """Return the one factor in which two arms differ, None if there is none or several.
 
     >>> only_difference({"few_shot": 0, "decoding": "free"}, {"few_shot": 2, "decoding": "free"})
     'few_shot'
@@ -191,7 +194,7 @@ def with_steps(
 ) -> pd.DataFrame:
     """Return the ladder of a report's cells with the interval and the test of each step.
 
-    frame: what `breakdowns.ladder_frame` gives. The first level and the naive parser have none.
+    frame: the result of `breakdowns.ladder_frame`. The first level and the naive parser have none.
     """
     wide = coerced_policy(trials, policy)
     looser: dict[tuple[str, ...], pd.DataFrame] = {}

@@ -13,8 +13,10 @@ from .cells import cells_frame, check_by, check_trials, policies_of
 
 @dataclass(frozen=True)
 class Matrix:
-    """Success by two columns. `frame`: one row a cell; `table`: rows × columns of the success
-    rate."""
+    """Success by two columns.
+
+    `frame`: one row per cell. `table`: rows × columns of the success rate.
+    """
 
     rows: str
     columns: str

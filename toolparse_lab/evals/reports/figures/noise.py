@@ -27,11 +27,13 @@ _BY = ("model", "arm")
 
 @dataclass(frozen=True, slots=True)
 class CellNoise:
-    """The noise of one model and arm; NaN where no case has two trials. Shares are of 0 to 1.
+    """The noise of one model and arm, or NaN if no case has two trials.
+
+    Shares are of 0 to 1.
 
     cases, trials: those judged. rate: mean of the cases' rates. disagree: how often two trials of a
     case disagree. prediction, data: the standard error of the rate that answers and that cases
-    account for; total: both together. again: the standard error of the difference from another run
+    account for. total: both together. again: the standard error of the difference from another run
     like this one. difference, difference_se: later less earlier half of each case's trials, as
     observed, with its standard error. copies: whether all trials of each case are one text.
     """
@@ -77,7 +79,7 @@ class CellNoise:
 
 
 class Noise(Sequence[CellNoise]):
-    """The noise of each model and arm; a frame by `frame()`."""
+    """The noise of each model and arm. A frame by `frame()`."""
 
     def __init__(self, cells: Sequence[CellNoise]) -> None:
         self._cells = tuple(cells)
@@ -89,7 +91,7 @@ class Noise(Sequence[CellNoise]):
         return self._cells[index]
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a model and arm, with the fields of `CellNoise`."""
+        """Return one row per model and arm, with the fields of `CellNoise`."""
         return pd.DataFrame([asdict(cell) for cell in self._cells])
 
     def __str__(self) -> str:
@@ -103,11 +105,12 @@ class Noise(Sequence[CellNoise]):
 
 
 def noise_table(frames: Sequence[pd.DataFrame], policy: str = "safe") -> Noise:
-    """Return the noise of each model and arm; several frames are runs of the same plan, one after
-    the other.
+    """Return the noise of each model and arm.
+
+    Several frames are runs of the same plan, one after the other.
 
     An answer that stands in two frames was recorded once, and counts once. Raises BadOptions for
-    what is no trials frame.
+    anything but a trials frame.
     """
     for frame in frames:
         check_trials(frame)

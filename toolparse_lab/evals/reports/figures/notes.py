@@ -1,14 +1,15 @@
-"""The notes of a report: what a reader has to know first, what was counted, how, and what it cannot
-show.
+"""The notes of a report: the facts that a reader has to know first, the quantity counted, how, and
+its limits.
 
 A new warning is a function of the report in `_WARNINGS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ....values.printable import counted
 from . import stats
 from .cells import UNRECORDED, groups, judged_of
 from .differences import paired_difference
@@ -24,7 +25,7 @@ MOSTLY_COPIES = 0.34  # share of different answers among the trials of a case
 
 
 def warning_notes(report: Report) -> tuple[str, ...]:
-    """The sentences that a reader has to know before any number."""
+    """Return the sentences that a reader has to know before any number."""
     notes = [f"Stopped early: {reason}" for reason in report.stops]
     for note in _WARNINGS:
         notes += note(report)
@@ -37,6 +38,16 @@ def _left_out_policies(report: Report) -> Iterator[str]:
             f"Readings under {', '.join(policies)} are in the frame too, and in no figure here: "
             f'policy={policies[0]!r} shows them instead, and "policy" among the columns of by= '
             "shows each policy."
+        )
+
+
+def _overrides(report: Report) -> Iterator[str]:
+    if "override" not in report.headline:
+        return
+    if n := int(report.headline["override"].notna().sum()):
+        yield (
+            f"{n} {'outcome' if n == 1 else 'outcomes'} overridden by hand: the column override of "
+            "the frame has them, and every rate here is that of the recorded scores."
         )
 
 
@@ -59,7 +70,8 @@ def _missing_trials(report: Report) -> Iterator[str]:
     reasons = part.loc[is_missing, "missing_reason"].fillna(UNRECORDED).astype(str)
     counts = ", ".join(f"{reason} {n}" for n, reason in reasons.value_counts().items())
     yield (
-        f"{missing} trials are missing ({counts}). They are no failures: worst and best say where "
+        f"{counted(missing, 'trial')} {'is' if missing == 1 else 'are'} missing ({counts}). They "
+        "are no failures: worst and best say where "
         "the rate would lie if all of them had failed or succeeded."
     )
     shares = cells["missing"] / (cells["missing"] + cells["n"]).clip(lower=1)
@@ -90,11 +102,16 @@ def _best_cell(report: Report) -> Iterator[str]:
 def _few_cases(report: Report) -> Iterator[str]:
     cases = _judged_cases(report)
     if 0 < cases < FEW_CASES:
-        yield f"{cases} cases are few: the intervals are wide, and they are what the data can say."
+        verb = "is" if cases == 1 else "are"
+        yield (
+            f"{counted(cases, 'case')} {verb} few: the intervals are wide, and they are what the "
+            "data can say."
+        )
 
 
 _WARNINGS: tuple[Callable[[Report], Iterator[str]], ...] = (
     _left_out_policies,
+    _overrides,
     _embedded_model,
     _missing_trials,
     _pooled_columns,
@@ -110,8 +127,8 @@ def _judged_cases(report: Report) -> int:
 
 
 def best_of_many(report: Report, alpha: float = 0.05) -> str:
-    """Name the cells that cannot be told from the best one on the cases they share, in a sentence;
-    '' for fewer than three cells.
+    """Return name the cells that cannot be told from the best one on the cases they share, in a
+    sentence. '' for fewer than three cells.
 
     Each other cell is held against the one with the highest rate by the sign-flip test, by Holm
     over them.
@@ -141,14 +158,14 @@ def _cell_name(report: Report, values: Sequence[str]) -> str:
 
 
 def _ties(n: int) -> str:
-    """The clause on how many others have the highest rate too."""
+    """Return the clause on how many others have the highest rate too."""
     if not n:
         return ""
     return ", as has one other" if n == 1 else f", as have {n} others"
 
 
 def _alike_sentence(names: Sequence[str], others: int) -> str:
-    """The sentence on which of so many other cells cannot be told from the best one."""
+    """Return the sentence on which of so many other cells cannot be told from the best one."""
     if not names:
         return "All others differ from it by more than chance explains."
     count = "All" if len(names) == others else str(len(names))
@@ -163,12 +180,13 @@ def _share(judged: tuple[list[bool], list[Any]]) -> float:
 
 
 def method_notes(report: Report) -> tuple[str, ...]:
-    """The sentences on how the numbers were made."""
+    """Return the sentences on how the numbers were made."""
     cells = report.frame
     level = f"{report.level:.0%}".replace("%", " %")
     notes = [
-        f"n = {int(cells['n'].sum())} trials judged, of {_judged_cases(report)} cases. Success is "
-        f"counted under the {report.policy_said}: readable calls equal to the target, in any "
+        f"n = {counted(int(cells['n'].sum()), 'trial')} judged, of "
+        f"{counted(_judged_cases(report), 'case')}. Success is counted under the "
+        f"{report.policy_said}: readable calls equal to the target, in any "
         "order, numbers compared as decimals, or no call where none was wanted.",
         f"Intervals are {level} intervals over {report.cluster or 'case'}s, each "
         f"{'case' if report.cluster is None else 'of their cases'} counted once: Agresti and "
@@ -176,7 +194,7 @@ def method_notes(report: Report) -> tuple[str, ...]:
     ]
     if ungraded := int(cells["ungraded"].sum()):
         notes.append(
-            f"{ungraded} trials belong to cases without a target and are in no rate of success."
+            f"{counted(ungraded, 'trial')} of cases without a target: in no rate of success."
         )
     notes.append(levels_legend(report))
     if report.baseline is not None:
@@ -199,15 +217,24 @@ def method_notes(report: Report) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def levels_legend(report: Report) -> str:
-    """Return the sentences that say what each level of success counts; they stand wherever levels
-    are printed."""
-    return (
-        "strict: as written, its closer included, without any edit, reading step or coercion "
-        "(formats that carry every value as text cannot reach it for typed arguments). repaired: "
-        f"edits allowed, no coercion. safe: with lossless coercion. {_coerced_sentence(report)} "
-        "naive: a regex for a JSON object and json.loads; it counts what it cannot read as an "
-        "abstention."
+def levels_legend(report: Report, levels: Collection[str] | None = None) -> str:
+    """Return the sentences that say the meaning of each level of success.
+
+    They stand wherever levels are printed. levels: the levels beside success, None for all.
+    """
+    sentences = {
+        "strict": "strict: as written, its closer included, without any edit, reading step or "
+        "coercion (formats that carry every value as text cannot reach it for typed arguments).",
+        "repaired": "repaired: edits allowed, no coercion.",
+        "safe": "safe: with lossless coercion.",
+        "coerced": _coerced_sentence(report),
+        "naive": "naive: a regex for a JSON object and json.loads; it counts what it cannot read "
+        "as an abstention.",
+    }
+    return " ".join(
+        sentence
+        for level, sentence in sentences.items()
+        if levels is None or level in levels or level == "safe"
     )
 
 
@@ -218,7 +245,7 @@ def _coerced_sentence(report: Report) -> str:
 
 
 def _pools(report: Report, column: str) -> bool:
-    """True where a cell of the report holds several values of a column."""
+    """Return True if a cell of the report holds several values of a column."""
     keys = report.headline[[*report.by, column]].astype("string").fillna("").drop_duplicates()
     return bool(keys.duplicated(list(report.by)).any())
 

@@ -39,8 +39,8 @@ class Spread:
     """The distance of the differences of cases from one another, and where it comes from.
 
     base: the mean square of the cases' differences without a drop. cases: those there are, or are
-    planned. growth: the power of the drop that is added to the base: 1 where a drop is cases that
-    are lost for good, 2 where the base is a variance, 0 where the mean square is as assumed.
+    planned. growth: the power of the drop added to the base: 1 if a drop is cases that disappear
+    for good, 2 where the base is a variance, 0 if the mean square is as assumed.
     """
 
     base: float
@@ -63,12 +63,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Answers to "how many cases?" for one comparison; shares are of 0 to 1.
+    """Answers to "how many cases?" for one comparison.
 
-    name: what is compared. cases: those there are, or are planned. detectable: the smallest drop
-    they show with the wanted power, None where no drop is large enough. drop, needed: the drop that
-    was asked for and the cases it needs, None where a million are too few. chance: the power for
-    that drop with the cases there are.
+    Shares are of 0 to 1.
+
+    name: the quantity compared. cases: those there are, or are planned. detectable: the smallest
+    drop they show with the wanted power, None if no drop is large enough. drop, needed: the drop
+    asked for and the cases it needs, None if a million are too few. chance: the power for that drop
+    with the cases there are.
     """
 
     name: str
@@ -126,7 +128,7 @@ def _points(share: float) -> str:
 def power_of(
     name: str, spread: Spread, drop: float, *, power: float = 0.8, alpha: float = 0.05
 ) -> Power:
-    """Return what the cases of a spread can show, and how many a drop needs.
+    """Return the amount by which the cases of a spread can show, and how many a drop needs.
 
     drop: above 0 and at most 1. power: the wanted chance to find it. alpha: the level of the
     two-sided test. Raises BadOptions for a share that is none.
@@ -149,7 +151,7 @@ def power_of(
 
 
 def check_shares(**shares: Any) -> None:
-    """Raise BadOptions for a value that is no number above 0 and at most 1."""
+    """Raise BadOptions for a value that is not a number above 0 and at most 1."""
     for name, value in shares.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         # Not `value <= 0`, so that NaN is refused, too.
@@ -160,8 +162,8 @@ def check_shares(**shares: Any) -> None:
 def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) -> float:
     """Return the chance that the exact paired test shows a drop.
 
-    spread: the mean of the squared differences, with one trial a case the share of cases that flip;
-    at least the drop. 0 where there are no cases.
+    spread: the mean of the squared differences, with one trial a case the share of cases that flip.
+    At least the drop. 0 if there are no cases.
 
     >>> round(paired_power(100, 0.2, 0.15), 3)
     0.933
@@ -188,8 +190,8 @@ def _likely_flips(cases: int, spread: float) -> npt.NDArray[Any]:
 
 
 def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) -> float | None:
-    """Return the smallest drop that the cases show with this power, to a tenth of a point or finer;
-    None where they show none.
+    """Return the smallest drop that the cases show with this power, to a tenth of a point or finer,
+    or None if they show none.
 
     >>> detectable_drop(Spread(0.2, 5, "assumed")) is None  # five flips are no proof
     True
@@ -210,9 +212,11 @@ def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) 
 def cases_needed(
     spread: Spread, drop: float, *, power: float = 0.8, alpha: float = 0.05
 ) -> int | None:
-    """Return the smallest number of cases that show the drop; None for more than a million.
+    """Return the smallest number of cases that show the drop.
 
-    The exact test's power falls a little now and then as cases are added; the number is one from
+    None for more than a million.
+
+    The exact test's power falls a little now and then as cases are added. The number is one from
     which on it stays above.
     """
     size = spread.mean_square(drop)
@@ -251,13 +255,13 @@ def assumed_spread(
     trials: int = 1,
     noise: float = 0.0,
 ) -> Spread:
-    """Return the spread of an experiment that nobody has run yet.
+    """Return the spread of an experiment that no one has run yet.
 
-    rate: the success of the better arm. correlation: of the two arms' answers to one case; with the
+    rate: the success of the better arm. correlation: of the two arms' answers to one case. With the
     defaults, one half and none, no more cases are ever needed, unless arms succeed on opposite
     cases. flips: the share of cases that flip, in the place of both. trials: of each case in each
-    arm. noise: how often two trials of one case by one arm disagree, which is what more trials
-    help against; 0, which is the cautious value, where it is not known. Raises BadOptions.
+    arm. noise: how often two trials of one case by one arm disagree, which is the part that more
+    trials reduce. 0, which is the cautious value, where it is unknown. Raises BadOptions.
 
     >>> assumed_spread(100, 0.05, flips=0.2).base
     0.2
@@ -283,6 +287,6 @@ def assumed_spread(
 
 
 def _check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Raise BadOptions for a value outside its range, and for what is no number."""
+    """Raise BadOptions for a value outside its range, and for anything that is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         raise BadOptions(f"{name} is a number", got=value, expected=f"{low:g} to {high:g}")

@@ -1,4 +1,6 @@
-"""The power of a run: what its own cases can show, arm against arm or against a run to come."""
+"""The power of a run: the differences that its own cases can show, arm against arm or against a run
+to come.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _BY = ("model", "arm")
 
 
 class PowerTable(Sequence[Power]):
-    """Answers to "how many cases?", one a comparison; a frame by `frame()`."""
+    """Answers to "how many cases?", one a comparison. A frame by `frame()`."""
 
     def __init__(self, rows: Sequence[Power]) -> None:
         self._rows = tuple(rows)
@@ -29,7 +31,7 @@ class PowerTable(Sequence[Power]):
         return self._rows[index]
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a comparison, with the fields of `Power`."""
+        """Return one row per comparison, with the fields of `Power`."""
         return pd.DataFrame([row.to_dict() for row in self._rows])
 
     def __str__(self) -> str:
@@ -56,8 +58,8 @@ def power_table(
     """Return the power of every comparison of two cells (model and arm) of a trials frame.
 
     a, b: arms, models or protocols, to see their comparison alone. again: instead, of each cell
-    against a later run of the same cases; by default where there is one cell only. Raises
-    BadOptions for a name the frame has not, for shares that are none, and where no case is judged.
+    against a later run of the same cases. By default if there is one cell only. Raises BadOptions
+    for a name the frame has not, for shares that are none, and where no case is judged.
     """
     check_trials(trials)
     check_shares(drop=drop, power=power, alpha=alpha)
@@ -85,7 +87,7 @@ def _case_rates(part: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def case_counts(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a case: its successes `hits` and its trials `n`, as floats.
+    """Return one row per case: its successes `hits` and its trials `n`, as floats.
 
     judged: trials that could be judged.
     """
@@ -140,7 +142,7 @@ def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
 def _again(rates: pd.DataFrame) -> Spread:
     """Return the spread of a cell's differences from a later run with as many trials.
 
-    Where nothing has changed, they differ by the noise of trials alone; see `noise`.
+    If nothing has changed, they differ by the noise of trials alone. See `noise`.
     """
     cases = len(rates)
     several = rates[rates["n"] >= 2]

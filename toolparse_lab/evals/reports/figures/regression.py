@@ -1,5 +1,7 @@
-"""Has an arm become worse? The question of a continuous integration, answered for each stratum of a
-comparison."""
+"""Has an arm become worse?
+
+The question of a continuous integration, answered for each stratum of a comparison.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ _RANKS: tuple[ArmVerdict, ...] = ("worse", "cannot tell", "not worse")
 
 @dataclass(frozen=True)
 class Regression:
-    """The verdict on a comparison. `frame` has one row a stratum: its columns, verdict, difference,
-    p, and smallest, the smallest drop that its cases could have shown.
+    """The verdict on a comparison.
+
+    `frame` has one row per stratum: its columns, verdict, difference, p, and smallest, the smallest
+    drop that its cases could have shown.
 
     `verdict` is that of the worst stratum: worse, cannot tell, or not worse than `margin`. `ok` is
-    True where every stratum of the old arm is not worse, or has not changed in any case.
+    True if every stratum of the old arm is not worse, or has not changed in any case.
     """
 
     ok: bool
@@ -41,7 +45,10 @@ class Regression:
         return self.ok
 
     def raise_(self) -> None:
-        """Raise GateFailed with the sentences of each stratum; nothing where the gate is kept."""
+        """Raise GateFailed with the sentences of each stratum.
+
+        Nothing if the gate holds.
+        """
         if not self.ok:
             raise GateFailed(str(self))
 
@@ -69,9 +76,9 @@ def find_regressions(
     is not shown to be smaller than `margin`. *not worse*: the interval lies above -`margin`, also
     if every case that b lost had failed. *cannot tell*: neither is shown by these cases.
 
-    That nothing dropped has to be shown, so what cannot be told fails, with one exception: where no
+    That nothing dropped has to be shown, so an undecided check fails, with one exception: where no
     trial of any case changed and none was lost, there is nothing that dropped. `confident` makes no
-    exception. Raises BadOptions for an alpha or a margin that is no share.
+    exception. Raises BadOptions for an alpha or a margin that is not a share.
     """
     _check_share("alpha", alpha)
     _check_share("margin", margin)
@@ -124,7 +131,7 @@ def _judged(
     margin: float,
     confident: bool,
 ) -> tuple[bool, str]:
-    """(True where a stratum passes, its sentence)."""
+    """(True if a stratum passes, its sentence)."""
     if verdict == "not judged":
         # A stratum that only b has is new; one of a that b lost may hide a drop.
         return row["unpaired_a"] == 0, f"not judged, {_why_not_judged(comparison, row)}"
@@ -133,7 +140,7 @@ def _judged(
 
 
 def _overall(verdicts: Sequence[ArmVerdict], failed: bool) -> ArmVerdict:
-    """The verdict on all strata: that of the worst one."""
+    """Return the verdict on all strata: that of the worst one."""
     overall: ArmVerdict = next((v for v in _RANKS if v in verdicts), "cannot tell")
     # An arm that is gone fails, and nothing is known of it.
     return "cannot tell" if overall == "not worse" and failed else overall
@@ -148,7 +155,7 @@ def _check_share(name: str, value: Any) -> None:
 def verdict_of(
     difference: Difference, alpha: float = 0.05, margin: float = MARGIN, p: float | None = None
 ) -> ArmVerdict:
-    """The verdict on one difference; p: the adjusted one where there are several."""
+    """Return the verdict on one difference. p: the adjusted one where there are several."""
     if math.isnan(difference.rate):
         return "not judged"
     if difference.low_if_lost > -margin and difference.low > -margin:
@@ -161,7 +168,7 @@ def verdict_of(
 
 
 def _verdict(row: Mapping[Any, Any], alpha: float, margin: float) -> ArmVerdict:
-    """The verdict on one stratum, a row of the comparison's frame."""
+    """Return the verdict on one stratum, a row of the comparison's frame."""
     difference = Difference(
         row["difference"], row["ci_low"], row["ci_high"], low_if_lost=row["low_if_lost"]
     )
@@ -169,12 +176,12 @@ def _verdict(row: Mapping[Any, Any], alpha: float, margin: float) -> ArmVerdict:
 
 
 def _is_unchanged(row: Mapping[Any, Any]) -> bool:
-    """True where no case changed: nothing lost, gained or flipped, down to single trials."""
+    """Return True if no case changed: nothing lost, gained or flipped, down to single trials."""
     return bool(row["changed"] == 0 and row["n_a"] == row["n_b"] and row["unpaired_a"] == 0)
 
 
 def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str:
-    """The verdict on one stratum with its figures, in words."""
+    """Return the verdict on one stratum with its figures, in words."""
     parts = [f"{verdict}: {_change(row)}"]
     if verdict == "not worse":
         parts[0] = f"not worse than {_points(margin)} points: {_change(row)}"
@@ -186,7 +193,7 @@ def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """Return what became of the rate of one stratum."""
+    """Return the outcome of the rate of one stratum."""
     verb = "rose" if row["difference"] > 0 else "fell" if row["difference"] < 0 else "stayed"
     if _is_unchanged(row):
         return f"no case changed, success {row['success_b']:.3g} on {_cases(row)}"
@@ -202,7 +209,7 @@ def _cases(row: Mapping[Any, Any]) -> str:
 
 
 def _smallest(row: Mapping[Any, Any]) -> str:
-    """The smallest drop that the stratum's cases could have shown, in words."""
+    """Return the smallest drop that the stratum's cases could have shown, in words."""
     if row["smallest"] > 1:
         return "so few cases can show no drop at all"
     return f"they could have shown a drop of {_points(row['smallest'])} points or more"

@@ -1,17 +1,18 @@
-"""Reports: a trials frame summed up by any columns, with intervals, and written where people
-read."""
+"""Reports: a trials frame summed up by any columns, with intervals, and written where
+people read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pandas as pd
 
 from .... import hooks
-from ....errors import BadOptions, near
+from ....errors import BadOptions, UnknownArm, near
 from . import stats
 from .breakdowns import (
     conversations_frame,
@@ -36,6 +37,7 @@ from .cells import (
 )
 from .comparison import ArmComparison, Opener, column_of, compare_arms
 from .differences import paired_difference
+from .flip_grid import flip_grid_frame
 from .gates import GateResult, check_gates
 from .ladder import with_steps
 from .matrix import Matrix, matrix
@@ -51,23 +53,42 @@ MAX_REMATCHED = 20_000
 it by itself."""
 
 
+class ReportOptions(TypedDict, total=False):
+    """The keywords of a report that `Run.report` takes as well."""
+
+    level: float
+    cluster: str | None
+    title: str
+
+
+class ReportKeywords(ReportOptions, total=False):
+    """The keywords of `Report` beside its columns and its policy."""
+
+    baseline: str | None
+    stops: Iterable[str]
+    models: Mapping[str, str] | None
+    source: Callable[[], Iterable[Trial]] | None
+    opener: Opener | None
+
+
 class Report:
     """Success and its reasons, by any columns of a trials frame.
 
-    `frame` has one row a cell: the `by` columns, then n_cases, n (trials judged), missing (not
+    `frame` has one row per cell: the `by` columns, then n_cases, n (trials judged), missing (not
     recorded, or the provider failed), ungraded, success with ci_low and ci_high (each case counted
-    once), strict, repaired, safe, coerced and naive (like it), answered (trials with an answer)
-    and fabricated (share of them), called (answers with calls) with coercion_rate and repair_rate
+    once), strict, repaired, safe, coerced and naive (like it), answered (trials with an answer) and
+    fabricated (share of them), called (answers with calls) with coercion_rate and repair_rate
     (shares of them), worst and best (every missing trial failed, or succeeded), noise, distinct, k,
     pass_at_k and pass_all_k (of repeated trials), n_answer and answer (conversations that ended
     with the wanted text), latency_p50 and _p95 (seconds), tokens_mean, cost and cost_per_success
-    (US dollars), and the reason of what is missing. With a `baseline`, paired (cases judged in
-    both), difference, diff_low, diff_high, p and p_holm follow. What is not recorded is NaN.
+    (US dollars), and the reason of the missing part. With a `baseline`, paired (cases judged in
+    both), difference, diff_low, diff_high, p and p_holm follow. Anything not recorded is NaN.
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
-    gives the trials of the headline policy, where there is more to them than the frame; `opener`
+    gives the trials of the headline policy, where there is more to them than the frame. `opener`
     the trial of an id. `cluster` is a column that holds whole cases together, such as
-    conversation_id: intervals and p go by it instead of by case.
+    conversation_id: intervals and p go by it instead of by case. `peers` says which arm each arm is
+    compared with, where `baseline` is a protocol of several arms.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
     baseline that it does not hold, and where a cell holds one trial twice. With "policy" among `by`
@@ -81,6 +102,7 @@ class Report:
         *,
         policy: str = "safe",
         baseline: str | None = None,
+        peers: Mapping[str, str] | None = None,
         level: float = 0.95,
         cluster: str | None = None,
         title: str = "Tool calls: what the models wrote and what could be read",
@@ -109,10 +131,14 @@ class Report:
         self.headline = read_under(self.trials, self.by, self.policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
-        self.baseline_column = self._column_of_baseline()
+        self.peers = dict(peers or {})
+        self._column_of_baseline()  # told now, not with the first figure
 
     def _headline_policy(self, policy: str, policies: Sequence[str]) -> str:
-        """The policy of the headline; raises BadOptions for one that the frame does not hold."""
+        """Return the policy of the headline.
+
+        Raises BadOptions for one that the frame does not hold.
+        """
         if not policies or policy in policies:
             return policy
         if "policy" in self.by:  # each has rows of its own, so none needs to be chosen
@@ -122,7 +148,7 @@ class Report:
         )
 
     def _left_out_policies(self, policies: Sequence[str]) -> list[str]:
-        """The policies of the frame that no figure is about."""
+        """Return the policies of the frame that no figure is about."""
         if "policy" in self.by:
             return []
         # The columns safe and coerced stand for these two.
@@ -130,8 +156,10 @@ class Report:
         return [p for p in policies if p not in in_figures]
 
     def _column_of_baseline(self) -> str | None:
-        """The column of `by` that holds the baseline, None without one; raises BadOptions where no
-        column does."""
+        """Return the column of `by` that holds the baseline, None without one.
+
+        Raises BadOptions if no column does.
+        """
         if self.baseline is None:
             return None
         values: dict[str, None] = {}  # in order of appearance
@@ -140,11 +168,13 @@ class Report:
             if self.baseline in texts:
                 return column
             values |= dict.fromkeys(texts)
-        raise BadOptions(
+        if self.peers and "arm" in self.by:  # a protocol whose arms differ by more than it
+            return "arm"
+        raise UnknownArm(
             f"no column of the report ({', '.join(self.by)}) holds this baseline",
             got=self.baseline,
             expected=", ".join(values),
-            hint=near(self.baseline, values),
+            hint=near(self.baseline, values) or "name one of these, or go by another column",
         )
 
     @cached_property
@@ -153,18 +183,18 @@ class Report:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row a cell; see the class for the columns."""
+        """One row per cell. See the class for the columns."""
         cells = cells_frame(self.trials, self.by, self.policy, self.level, self._clusters)
         return cells if self.baseline is None else self._against_baseline(cells)
 
     @cached_property
     def waterfall(self) -> pd.DataFrame:
-        """One row a cell and outcome: n and share."""
+        """One row per cell and outcome: n and share."""
         return waterfall_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """Outcomes that are no success, ranked, with example trial ids."""
+        """Outcomes that are not success, ranked, with example trial ids."""
         return failures_frame(self.trials, self.policy)
 
     @cached_property
@@ -174,8 +204,10 @@ class Report:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """One row a cell and verdict: how many answers have it; see
-        `breakdowns.verdicts_frame`."""
+        """One row per cell and verdict: how many answers have it.
+
+        See `breakdowns.verdicts_frame`.
+        """
         return verdicts_frame(self.trials, self.by, self.policy)
 
     @cached_property
@@ -185,27 +217,41 @@ class Report:
 
     @cached_property
     def rescues(self) -> pd.DataFrame:
-        """Rules of repair, reading, recovery and coercion: applied, rescued, false rescues, harmed;
-        see `rescues.rescues_frame`. Read under the loosest policy at hand."""
+        """Rules of repair, reading, recovery and coercion: applied, rescued, false rescues, harmed.
+        See `rescues.rescues_frame`. Read under the loosest policy at hand.
+        """
         return rescues_frame(self.trials, self.coerced_policy)
 
     @cached_property
     def ladder(self) -> pd.DataFrame:
-        """One row a cell and level of help: success, what the level gained, the interval of the
-        gain and its p; see `breakdowns.ladder_frame` and `ladder.with_steps`."""
+        """One row per cell and level of help: success, the gain of the level, the interval of the
+        gain and its p. See `breakdowns.ladder_frame` and `ladder.with_steps`.
+        """
         cells = ladder_frame(self.frame, self.by, self.coerced_policy)
         return with_steps(cells, self.trials, self.by, self.policy, self.level)
 
     @cached_property
+    def flip_grid(self) -> pd.DataFrame:
+        """Cases that one cell gets right and another wrong, with a column per cell.
+
+        See `flip_grid.flip_grid_frame`.
+        """
+        return flip_grid_frame(self.headline, self.by, self.cell_name)
+
+    @cached_property
     def conversations(self) -> pd.DataFrame:
-        """One row a cell with conversations of several turns; see
-        `breakdowns.conversations_frame`."""
+        """One row per cell with conversations of several turns.
+
+        See `breakdowns.conversations_frame`.
+        """
         return conversations_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
-        """Success under looser matching; see `sensitivity.sensitivity_frame`. Empty without the
-        trials themselves."""
+        """Success under looser matching.
+
+        See `sensitivity.sensitivity_frame`. Empty without the trials themselves.
+        """
         trials: Iterable[Trial] = ()
         if self._source is not None and len(self.headline) <= MAX_REMATCHED:
             trials = self._source()
@@ -213,8 +259,10 @@ class Report:
 
     @property
     def left_out_columns(self) -> tuple[str, str] | None:
-        """The column that `left_out` ranks and the one it leaves values out of; None where there is
-        nothing to rank or to leave out."""
+        """The column that `left_out` ranks and the one it leaves values out of.
+
+        None if there is nothing to rank or to leave out.
+        """
         judged = self.headline[self.headline["score_success"].notna()]
         # A column with one value cannot be ranked, and leaving that value out leaves nothing.
         names = [c for c in {*self.by, "model", "category"} if c in judged]
@@ -226,8 +274,10 @@ class Report:
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        """The ranks of arms (or models) with each model (or category) left out; see
-        `breakdowns.leave_one_out_frame`."""
+        """The ranks of arms (or models) with each model (or category) left out.
+
+        See `breakdowns.leave_one_out_frame`.
+        """
         columns = self.left_out_columns
         if columns is None:
             raise BadOptions(
@@ -253,12 +303,11 @@ class Report:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """The warnings, then the sentences on how the numbers were made and what they cannot
-        show."""
+        """The warnings, then the sentences on how the numbers were made and their limits."""
         return (*self.warnings, *method_notes(self))
 
     def cell_name(self, row: Mapping[Any, Any]) -> str:
-        """The name of a cell: its values of `by`."""
+        """Return the name of a cell: its values of `by`."""
         return " · ".join(str(row[c]) or "–" for c in self.by)
 
     def matrix(self, rows: str | None = None, columns: str | None = None) -> Matrix:
@@ -294,8 +343,9 @@ class Report:
         )
 
     def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:
-        """The cases of which the majority differs between two arms: one row a case, with a trial of
-        each side."""
+        """Return the cases of which the majority differs between two arms: one row per case, with a
+        trial of each side.
+        """
         return self.compare(a, b, on=on).flips
 
     def gate(
@@ -307,14 +357,14 @@ class Report:
         """Hold every cell to thresholds: success and its kin are least values, all other columns
         greatest ones.
 
-        A figure that is not known does not pass, and neither does a report without trials. Any
-        column of `frame` that holds numbers can be a threshold. Raises BadOptions for a column the
-        report has not, for a threshold that is no number, and where there is none.
+        A figure that is unknown does not pass, and neither does a report without trials. Any column
+        of `frame` that holds numbers can be a threshold. Raises BadOptions for a column the report
+        has not, for a threshold that is not a number, and if there is none.
         """
         return check_gates(self, {"success": success, "coercion_rate": coercion_rate, **thresholds})
 
     def text(self, width: int | None = None) -> str:
-        """An aligned plain table with intervals, for a terminal."""
+        """Return an aligned plain table with intervals, for a terminal."""
         return str(hooks.call("figure_text", self, width=width))
 
     def html(self, *, page: bool = False, gate: GateResult | None = None) -> str:
@@ -326,8 +376,9 @@ class Report:
         return str(hooks.call("figure_markdown", self))
 
     def save(self, path: str | Path, *, gate: GateResult | None = None) -> Path:
-        """Write the report; the suffix says how: .html, .md, .csv, .parquet (the frame), .tex or
-        .xml (JUnit).
+        """Write the report.
+
+        The suffix says how: .html, .md, .csv, .parquet (the frame), .tex or .xml (JUnit).
 
         The checks of a gate stand at the top of a page and of Markdown, and are a suite of JUnit's.
         Raises BadOptions for another suffix, and StoreError where the file cannot be written.
@@ -341,13 +392,14 @@ class Report:
         return self.text()
 
     def _follows(self, column: str, on: str) -> bool:
-        """True for a column that changes only with `on`, so that it cannot be held fixed while `on`
-        is compared."""
+        """Return True for a column that changes only with `on`, so that it cannot be held fixed
+        while `on` is compared.
+        """
         pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
         return len(pairs) > 1 and not pairs[column].duplicated().any()
 
     def _against_baseline(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """The cells with their differences from the baseline's cell, paired on cases."""
+        """Return the cells with their differences from the baseline's cell, paired on cases."""
         part = self.headline[list(dict.fromkeys((*self.by, "score_success", "case_id")))]
         judged = {values: judged_of(rows) for values, rows in groups(part, self.by)}
         rows = [self._difference(cell, judged) for cell in cells.to_dict("records")]
@@ -357,12 +409,35 @@ class Report:
         extra["p_holm"] = stats.holm(extra["p"].tolist())
         return pd.concat([cells, extra], axis=1)
 
+    @cached_property
+    def baseline_column(self) -> str | None:
+        """The column of `by` that holds the baseline, None without one."""
+        return self._column_of_baseline()
+
+    def baseline_of(self, value: str) -> str:
+        """Return the value of the baseline's column that a cell with `value` is compared with.
+
+        That of an arm, where the baseline is a protocol, is the protocol's arm with its levels.
+        """
+        if value in self.peers and self.baseline_column == "arm":
+            return self.peers[value]
+        return str(self.baseline)
+
+    def is_baseline(self, cell: Mapping[Any, Any]) -> bool:
+        """Return True if a cell, a row of `frame`, is the one that others are compared with."""
+        if self.baseline_column is None:
+            return False
+        value = str(cell[self.baseline_column])
+        return self.baseline_of(value) == value
+
     def _difference(self, cell: Mapping[Any, Any], judged: Mapping[Any, Any]) -> list[Any]:
-        """(paired, difference, low, high, p) of one cell; nothing for the baseline itself, and
-        where the baseline has no such cell."""
+        """(paired, difference, low, high, p) of one cell.
+
+        Nothing for the baseline itself, and where the baseline has no such cell.
+        """
         own = tuple(str(cell[c]) for c in self.by)
         base = tuple(
-            str(self.baseline) if column == self.baseline_column else value
+            self.baseline_of(value) if column == self.baseline_column else value
             for column, value in zip(self.by, own, strict=True)
         )
         if own == base or base not in judged:
@@ -374,7 +449,8 @@ class Report:
 
 def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
     """model and prompt_protocol, and arm and parse_protocol where these tell cells further
-    apart."""
+    apart.
+    """
     by = ["model", "prompt_protocol"]
     # One cell must not pool what a plan set apart.
     for column in ("arm", "parse_protocol"):
@@ -386,12 +462,19 @@ def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
 
 
 def render_report(report: Report) -> str:
-    """The report as an HTML fragment."""
+    """Return the report as an HTML fragment."""
     return report.html()
 
 
 def report_of_frame(
-    frame: pd.DataFrame, by: str | Sequence[str] | None, *, policy: str, **options: Any
+    frame: pd.DataFrame,
+    by: str | Sequence[str] | None,
+    *,
+    policy: str,
+    **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Return the report that `df.toolparse.report` asks for; arguments as for `Report`."""
+    """Return the report that `df.toolparse.report` asks for.
+
+    Arguments as for `Report`.
+    """
     return Report(frame, by, policy=policy, **options)

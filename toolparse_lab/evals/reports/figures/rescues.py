@@ -1,4 +1,4 @@
-"""What came of each rule that changed something: rescued, falsely rescued, harmed."""
+"""The outcome of each rule that changed something: rescued, falsely rescued, harmed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def coercions_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.
 
 
 def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
-    """Rules that changed something, one row each: how often each was applied and what came of it.
+    """Rules that changed something, one row each: how often each was applied and the outcome of it.
 
     `stage`: repair, reading, recovery or coercion. `rescued`: trials that are wrong without the
     stage and right with it. `false_rescues`: trials made valid in which a value that this very rule
-    changed is wrong; `false_rescue_rate` is their share of both. What else is wrong in a call is no
+    changed is wrong. `false_rescue_rate` is their share of both. Any other fault in a call is no
     fault of the rule. `harmed`: trials that are right without the stage, wrong with it.
     `values_right`, `values_wrong`: the values it changed, each held to the target at its own place.
     """
@@ -78,7 +78,7 @@ def _stage_of(rule: str) -> str:
 def _came_of(rule: str, cases: pd.DataFrame, judged: Judged | None) -> dict[str, Any]:
     """Return the columns of one rule that its trials give.
 
-    judged: rule -> (right, wrong) of each trial, by the index of `cases`; None where nothing was
+    judged: rule -> (right, wrong) of each trial, by the index of `cases`, or None if nothing was
     judged at its place, so that each value counts as its answer does.
     """
     graded = cases["score_success"].notna().to_numpy(dtype=bool)

@@ -1,5 +1,6 @@
 """Two runs against each other: the same cases with other settings, another model, version or
-parser."""
+parser.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ def compare_runs(
     """Compare two trials frames, `b` against `a`, paired on case ids within model and arm (or
     `within`).
 
-    A column of these two in which each run has one value of its own is what the runs differ in, and
-    is not held fixed; a note says so. Cases and strata of one run alone are listed in `unpaired`
-    and are in no figure. policy: by default the one that both have; of two runs with one policy
-    each that is another, each by its own, and a note says so. names: of the two sides, by default
-    the runs' ids. A note says where they were read by another reader or version. Raises BadOptions
-    where the runs have nothing in common to be held together by.
+    A column of these two in which each run has one value of its own is the difference of the runs,
+    and is not held fixed. A note says so. Cases and strata of one run alone are listed in
+    `unpaired` and are in no figure. policy: by default the one that both have. Of two runs with one
+    policy each that is another, each by its own, and a note says so. names: of the two sides, by
+    default the runs' ids. A note says where they were read by another reader or version. Raises
+    BadOptions if the runs have nothing in common to be held together by.
     """
     notes: list[str] = []
     for frame in (a, b):
@@ -84,10 +85,10 @@ def _reader_words(frame: pd.DataFrame) -> str:
 def _read_alike(
     a: pd.DataFrame, b: pd.DataFrame, policy: str | None, notes: list[str]
 ) -> tuple[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """The policy of a comparison, and the rows of each run that are in it.
+    """Return the policy of a comparison, and the rows of each run that are in it.
 
-    A difference of policies is added to `notes`. Raises BadOptions where a run was not read under
-    the policy.
+    A difference of policies is added to `notes`. Raises BadOptions if a run was not read under the
+    policy.
     """
     policies = (policies_of(a), policies_of(b))
     common = [p for p in policies[0] if p in policies[1]]
@@ -128,9 +129,11 @@ def _ids(frame: pd.DataFrame) -> str:
 
 
 def _strata(a: pd.DataFrame, b: pd.DataFrame, notes: list[str]) -> list[str]:
-    """The columns to hold fixed; what the runs differ in as a whole is added to `notes`.
+    """Return the columns to hold fixed.
 
-    Raises BadOptions where the runs have nothing in common to be held together by.
+    The differences of the runs as a whole is added to `notes`.
+
+    Raises BadOptions if the runs have nothing in common to be held together by.
     """
     columns = [c for c in PAIRED if c in a and c in b]
     if _share_values(a, b, columns):
@@ -162,7 +165,7 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str]:
 
 
 def _share_values(a: pd.DataFrame, b: pd.DataFrame, columns: list[str]) -> bool:
-    """True where some values of these columns occur in both frames, or nothing can tell."""
+    """Return True if some values of these columns occur in both frames, or nothing can tell."""
     if not columns or a.empty or b.empty:
         return True
     in_a, in_b = (

@@ -1,5 +1,6 @@
 """How much of a success rate hangs on the strictness of the comparison: the same answers under
-several matchers."""
+several matchers.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +37,13 @@ def sensitivity_frame(
     levels: Mapping[str, Matchers] | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Success of each cell under each strictness: one row a cell and level, `gain` against the
+    """Success of each cell under each strictness: one row per cell and level, `gain` against the
     first level.
 
     A rate that rises much under looser matching speaks of targets that are too narrow (or of a
     model that is careless with spelling), not of calls that could not be read. Only trials of which
-    the outcome can depend on matching are compared anew. Raises BadOptions for a column a trial has
-    not.
+    the outcome can depend on matching are compared again. Raises BadOptions for a column per trial
+    has not.
     """
     chosen = STRICTNESS if levels is None else levels
     if not chosen:
@@ -70,7 +71,7 @@ class _Cell:
     successes: dict[str, list[bool]]
 
     def rows(self, level: float) -> Iterator[dict[str, Any]]:
-        """One row a level of strictness; `level` is that of the intervals."""
+        """Yield one row per level of strictness. `level` is that of the intervals."""
         first: float | None = None
         for name, flags in self.successes.items():
             interval = stats.clustered_interval(flags, self.cases, level)
@@ -87,7 +88,10 @@ class _Cell:
 
 
 def _keys(trial: Trial, by: Sequence[str]) -> tuple[str, ...]:
-    """The values of `by` of a trial, as text; raises BadOptions for a column that it has not."""
+    """Return the values of `by` of a trial, as text.
+
+    Raises BadOptions for a column that it has not.
+    """
     keys = []
     for name in by:
         if name == "category":
@@ -104,7 +108,7 @@ def _keys(trial: Trial, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def _succeeds(trial: Trial, matchers: Matchers) -> bool:
-    """True for a trial that is a success when compared by these matchers."""
+    """Return True for a trial that is a success when compared by these matchers."""
     score, result = trial.score, trial.result
     assert score is not None  # noqa: S101 - the caller looked
     if result is None or not _depends_on_matching(trial, score):
@@ -114,7 +118,9 @@ def _succeeds(trial: Trial, matchers: Matchers) -> bool:
 
 
 def _depends_on_matching(trial: Trial, score: Score) -> bool:
-    """True where the outcome may differ under other matchers: the calls were read and compared."""
+    """Return True if the outcome may differ under other matchers: the calls were read and
+    compared.
+    """
     # Where no call was allowed, any call is wrong, whatever its arguments.
     if trial.levels.get("tool_choice") == "none":
         return False

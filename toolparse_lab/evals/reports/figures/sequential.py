@@ -1,6 +1,6 @@
 """Intervals that hold at every look: one may stop when they say enough, and go on later.
 
-How it works. A gambler with capital 1 bets against "the mean is m" on one case after the other; a
+How it works. A gambler with capital 1 bets against "the mean is m" on one case after the other. A
 bet is fair where m is the truth, so by Ville's inequality the capital ever reaches 1/alpha with
 chance at most alpha. The m that no such capital speaks against are a confidence sequence: it covers
 the truth at all looks together with chance 1 - alpha, however the looks were chosen (Waudby-Smith
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .stats import Interval
+from .interval import Interval
 
 Values: TypeAlias = npt.NDArray[Any]
 
@@ -91,7 +91,7 @@ def _ends(
 
 
 def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
-    """Return one row an answer: name, cases, mean, low, high, verdict.
+    """Return one row per answer: name, cases, mean, low, high, verdict.
 
     rows: name, cases, interval and verdict of each.
     """

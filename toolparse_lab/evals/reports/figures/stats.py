@@ -6,15 +6,14 @@ trials of one case are not independent, so the case is the unit of every interva
 counts once, however many trials it has: a log in which a few cases hold most of the trials says no
 more about the others for it.
 
-statsmodels is no dependency: its Wilson interval and Holm adjustment are what the tests compare
-these with, but it is large and slow to import for the few lines that scipy does not have.
+statsmodels is no dependency: its Wilson interval and Holm adjustment are the values that the tests
+compare these with, but it is large and slow to import for the few lines that scipy does not have.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -24,24 +23,17 @@ import pandas as pd
 from scipy import stats
 
 from ....errors import BadOptions
+from .interval import Interval
 
 Flags: TypeAlias = Sequence[bool] | npt.NDArray[Any]
 Keys: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 NAN = float("nan")
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A rate with its interval; NaN where there is nothing to count."""
-
-    rate: float
-    low: float
-    high: float
-
-
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval; counts need not be whole, so that an effective sample size can be
-    given.
+    """Wilson's score interval.
+
+    Counts need not be whole, so that an effective sample size can be given.
 
     >>> i = wilson(8, 10); (round(i.low, 3), round(i.high, 3))
     (0.49, 0.943)
@@ -61,7 +53,9 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def case_rate(values: Flags, cases: Keys) -> float:
-    """The mean over cases of the share of a case's trials that succeeded; NaN without trials.
+    """Return the mean over cases of the share of a case's trials that succeeded.
+
+    NaN without trials.
 
     With equal numbers of trials it is the share of all trials.
 
@@ -80,7 +74,7 @@ def clustered_interval(
 ) -> Interval:
     """`case_rate` with an interval whose unit is the case, or a coarser one.
 
-    clusters: case -> the unit that was drawn, such as a conversation; the case itself by default.
+    clusters: case -> the unit that was drawn, such as a conversation. The case itself by default.
 
     It is Agresti and Coull's interval for clusters: z²/2 pseudo-clusters succeed and as many fail,
     which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. Trials that are
@@ -111,7 +105,9 @@ def clustered_interval(
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values, in the order given; NaN stays NaN and does not count as a test.
+    """Holm's adjusted p values, in the order given.
+
+    NaN stays NaN and does not count as a test.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -127,7 +123,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def noise_floor(values: Flags, cases: Keys) -> float:
-    """The share of pairs of trials of one case by one arm that disagree; NaN where no case has two.
+    """Return the share of pairs of trials of one case by one arm that disagree.
+
+    NaN if no case has two.
 
     >>> noise_floor([True, False, True, True], ["a", "a", "b", "b"])
     0.5
@@ -142,7 +140,7 @@ def noise_floor(values: Flags, cases: Keys) -> float:
 
 
 def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
-    """The rate if every missing trial had failed, and if every one had succeeded.
+    """Return the rate if every missing trial had failed, and if every one had succeeded.
 
     missing: the case of each missing trial.
 
@@ -155,8 +153,9 @@ def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
 
 
 def distinct_share(texts: Keys, clusters: Keys) -> float:
-    """The mean share of different answers among a case's trials, over the cases with two or more;
-    NaN without any."""
+    """Return the mean share of different answers among a case's trials, over the cases with two or
+    more, or NaN without any.
+    """
     both = pd.DataFrame(
         {
             "text": pd.Series(list(texts), dtype=object),
@@ -170,7 +169,7 @@ def distinct_share(texts: Keys, clusters: Keys) -> float:
 
 
 def are_copies(texts: Keys, clusters: Keys) -> bool:
-    """True where no case has two different answers, so that its further trials were no trials.
+    """Return True if no case has two different answers, so that its further trials were no trials.
 
     >>> are_copies(["x", "x", "y"], ["a", "a", "b"]), are_copies(["x", "z", "y"], ["a", "a", "b"])
     (True, False)
@@ -179,14 +178,16 @@ def are_copies(texts: Keys, clusters: Keys) -> bool:
 
 
 def pass_at_k(values: Flags, clusters: Keys, k: int) -> float:
-    """The chance that at least one of k trials of a case succeeds, without bias, over cases with k
-    trials or more."""
+    """Return the chance that at least one of k trials of a case succeeds, without bias, over cases
+    with k trials or more.
+    """
     return _over_cases(values, clusters, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
 
 def pass_all_k(values: Flags, clusters: Keys, k: int) -> float:
-    """The chance that all of k trials of a case succeed (pass^k), without bias, over cases with k
-    trials or more."""
+    """Return the chance that all of k trials of a case succeed (pass^k), without bias, over cases
+    with k trials or more.
+    """
     return _over_cases(values, clusters, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
 
 
@@ -200,18 +201,18 @@ def _over_cases(values: Flags, clusters: Keys, k: int, chance: Any) -> float:
 
 @lru_cache(maxsize=64)
 def normal_quantile(level: float) -> float:
-    """The two-sided normal quantile: 1.96 for 0.95."""
+    """Return the two-sided normal quantile: 1.96 for 0.95."""
     return float(stats.norm.ppf((1 + level) / 2))
 
 
 @lru_cache(maxsize=1024)
 def _t_quantile(level: float, freedom: int) -> float:
-    """The two-sided quantile of a t distribution."""
+    """Return the two-sided quantile of a t distribution."""
     return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def check_level(level: float) -> None:
-    """Raise BadOptions for what is no level of confidence."""
+    """Raise BadOptions for anything that is not a level of confidence."""
     if not 0 < level < 1:
         raise BadOptions(
             "a confidence level lies between 0 and 1", got=level, expected="0.95, for example"
@@ -227,8 +228,10 @@ def _by_case(
 
 
 def _mean_rate(hits: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> float:
-    """The mean of the cases' rates; of equal numbers of trials the plain share, which has no
-    rounding of its own."""
+    """Return the mean of the cases' rates.
+
+    Of equal numbers of trials the plain share, which has no rounding of its own.
+    """
     if not len(sizes):
         return NAN
     if (sizes == sizes[0]).all():
@@ -251,7 +254,10 @@ def codes_of(*keys: Keys) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def cluster_codes(cases: npt.NDArray[Any], clusters: Mapping[Any, Any] | None) -> npt.NDArray[Any]:
-    """The number of each case's cluster; of its own where `clusters` does not say."""
+    """Return the number of each case's cluster.
+
+    Of its own where `clusters` does not say.
+    """
     if clusters is None:
         return np.arange(len(cases))
     # A case without a cluster must not share one with the others that have none.

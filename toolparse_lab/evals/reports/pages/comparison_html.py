@@ -1,5 +1,6 @@
 """Comparisons of two arms as HTML: the figures, and the flipped cases, each of which unfolds into
-both parse views."""
+both parse views.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +58,10 @@ def _side(name: str, trial: Trial) -> dict[str, object]:
 
 
 def _body(c: ArmComparison, heading: str, max_flips: int) -> str:
-    """Return the body of a comparison under a title of this element; at most `max_flips` flips
-    unfold."""
+    """Return the body of a comparison under a title of this element.
+
+    At most `max_flips` flips unfold.
+    """
     n = len(c.flips)
     return render(
         f"{TEMPLATES}/comparison.html",
@@ -106,7 +109,7 @@ class _FlipView:
 
 
 def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
-    """Return a row of the flips as it is shown, with a trial of each side."""
+    """Return a row of the flips as it appears, with a trial of each side."""
     summary = f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
     stratum = [str(flip[name]) for name in _strata(c) if str(flip[name])]
     if stratum:
@@ -121,7 +124,7 @@ def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
 
 
 def _trial_of(rows: pd.DataFrame | None, trial_id: Any) -> TrialView | None:
-    """Return the trial of an id; None where the comparison has not its row."""
+    """Return the trial of an id, or None if the comparison has not its row."""
     if rows is None or trial_id not in rows.index:
         return None
     return trial_view(rows.loc[trial_id].to_dict())
@@ -129,7 +132,7 @@ def _trial_of(rows: pd.DataFrame | None, trial_id: Any) -> TrialView | None:
 
 @dataclass(frozen=True, slots=True)
 class _Unpaired:
-    """The cases that only one side has: their number, the first of them, how many are left out."""
+    """The cases that only one side has: their number, the first of them, how many drop out."""
 
     count: int
     table: Table
@@ -137,7 +140,7 @@ class _Unpaired:
 
 
 def _unpaired(c: ArmComparison) -> _Unpaired | None:
-    """Return the cases that only one side has, None where there are none."""
+    """Return the cases that only one side has, None if there are none."""
     if c.unpaired.empty:
         return None
     head = [(str(name).replace("_", " "), "l") for name in c.unpaired]

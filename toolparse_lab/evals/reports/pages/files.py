@@ -1,5 +1,6 @@
 """Reports as files: a page, Markdown, tables for programs, LaTeX for papers, JUnit XML for
-continuous integration."""
+continuous integration.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ....errors import BadOptions, StoreError
+from ....render.show import visible
 from ..figures.cells import UNRECORDED, groups
 from .comparison_html import render_comparison_page
 from .html import render_report
 from .markdown import render_comparison_markdown, render_markdown
 from .numbers import percent, points, span
+from .spreadsheet import plain_cells, write_workbook
 
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
@@ -41,7 +44,7 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
     writers: Mapping[str, Callable[[Path], object]] = {
         ".html": lambda f: f.write_text(render_comparison_page(comparison), encoding="utf-8"),
         ".md": lambda f: f.write_text(render_comparison_markdown(comparison), encoding="utf-8"),
-        ".csv": lambda f: comparison.frame.to_csv(f, index=False),
+        ".csv": lambda f: plain_cells(comparison.frame).to_csv(f, index=False),
         ".parquet": lambda f: comparison.frame.to_parquet(f, index=False),
     }
     return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
@@ -72,7 +75,7 @@ def save_file(
 
 
 def render_latex(report: Report) -> str:
-    r"""Return the cells as a LaTeX table; it takes ``\usepackage{booktabs}``."""
+    r"""Return the cells as a LaTeX table. It takes ``\usepackage{booktabs}``."""
     head = [
         *(c.replace("_", " ") for c in report.by),
         "success",
@@ -87,7 +90,7 @@ def render_latex(report: Report) -> str:
     alignment = "l" * len(report.by) + "r" * (len(head) - len(report.by))
     rows = [_latex_cells(report, cell) for cell in report.frame.to_dict("records")]
     lines = [
-        f"% {' '.join(report.title.split())}. Success in percent, policy {report.policy}, "
+        f"% {visible(' '.join(report.title.split()))}. Success in percent, policy {report.policy}, "
         "intervals clustered by case.",
         f"\\begin{{tabular}}{{{alignment}}}",
         "\\toprule",
@@ -102,7 +105,7 @@ def render_latex(report: Report) -> str:
 
 
 def _latex_cells(report: Report, cell: Mapping[Any, Any]) -> list[str]:
-    """Return the cells of one row as plain text; the last two are of the baseline."""
+    """Return the cells of one row as plain text. The last two are of the baseline."""
     row = [
         *(str(cell[c]) for c in report.by),
         percent(cell["success"]),
@@ -140,17 +143,20 @@ _TEX = str.maketrans(
         ">": r"\textgreater{}",
         "−": "$-$",
         "\xa0": "~",
+        # What stands for a hidden character is between these.
+        "⟨": r"\textlangle{}",
+        "⟩": r"\textrangle{}",
     }
 )
 
 
 def _tex(text: str) -> str:
-    """Return text that LaTeX sets as it is, on one line.
+    """Return text that LaTeX sets as it is, on one line, without a hidden character.
 
     >>> print(_tex("50 % of a_b"))
     50 \\% of a\\_b
     """
-    return " ".join(text.split(" ")).translate(_TEX).replace("\n", " ")
+    return visible(" ".join(text.split("\n"))).translate(_TEX)
 
 
 def render_junit(report: Report, gate: GateResult | None = None) -> str:
@@ -224,7 +230,10 @@ def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.
 
 
 def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
-    """Add to a case's test what its trials say; nothing where most of them succeeded."""
+    """Add to a case's test the verdict of its trials.
+
+    Return nothing if most of them succeeded.
+    """
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
 
@@ -254,9 +263,9 @@ def _judge_by_majority(test: ET.Element, judged: list[dict[str, Any]]) -> None:
 
 
 def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> None:
-    """Add what became of a test: a failure, an error, or that it was skipped.
+    """Add the outcome of a test: a failure, an error, or that it was skipped.
 
-    tag: the element that says so. message: one line. text: what a viewer unfolds.
+    tag: the element that says so. message: one line. text: the part that a viewer unfolds.
     """
     element = ET.SubElement(test, tag, message=_xml(message))
     if text is not None:
@@ -265,11 +274,12 @@ def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> N
 
 def _xml(text: str) -> str:
     """Return text without the characters that XML cannot hold: control characters as their
-    pictures, others replaced."""
+    pictures, others replaced.
+    """
     return _NOT_XML.sub(_stand_in, text)
 
 
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def _stand_in(match: re.Match[str]) -> str:
@@ -295,12 +305,17 @@ def _markdown(report: Report, file: Path, gate: GateResult | None) -> None:
 
 def _csv(report: Report, file: Path, gate: GateResult | None) -> None:
     """Write a report's frame of cells as CSV."""
-    report.frame.to_csv(file, index=False)
+    plain_cells(report.frame).to_csv(file, index=False)
 
 
 def _parquet(report: Report, file: Path, gate: GateResult | None) -> None:
     """Write a report's frame of cells as Parquet."""
     report.frame.to_parquet(file, index=False)
+
+
+def _workbook(report: Report, file: Path, gate: GateResult | None) -> None:
+    """Write a report's tables as an Excel workbook."""
+    write_workbook(report, file)
 
 
 def _latex(report: Report, file: Path, gate: GateResult | None) -> None:
@@ -317,9 +332,11 @@ WRITERS: Mapping[str, Callable[[Report, Path, GateResult | None], None]] = {
     ".html": _page,
     ".md": _markdown,
     ".csv": _csv,
+    ".xlsx": _workbook,
     ".parquet": _parquet,
     ".tex": _latex,
     ".xml": _junit,
 }
 """Suffix -> what writes such a file: one self-contained page, Markdown, the frame of cells as CSV
-or Parquet, a LaTeX table, JUnit XML. Only the page, Markdown and JUnit have a place for a gate."""
+or Parquet, all tables as an Excel workbook, a LaTeX table, JUnit XML. Only the page, Markdown and
+JUnit have a place for a gate."""

@@ -1,7 +1,7 @@
 """Reports as HTML without any outside reference: styles inline, intervals as SVG, readable without
 a script.
 
-How a report is laid out is in `templates`; this file gathers what it shows, as text that the
+How a report is laid out is in `templates`. This file gathers its contents, as text that the
 templates escape.
 """
 
@@ -16,6 +16,7 @@ import pandas as pd
 from ....render.templating import Markup, macro, render
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.cells import UNRECORDED, groups
+from .failures_html import BEHIND, FailingCell, failing_cells
 from .html_parts import (
     PARTS,
     TEMPLATES,
@@ -26,14 +27,16 @@ from .html_parts import (
     unfolding_trials,
 )
 from .html_parts import page as html_page
+from .matrix_html import render_matrix
 from .numbers import percent, points, span
 from .svg import interval_svg, ladder_key, ladder_svg
 from .tables import Section, key_head, ladder_section, sections_of
-from .text import headline
+from .text import headline, leader_of
+from .tradeoffs import TITLE as TRADEOFFS
+from .tradeoffs import Tradeoff, tradeoffs_of
 
 if TYPE_CHECKING:
     from ..figures.gates import GateResult
-    from ..figures.matrix import Matrix
     from ..figures.report import Report
 
 EXAMPLES = 3
@@ -68,7 +71,7 @@ share."""
 def render_report(report: Report, *, page: bool = False, gate: GateResult | None = None) -> str:
     """Return a report as HTML: a fragment for a notebook's output, or a whole document.
 
-    gate: its checks are shown at the top. Of every failure a fragment opens one example, and a
+    gate: its checks appear at the top. Of every failure a fragment opens one example, and a
     document three.
     """
     examples = EXAMPLES if page else 1
@@ -83,10 +86,30 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
         warnings=report.warnings,
         gate=gate_view(gate) if gate is not None else None,
         cells=contents,
+        leader=leader_of(report),
+        behind=BEHIND,
+        tradeoffs_title=TRADEOFFS,
+        anchors=_anchors(contents) if page and contents is not None else {},
     )
     if page:
         return html_page(report.title, fragment(body))
     return fragment(body)
+
+
+def _anchors(cells: _Cells) -> dict[str, str]:
+    """Return title -> anchor of the headings of a page, in their order: its list of contents."""
+    titles = [
+        *([cells.matrix_title] if cells.matrix else []),
+        cells.success.title,
+        cells.ladder.title,
+        *([TRADEOFFS] if cells.tradeoffs else []),
+        "What happened",
+        "What went wrong",
+        *([BEHIND] if cells.failing else []),
+        *(section.title for section in cells.sections),
+        "How to read this",
+    ]
+    return {title: f"s{n}" for n, title in enumerate(dict.fromkeys(titles), 1)}
 
 
 def render_gate(gate: GateResult) -> str:
@@ -96,7 +119,7 @@ def render_gate(gate: GateResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A table with its title and what to know before it."""
+    """A table with its title and the facts to know before it."""
 
     title: str
     lead: str
@@ -114,19 +137,26 @@ class _Cells:
     ladders: Sequence[tuple[str, Markup]]
     matrix_title: str
     matrix: Markup | None
+    tradeoffs: Sequence[Tradeoff]
     outcomes: Sequence[_Bar]
     failures: Table | None
+    failing: Sequence[FailingCell]
     sections: Sequence[_Block]
     notes: Sequence[str]
 
     @classmethod
     def of(cls, report: Report, examples: int) -> _Cells:
-        """Return the contents of a report; `examples` of each failure are opened, and with more
-        than one, an example of each problem code and coercion too."""
+        """Return the contents of a report.
+
+        `examples` of each failure are opened, and with more than one, an example of each problem
+        code and coercion too.
+        """
         # Looked up once: finding one trial in a frame of many takes longer than showing it.
         trials = _example_trials(report)
         ladder = ladder_section(report)
         by_arm = "arm" in report.by
+        is_page = examples > 1
+        failing = failing_cells(report) if is_page else []
 
         # With one example of each failure, the other sections open none.
         section_trials = trials if examples > 1 else trials.head(0)
@@ -139,9 +169,11 @@ class _Cells:
             ladder_key=ladder_key(report.coerced_policy, report.policy),
             ladders=_ladders(report),
             matrix_title="Arm × model" if by_arm else "Protocol × model",
-            matrix=_matrix_of(report, "arm" if by_arm else "prompt_protocol"),
+            matrix=_matrix_of(report, "arm" if by_arm else "prompt_protocol", failing, is_page),
+            tradeoffs=tradeoffs_of(report),
             outcomes=_outcome_bars(report),
             failures=_failures(report, trials, examples),
+            failing=failing,
             sections=sections,
             notes=[note for note in report.notes if note not in report.warnings],
         )
@@ -150,7 +182,7 @@ class _Cells:
 def _section(section: Section, trials: pd.DataFrame) -> _Block:
     """Return a section, with the trials that its examples name under its rows.
 
-    trials: by their id; an example that is not among them has nothing under its row.
+    trials: by their id. An example that is not among them has nothing under its row.
     """
     under: list[Cell] = []
     for name in section.examples:
@@ -163,7 +195,8 @@ def _section(section: Section, trials: pd.DataFrame) -> _Block:
 
 def _example_trials(report: Report) -> pd.DataFrame:
     """Return every trial that an example may name, by its id: those of the headline before those of
-    the looser policy."""
+    the looser policy.
+    """
     ids: set[str] = set()
     for frame in (report.failures, report.codes, report.rescues):
         for names in frame["trial_ids"]:
@@ -197,7 +230,9 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
 
 
 def _range(rates: pd.Series[Any]) -> str:
-    """Return the lowest and the highest rate, in percent; one where they read the same.
+    """Return the lowest and the highest rate, in percent.
+
+    One where they read the same.
 
     >>> _range(pd.Series([0.5, 0.75, None])), _range(pd.Series([0.5]))
     ('50 – 75 %', '50 %')
@@ -261,7 +296,7 @@ def _difference(report: Report, cell: Mapping[Any, Any]) -> tuple[Cell, Cell]:
         gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
         return macro(PARTS, "difference", gap, low, high), f"{cell['p_holm']:.3f}"
 
-    if cell[report.baseline_column] == report.baseline:
+    if report.is_baseline(cell):
         return macro(PARTS, "absent", "baseline"), "–"
     return "–", "–"
 
@@ -277,67 +312,30 @@ def _ladders(report: Report) -> list[tuple[str, Markup]]:
     return ladders
 
 
-def _matrix_of(report: Report, rows: str) -> Markup | None:
-    """Return the matrix of these rows by model; None where the report does not go by both."""
+def _matrix_of(
+    report: Report, rows: str, failing: Sequence[FailingCell], anchored: bool
+) -> Markup | None:
+    """Return the matrix of these rows by model.
+
+    None if the report does not go by both.
+
+    failing: the cells that have failures. A page's matrix links to them.
+    """
     if not {"model", rows} <= set(report.by):
         return None
-    return Markup(render_matrix(report.matrix(rows)))
-
-
-@dataclass(frozen=True, slots=True)
-class _MatrixCell:
-    """One cell of a matrix; of one without a rate, only the reason."""
-
-    reason: str = ""
-    tint: str = ""
-    success: str = ""
-    interval: str = ""
-    counts: str = ""
-
-    @classmethod
-    def of(cls, cell: Mapping[Any, Any] | None) -> _MatrixCell:
-        """Return a cell from its row of the matrix's frame, None where it has no row."""
-        if cell is None:
-            return cls(reason=UNRECORDED)
-        if pd.isna(cell["success"]):
-            return cls(reason=cell["reason"] or UNRECORDED)
-
-        counts = f"n {cell['n']} · {cell['n_cases']} cases"
-        if cell["missing"]:
-            counts += f" · {cell['missing']} missing"
-        return cls(
-            # Never more than .44 of the blue, so that the page's own text colour is readable on it
-            # in light and dark.
-            tint=f"{0.04 + 0.4 * float(cell['success']):.3f}",
-            success=percent(cell["success"]),
-            interval=span(cell["ci_low"], cell["ci_high"]),
-            counts=counts,
-        )
-
-
-def render_matrix(m: Matrix) -> str:
-    """Return a matrix with inline styles only, so that it stands alone anywhere.
-
-    Rows and columns are in the order in which the matrix's frame names them first.
-    """
-    cells = {(c[m.rows], c[m.columns]): c for c in m.frame.to_dict("records")}
-    columns = list(dict.fromkeys(m.frame[m.columns]))
-    rows = [
-        (name, [_MatrixCell.of(cells.get((name, column))) for column in columns])
-        for name in dict.fromkeys(m.frame[m.rows])
-    ]
-    return render(
-        f"{TEMPLATES}/matrix.html",
-        corner=m.rows.replace("_", " "),
-        columns=columns,
-        rows=rows,
-    )
+    anchors: dict[tuple[str, str], str] = {}
+    # With a third column in the report, a cell of the matrix is several of the report's.
+    if anchored and len(report.by) == 2:
+        anchors = {(cell.keys[rows], cell.keys["model"]): cell.anchor for cell in failing}
+    return Markup(render_matrix(report.matrix(rows), anchors))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An outcome's part of a bar. `width` is in percent; a narrow part shows no label, a very
-    narrow one no count either."""
+    """An outcome's part of a bar.
+
+    `width` is in percent. A narrow part shows no label, a very narrow one no count either.
+    """
 
     label: str
     n: int
@@ -379,8 +377,10 @@ class _Bar:
 
 
 def _label(outcome: str) -> str:
-    """Return the words for an outcome; one that is not in `OUTCOMES`, such as that of a missing
-    record, stands for itself."""
+    """Return the words for an outcome.
+
+    One that is not in `OUTCOMES`, such as that of a missing record, stands for itself.
+    """
     if outcome in OUTCOMES:
         return OUTCOMES[outcome].label
     return outcome
@@ -404,7 +404,9 @@ def _outcome_bars(report: Report) -> list[_Bar]:
 
 
 def _failures(report: Report, trials: pd.DataFrame, examples: int) -> Table | None:
-    """Return the outcomes that are no success, with examples under each; None where there are none.
+    """Return the outcomes that are not success, with examples under each.
+
+    None if there are none.
 
     trials: by their id, every one that an example may name. examples: how many each outcome has.
     """
@@ -426,7 +428,7 @@ def _failures(report: Report, trials: pd.DataFrame, examples: int) -> Table | No
 
 
 def _failure_row(failure: Mapping[Any, Any]) -> list[Cell]:
-    """Return the row of an outcome: its name, how often it came, what it means, and an example.
+    """Return the row of an outcome: its name, how often it came, its meaning, and an example.
 
     failure: a row of the report's failures. The sentence is that of the sub-code, which says more,
     where it has one.

@@ -1,7 +1,7 @@
 """What the HTML of reports and comparisons is made of: tables, trials that unfold, whole pages.
 
 Nothing here refers to anything outside the page, and nothing needs a script. How it looks is in
-`templates`; this file gathers what they show, as text that they escape.
+`templates`. This file gathers their contents, as text that they escape.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ Cell: TypeAlias = str | Markup
 TEMPLATES = "evals/reports/pages/templates"
 MAX_RAW = 4000  # characters of an answer that no protocol here can read
 MAX_TEXT = 400  # characters of a question, a target or an error
+LONG = 40  # rows of a table that is folded
 PARTS = f"{TEMPLATES}/parts.html"
 
 
@@ -50,7 +51,7 @@ class Column:
 
     @property
     def names_row(self) -> bool:
-        """Part of what names the row."""
+        """Part of the name of the row."""
         return "k" in self.kind.split()
 
     @property
@@ -60,7 +61,10 @@ class Column:
 
 
 class Table:  # no dataclass, because `rows` may be used up by one walk
-    """A table as its template takes it. `under` has HTML to stand below each row, '' for none."""
+    """A table as its template takes it.
+
+    `under` has HTML to stand below each row, '' for none.
+    """
 
     def __init__(
         self, head: Head, rows: Iterable[Sequence[Cell]], under: Sequence[Cell] = ()
@@ -70,8 +74,18 @@ class Table:  # no dataclass, because `rows` may be used up by one walk
         self._under = under
 
     @property
+    def is_long(self) -> bool:
+        """Longer than a screen, so that it is folded."""
+        return len(self._rows) > LONG
+
+    @property
+    def summary(self) -> str:
+        """The line that a long table is folded into."""
+        return f"{len(self._rows)} rows"
+
+    @property
     def rows_with_under(self) -> list[tuple[list[tuple[Column, Cell]], Cell]]:
-        """((column, cell) of each cell, what stands below) of each row."""
+        """((column, cell) of each cell, the text below) of each row."""
         below = zip_longest(self._rows, self._under, fillvalue="")
         return [(list(zip(self.columns, row, strict=True)), under) for row, under in below]
 
@@ -85,7 +99,7 @@ def _css() -> Markup:
 
 
 def fragment(body: str) -> str:
-    """Return HTML for a notebook's output, with the styles it needs; `body` is HTML."""
+    """Return HTML for a notebook's output, with the styles it needs. `body` is HTML."""
     html = Markup(body)
     return render(f"{TEMPLATES}/fragment.html", css=_css(), body=html)
 
@@ -103,7 +117,7 @@ def view_of(result: ParseResult) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class TrialView:
-    """A trial as a page shows it: text, '' for what is not known, and the parse view."""
+    """A trial as a page shows it: text, '' for anything not known, and the parse view."""
 
     outcome: str
     detail: str
@@ -115,8 +129,9 @@ class TrialView:
 
 
 def trial_view(row: Mapping[Any, Any]) -> TrialView:
-    """Return what a row of a trials frame shows: what was asked, what came of it, and how the
-    answer was read."""
+    """Return the view that a row of a trials frame shows: the request, the outcome of it, and how
+    the answer was read.
+    """
 
     # A frame from elsewhere may lack the column, and a gap is None, NaN or NA.
     def text(name: str) -> str:
@@ -138,8 +153,10 @@ def trial_view(row: Mapping[Any, Any]) -> TrialView:
 
 
 def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
-    """Return the answer of a row of a trials frame, read again as it was read; None where there is
-    no answer or no tools."""
+    """Return the answer of a row of a trials frame, read again as it was read.
+
+    None if there is no answer or no tools.
+    """
     if not isinstance(row.get("raw"), str) or not isinstance(row.get("tools_json"), str):
         return None
     try:
@@ -158,7 +175,10 @@ def unfolding_trials(rows: Iterable[Mapping[Any, Any]]) -> Markup:
 
 
 def _short(text: str) -> str:
-    """Return at most `MAX_TEXT` characters of a text; one that is cut ends with an ellipsis."""
+    """Return at most `MAX_TEXT` characters of a text.
+
+    One that is cut ends with an ellipsis.
+    """
     if len(text) <= MAX_TEXT:
         return text
     return text[: MAX_TEXT - 1] + "…"
@@ -189,7 +209,7 @@ def gate_view(gate: GateResult) -> GateView:
 
 
 def _gate_row(check: GateCheck) -> list[Cell]:
-    """Return the row of a check; a value that is not known is a dash."""
+    """Return the row of a check. A value that is unknown is a dash."""
     verdict: Cell = "✓ kept"
     if not check.ok:
         # The first cell of the row names the cell already.

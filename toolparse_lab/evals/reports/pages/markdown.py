@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ....render.show import visible
 from .numbers import percent
 from .tables import Section, ladder_section, sections_of
 from .text import cell_rows, comparison_legend, comparison_rows, headline, outcome_name
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def render_markdown(report: Report, gate: GateResult | None = None) -> str:
-    """Return the whole report; a gate's verdict stands at its top."""
+    """Return the whole report. A gate's verdict stands at its top."""
     out = [f"# {md(report.title)}", "", md(headline(report)), ""]
     if gate is not None:
         out += [f"## Gate {'passed' if gate.ok else 'failed'}", ""]
@@ -60,7 +61,7 @@ def render_comparison_markdown(c: ArmComparison) -> str:
 
 
 def _failures(failures: pd.DataFrame) -> list[str]:
-    """The lines of a table of outcomes that are no success, with an example of each."""
+    """Return the lines of a table of outcomes that are not success, with an example of each."""
     rows = [
         [
             outcome_name(failure["outcome"], failure["sub_code"]),
@@ -75,7 +76,7 @@ def _failures(failures: pd.DataFrame) -> list[str]:
 
 
 def _flips(flips: pd.DataFrame) -> list[str]:
-    """The lines of a table of flipped cases; what is not known is left blank."""
+    """Return the lines of a table of flipped cases. Anything not known is left blank."""
     # Every flip is from one majority to the other, so that the rates say little more.
     texts = flips.drop(columns=["success_a", "success_b"]).astype(object)
     rows = texts.where(texts.notna(), "").to_numpy().tolist()
@@ -84,7 +85,7 @@ def _flips(flips: pd.DataFrame) -> list[str]:
 
 
 def _outcomes(report: Report) -> list[str]:
-    """The lines of a table of cells by outcomes, with the number of trials."""
+    """Return the lines of a table of cells by outcomes, with the number of trials."""
     by = list(report.by)
     order = list(dict.fromkeys(report.waterfall["outcome"]))
     # An outcome that a cell does not have has no row in the waterfall.
@@ -99,9 +100,9 @@ def _outcomes(report: Report) -> list[str]:
 
 
 def section_lines(section: Section, n_left: int | None = None) -> list[str]:
-    """The lines of a section.
+    """Return the lines of a section.
 
-    Its first `n_left` columns are left-aligned; without a number, those that name a row.
+    Its first `n_left` columns are left-aligned. Without a number, those that name a row.
     """
     names_row = ["k" in classes.split() for _, classes in section.head]
     if not n_left:
@@ -118,7 +119,7 @@ def section_lines(section: Section, n_left: int | None = None) -> list[str]:
 
 
 def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> list[str]:
-    """The lines of a table, of which the first `n_left` columns are left-aligned."""
+    """Return the lines of a table, of which the first `n_left` columns are left-aligned."""
     n_right = len(head) - n_left
     marks = ["---"] * n_left + ["---:"] * n_right
     return [
@@ -129,7 +130,7 @@ def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> l
 
 
 def _row(cells: Iterable[str]) -> str:
-    """A line of a table, of cells that are Markdown."""
+    """Return a line of a table, of cells that are Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -140,5 +141,7 @@ _MARKDOWN = str.maketrans(
 
 
 def md(x: Any) -> str:
-    """Text that Markdown shows as it is: no markup, no HTML, on one line."""
-    return " ".join(str(x).split()).translate(_MARKDOWN)
+    """Return text that Markdown shows as it is: no markup, no HTML, no hidden character, on one
+    line.
+    """
+    return visible(" ".join(str(x).split())).translate(_MARKDOWN)

@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def percent(x: Any, digits: int = 0) -> str:
-    """A share as a percentage, '–' where it is not known.
+    """Return a share as a percentage, '–' where it is unknown.
 
     Nothing but a whole is shown as 100, and nothing but nothing as 0.
 
@@ -27,7 +27,7 @@ def percent(x: Any, digits: int = 0) -> str:
 
 
 def span(low: Any, high: Any) -> str:
-    """An interval of shares in percent, '' where it is not known.
+    """Return an interval of shares in percent, '' where it is unknown.
 
     >>> span(0.25, 0.5)
     '25–50'
@@ -38,7 +38,7 @@ def span(low: Any, high: Any) -> str:
 
 
 def points(x: Any) -> str:
-    """A difference of shares in points, with its sign; '–' where it is not known.
+    """Return a difference of shares in points, with its sign. '–' where it is unknown.
 
     >>> points(0.25), points(-0.25), points(-0.001)
     ('+25', '−25', '0')
@@ -51,7 +51,7 @@ def points(x: Any) -> str:
 
 
 def money(x: Any) -> str:
-    """US dollars with as many digits as the sum needs; '–' where it is not known."""
+    """US dollars with as many digits as the sum needs. '–' where it is unknown."""
     if pd.isna(x):
         return "–"
     if x == 0:

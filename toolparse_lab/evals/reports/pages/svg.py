@@ -1,5 +1,6 @@
 """The drawings of a report: intervals and the ladder of help, as inline SVG that prints and can be
-read aloud."""
+read aloud.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ STEPS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """An interval to draw: what it says in words, and its places as percentages of the width.
+    """An interval to draw: its content in words, and its places as percentages of the width.
 
     `worst` and `best` are '' where nothing is missing.
     """
@@ -51,7 +52,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """A ladder to draw; `tick` is the place of the naive parser, '' for none."""
+    """A ladder to draw. `tick` is the place of the naive parser, '' for none."""
 
     label: str
     pieces: Sequence[_Piece]
@@ -59,8 +60,10 @@ class _Ladder:
 
 
 def interval_svg(cell: Mapping[Any, Any], level: float) -> Markup:
-    """Return a rate with its interval on a scale of 0 to 100 %; the dashed line goes from worst to
-    best."""
+    """Return a rate with its interval on a scale of 0 to 100 %.
+
+    The dashed line goes from worst to best.
+    """
     if pd.isna(cell["success"]):
         return macro(_DRAWINGS, "absent", cell["reason"] or UNRECORDED)
     low, rate, high = (float(cell[c]) for c in ("ci_low", "success", "ci_high"))
@@ -74,8 +77,10 @@ def interval_svg(cell: Mapping[Any, Any], level: float) -> Markup:
 
 
 def difference_svg(row: Mapping[Any, Any], level: float) -> Markup:
-    """Return a difference with its interval on a scale of -100 to +100 points; the line in the
-    middle is no difference."""
+    """Return a difference with its interval on a scale of -100 to +100 points.
+
+    The line in the middle is no difference.
+    """
     if pd.isna(row["difference"]):
         return macro(_DRAWINGS, "absent", "no case in common")
     low, gap, high = (row[c] for c in ("ci_low", "difference", "ci_high"))
@@ -87,7 +92,8 @@ def difference_svg(row: Mapping[Any, Any], level: float) -> Markup:
 
 def ladder_svg(levels: Sequence[Mapping[Any, Any]]) -> Markup:
     """Return the ladder of one cell on a scale of 0 to 100 %: a piece for each level's gain, and a
-    tick where the naive parser stands. Harm is no piece; the table beside the drawing says it."""
+    tick where the naive parser stands. Harm is no piece. The table beside the drawing says it.
+    """
     steps = {str(r["level"]): r for r in levels if not pd.isna(r["success"])}
     naive = steps.pop("naive", None)
     if not steps:
@@ -111,8 +117,10 @@ def ladder_svg(levels: Sequence[Mapping[Any, Any]]) -> Markup:
 
 
 def ladder_key(coerced: str, policy: str) -> Markup:
-    """Return what the colours of the ladder mean; `coerced` is the policy that the last step stands
-    for."""
+    """Return the legend that the colours of the ladder mean.
+
+    `coerced` is the policy that the last step stands for.
+    """
     steps = dict(STEPS)
     steps["coerced"] = (steps["coerced"][0], f"+ coercion by the policy {coerced}")
     if coerced == policy:

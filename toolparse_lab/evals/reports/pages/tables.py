@@ -1,11 +1,11 @@
 """The tables of a report that HTML and Markdown show alike: of everything but rates and outcomes.
 
-A new section is a function of the report in `_MAKERS`, which returns None where it has nothing to
-say.
+A new section is a function of the report in `_MAKERS`, which returns None if it has nothing to say.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from ..figures.report import Report
 
 CODES_TITLE = "Problem codes"
+_MOST_CELLS = 12  # columns of the table of flips
 MAX_ROWS = 60  # of four columns each, of a table that grows with the models
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with its title and lead. `head` has (name, class) of each column; cells are plain
-    text.
+    """A table with its title and lead.
+
+    `head` has (name, class) of each column. Cells are plain text.
 
     Classes: l is left-aligned, k names the row, w holds a sentence, c is code, full takes a line of
     its own on a phone. `examples` has a trial id for each row.
@@ -41,7 +43,7 @@ class Section:
 
 
 def sections_of(report: Report) -> list[Section]:
-    """The tables that have rows, in the order of a report."""
+    """Return the tables that have rows, in the order of a report."""
     sections = []
     for make in _MAKERS:
         section = make(report)
@@ -51,17 +53,17 @@ def sections_of(report: Report) -> list[Section]:
 
 
 def key_head(report: Report) -> list[tuple[str, str]]:
-    """The heads of the columns that name a cell."""
+    """Return the heads of the columns that name a cell."""
     return [(c.replace("_", " "), "l k") for c in report.by]
 
 
 def _keys(report: Report, row: Any) -> list[str]:
-    """The cells that name a row's cell of the report."""
+    """Return the cells that name a row's cell of the report."""
     return [str(row[c]) or "–" for c in report.by]
 
 
 def _codes(report: Report) -> Section:
-    """The problem codes, each with a trial that has it."""
+    """Return the problem codes, each with a trial that has it."""
     head = (
         ("code", "l k full c"),
         ("trials", ""),
@@ -78,12 +80,15 @@ def _codes(report: Report) -> Section:
 
 
 def _first_ids(frame: pd.DataFrame) -> tuple[str, ...]:
-    """The first of the example trials of each row."""
+    """Return the first of the example trials of each row."""
     return tuple(str(ids).split(", ")[0] for ids in frame["trial_ids"])
 
 
 def _verdicts(report: Report) -> Section | None:
-    """The verdicts on the answers of each cell; None for a frame of an older version."""
+    """Return the verdicts on the answers of each cell.
+
+    None for a frame of an older version.
+    """
     frame = report.verdicts
     if frame.empty:
         return None
@@ -103,7 +108,9 @@ def _verdicts(report: Report) -> Section | None:
 
 
 def _rescues(report: Report) -> Section:
-    """The rules that changed something and what came of them, each with a trial that it changed."""
+    """Return the rules that changed something and the outcome of them, each with a trial that it
+    changed.
+    """
     head = (
         ("rule", "l k full c"),
         ("stage", "l"),
@@ -140,7 +147,7 @@ def _rescues(report: Report) -> Section:
 
 
 def _repeats(report: Report) -> Section | None:
-    """The cells whose cases were asked several times."""
+    """Return the cells whose cases were asked several times."""
     # k is 1 where a cell pools arms: then its answers repeat nothing.
     repeated = report.frame[report.frame["k"] > 1]
     head = (
@@ -166,8 +173,38 @@ def _repeats(report: Report) -> Section | None:
     return Section("The same question again", lead, head, tuple(rows))
 
 
+def _flips(report: Report) -> Section | None:
+    """Return the cases that one cell gets right and another wrong."""
+    grid = report.flip_grid
+    names = [name for name in grid.columns if name != "case_id"]
+    head = (("case", "l k full"), *((str(name), "") for name in names[:_MOST_CELLS]))
+    rows = [
+        (str(row["case_id"]), *(_share(row[name]) for name in names[:_MOST_CELLS]))
+        for row in grid.head(MAX_ROWS).to_dict("records")
+    ]
+    lead = (
+        "Cases that most trials of one cell get right and most of another get wrong: ✓ all trials "
+        "of the case succeed, ✗ none, else their share. Those on which the cells differ most come "
+        "first."
+    )
+    if len(grid) > MAX_ROWS or len(names) > _MOST_CELLS:
+        lead += f" {len(grid)} cases flip between {len(names)} cells; report.flip_grid has all."
+    return Section("Cases that flip", lead, head, tuple(rows))
+
+
+def _share(share: float) -> str:
+    """Return the share of a case's trials that succeeded.
+
+    >>> _share(1.0), _share(0.25), _share(float("nan"))
+    ('✓', '25 %', '–')
+    """
+    if math.isnan(share):
+        return "–"
+    return {0.0: "✗", 1.0: "✓"}.get(float(share), percent(share))
+
+
 def _conversations(report: Report) -> Section:
-    """The cells with conversations of several turns."""
+    """Return the cells with conversations of several turns."""
     head = (
         *key_head(report),
         ("conversations", ""),
@@ -205,7 +242,7 @@ def _conversations(report: Report) -> Section:
 
 
 def _sensitivity(report: Report) -> Section | None:
-    """Success under looser matching; None without the trials themselves."""
+    """Success under looser matching, or None without the trials themselves."""
     frame = report.sensitivity
     if frame.empty:
         return None
@@ -231,8 +268,10 @@ def _sensitivity(report: Report) -> Section | None:
 
 
 def _left_out(report: Report) -> Section | None:
-    """The ranks with each model or category left out; None for fewer than two of them, and for
-    more than a page can show."""
+    """Return the ranks with each model or category left out.
+
+    None for fewer than two of them, and for more than a page can show.
+    """
     if report.left_out_columns is None:
         return None
     of, over = report.left_out_columns
@@ -258,7 +297,7 @@ def _left_out(report: Report) -> Section | None:
 
 
 def _spent(report: Report) -> Section | None:
-    """Latency, tokens and money; None where nothing of them was recorded."""
+    """Latency, tokens and money, or None if nothing of them was recorded."""
     frame = report.frame
     if frame[["latency_p50", "cost", "tokens_mean"]].isna().all(axis=None):
         return None
@@ -290,14 +329,14 @@ def _spent(report: Report) -> Section | None:
 
 
 def _number(x: Any, form: str) -> str:
-    """A number by a format specification; '–' where it is not known."""
+    """Return a number by a format specification. '–' where it is unknown."""
     if pd.isna(x):
         return "–"
     return format(x, form)
 
 
 def ladder_section(report: Report) -> Section:
-    """Shares of the same trials with less and more help, and what each help gained."""
+    """Shares of the same trials with less and more help, and the gain of each help."""
     shares = ("fabricated", "repair_rate", "coercion_rate")
     names = ("strict", "repaired", "safe", f"coerced ({report.coerced_policy})", "naive", *shares)
     head = (*key_head(report), *((n.replace("_", " "), "") for n in names))
@@ -318,7 +357,7 @@ def ladder_section(report: Report) -> Section:
 
 
 def _gain(gain: float) -> str:
-    """A gain in brackets, with its sign even where it rounds to no point; '' for none."""
+    """Return a gain in brackets, with its sign even where it rounds to no point. '' for none."""
     if pd.isna(gain) or not gain:
         return ""
     text = points(gain)
@@ -329,7 +368,10 @@ def _gain(gain: float) -> str:
 
 
 def bounds_section(report: Report) -> Section | None:
-    """The range of the rates that the missing trials leave open; None where nothing is missing."""
+    """Return the range of the rates that the missing trials leave open.
+
+    None if nothing is missing.
+    """
     frame = report.frame[report.frame["missing"] > 0]
     head = (
         *key_head(report),
@@ -356,6 +398,6 @@ def bounds_section(report: Report) -> Section | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Section | None]] = (
-    _verdicts, _codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
+    _flips, _verdicts, _codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
     bounds_section, _spent,
 )  # fmt: skip

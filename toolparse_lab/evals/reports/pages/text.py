@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ....values.printable import counted
 from ..figures.comparison import COMPARISON_COLUMNS, MARGIN
 from ..figures.notes import levels_legend
 from .numbers import percent, points, span
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..figures.report import Report
 
 _BAR = 20  # columns of an interval
+_SCALE = f"0{'100 %':>{_BAR - 1}}"
+_PROSE = 120  # columns of the sentences, which no one reads across a wide screen
 _MOST_ROWS = 8  # failures, and problem codes
 _SHORTEST_NAME = 8  # letters that remain of a name, however narrow the terminal
 
@@ -29,7 +32,7 @@ _SHORTEST_NAME = 8  # letters that remain of a name, however narrow the terminal
 def interval_bar(low: float, rate: float, high: float, width: int = _BAR) -> str:
     """Return an interval on a scale of 0 to 100 %: ├ and ┤ its ends, ● the rate.
 
-    low, rate, high: shares; blanks where the rate is not known. width: of the drawing, in columns.
+    low, rate, high: shares. Blanks where the rate is unknown. width: of the drawing, in columns.
 
     >>> interval_bar(0.2, 0.5, 1.0, 10)
     '··├──●───┤'
@@ -54,7 +57,8 @@ def headline(report: Report) -> str:
     cells = report.frame
     judged = report.headline["score_success"].notna()
     cases = report.headline.loc[judged, "case_id"].nunique()
-    parts = [f"{int(cells['n'].sum())} trials judged", f"{cases} cases", report.policy_said]
+    judged_trials = counted(int(cells["n"].sum()), "trial")
+    parts = [f"{judged_trials} judged", counted(cases, "case"), report.policy_said]
 
     missing = int(cells["missing"].sum())
     if missing:
@@ -63,6 +67,31 @@ def headline(report: Report) -> str:
     if ungraded:
         parts.append(f"{ungraded} ungraded")
     return " · ".join(parts)
+
+
+def leader_of(report: Report) -> str:
+    """Return the highest and the lowest cell, a sentence, or "" without a rate.
+
+    Two cells whose intervals overlap are not called better and worse.
+    """
+    cells = report.frame[report.frame["success"].notna()]
+    if cells.empty:
+        return ""
+    ranked = cells.sort_values("success", ascending=False, kind="stable").to_dict("records")
+    best, worst = ranked[0], ranked[-1]
+    if len(ranked) == 1:
+        return f"{_rate_of(report, best)}."
+    sentence = f"Highest: {_rate_of(report, best)}. Lowest: {_rate_of(report, worst)}."
+    if best["ci_low"] <= worst["ci_high"]:
+        sentence += " Their intervals overlap."
+    return sentence
+
+
+def _rate_of(report: Report, cell: Mapping[Any, Any]) -> str:
+    """Return a cell by name, with its rate and interval."""
+    interval = span(cell["ci_low"], cell["ci_high"])
+    within = f" ({interval} %)" if interval else ""
+    return f"{report.cell_name(cell)} {percent(cell['success'])}{within}"
 
 
 _RATES = ("strict", "repaired", "coerced", "naive", "fabricated", "coercion_rate")
@@ -89,9 +118,9 @@ def cell_rows(
     extra = tuple(c for c in ("missing", "ungraded") if report.frame[c].any())
     level = f"{report.level:.0%}".replace("%", " %")
 
-    head = [*report.by, "success", f"{level} interval"]
+    head = [*(name.replace("_", " ") for name in report.by), "success", f"{level} interval"]
     if bars:
-        head.append("")
+        head.append(_SCALE)
     head += ["n", "cases", *extra]
     head += [rate.replace("_", " ") for rate in rates]
     if against:
@@ -132,17 +161,21 @@ def _difference(cell: Mapping[Any, Any]) -> list[str]:
 
 
 def render_text(report: Report, width: int | None = None) -> str:
-    """Return the report for a terminal of `width` columns, its own when None; what does not fit is
-    left out of the table."""
+    """Return the report for a terminal of `width` columns, its own when None.
+
+    A part that does not fit drops out of the table.
+    """
     # The fallback is what a log of a continuous integration gets.
     width = width or shutil.get_terminal_size((120, 24)).columns
     lines = [report.title, headline(report), ""]
     if report.frame.empty:
         return "\n".join([*lines, "There are no trials in this report."])
 
-    lines += [_fitting_table(report, width), ""]
+    table, rates = _fitting_table(report, width)
+    prose = min(width, _PROSE)
     # Section by section only figures follow, so that the words are said once, here.
-    lines += [*textwrap.wrap(_visible(levels_legend(report)), width), ""]
+    legend = textwrap.wrap(_visible(levels_legend(report, rates)), prose)
+    lines += [table, "", *legend, ""]
     if len(report.failures):
         lines += ["what went wrong", _failures_table(report.failures.head(_MOST_ROWS)), ""]
     if len(report.codes):
@@ -154,7 +187,7 @@ def render_text(report: Report, width: int | None = None) -> str:
 
     for warning in report.warnings:
         lines += textwrap.wrap(
-            _visible(warning), width, initial_indent="! ", subsequent_indent="  "
+            _visible(warning), prose, initial_indent="! ", subsequent_indent="  "
         )
     return "\n".join(lines).rstrip()
 
@@ -185,8 +218,8 @@ def _section_table(section: Section, width: int) -> str:
         columns.pop()
 
 
-def _fitting_table(report: Report, width: int) -> str:
-    """Return the table of cells with as much as fits the width, in columns.
+def _fitting_table(report: Report, width: int) -> tuple[str, Sequence[str]]:
+    """Return the table of cells with as much as fits the width, and the rates it shows.
 
     Of a table that does not fit in its narrowest form, the names are cut.
     """
@@ -197,7 +230,7 @@ def _fitting_table(report: Report, width: int) -> str:
         table = aligned(head, rows, n_left, centred)
         excess = _table_width(table) - width
         if excess <= 0:
-            return table
+            return table, rates
 
     # The narrowest form is still too wide: no name may be longer than what brings it to the width.
     longest = max(len(name) for row in rows for name in row[:n_left])
@@ -206,11 +239,11 @@ def _fitting_table(report: Report, width: int) -> str:
     for row in rows:
         names = [_clipped(name, limit) for name in row[:n_left]]
         cut.append([*names, *row[n_left:]])
-    return aligned(head, cut, n_left)
+    return aligned(head, cut, n_left), rates
 
 
 def _failures_table(failures: pd.DataFrame) -> str:
-    """Return a table of outcomes that are no success, with the ids of some trials of each."""
+    """Return a table of outcomes that are not success, with the ids of some trials of each."""
     rows = [
         [
             outcome_name(failure["outcome"], failure["sub_code"]),
@@ -244,7 +277,10 @@ def outcome_name(outcome: str, sub_code: str) -> str:
 
 
 def _clipped(text: str, limit: int) -> str:
-    """Return at most `limit` characters of a text; one that is cut ends with an ellipsis."""
+    """Return at most `limit` characters of a text.
+
+    One that is cut ends with an ellipsis.
+    """
     if len(text) <= limit:
         return text
     return text[: limit - 1] + "…"
@@ -256,7 +292,7 @@ def aligned(
     """Return a table of texts, with every column padded to one width.
 
     n_left: so many of the first columns are aligned to the left, and those whose numbers are in
-    `centred`; the others to the right. Each row has a text for every column of `head`.
+    `centred`. The others to the right. Each row has a text for every column of `head`.
 
     >>> print(aligned(["case", "n"], [["a", "10"], ["bc", "7"]], 1))
     case   n
@@ -403,7 +439,7 @@ def comparison_legend(margin: float = MARGIN) -> str:
 def comparison_text(c: ArmComparison, flips: int = 20) -> str:
     """Return a comparison for a terminal: its figures, the first flips, and its notes.
 
-    flips: the number of flipped cases that are named; the others are only counted.
+    flips: the number of flipped cases that are named. The others are only counted.
     """
     head, rows, n_left = comparison_rows(c)
     n = len(c.flips)
@@ -423,9 +459,11 @@ def comparison_text(c: ArmComparison, flips: int = 20) -> str:
 
 
 def _flips_table(flips: pd.DataFrame, strata: Sequence[str]) -> str:
-    """Return a table of flipped cases; what is not known is left blank.
+    """Return a table of flipped cases.
 
-    strata: the names of the columns that say which stratum a case is in; they come first.
+    Anything not known is left blank.
+
+    strata: the names of the columns that say which stratum a case is in. They come first.
     """
     names = [*strata, *_FLIP_COLUMNS]
     texts = flips[names].astype(object)

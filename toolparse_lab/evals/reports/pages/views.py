@@ -1,7 +1,7 @@
-"""How figures are shown and saved, by their type: what `hooks` calls for the figures.
+"""How figures appear and saved, by their type: functions that `hooks` calls for the figures.
 
 A figure knows nothing of pages: it asks `hooks` for its text, HTML, Markdown or file. Each of these
-is one function here, with the function that does it registered for each type of figure; a new kind
+is one function here, with the function that does it registered for each type of figure. A new kind
 of figure adds its lines at the end.
 """
 
@@ -17,20 +17,21 @@ from ..figures.matrix import Matrix
 from ..figures.report import Report
 from .comparison_html import render_comparison, render_flip
 from .files import save_comparison, save_report
-from .html import render_gate, render_matrix, render_report
+from .html import render_gate, render_report
 from .markdown import render_markdown
+from .matrix_html import render_matrix
 from .text import comparison_text, render_matrix_text, render_text
 
 
 @singledispatch
 def figure_text(figure: Any, **options: Any) -> str:
-    """Return a figure as plain text for a terminal; a report takes `width`."""
+    """Return a figure as plain text for a terminal. A report takes `width`."""
     raise TypeError(f"no text for a {type(figure).__name__}")
 
 
 @singledispatch
 def figure_html(figure: Any, **options: Any) -> str:
-    """Return a figure as HTML; a report takes `page` and `gate`."""
+    """Return a figure as HTML. A report takes `page` and `gate`."""
     raise TypeError(f"no HTML for a {type(figure).__name__}")
 
 
@@ -42,7 +43,9 @@ def figure_markdown(figure: Any) -> str:
 
 @singledispatch
 def save_figure(figure: Any, path: str | Path, **options: Any) -> Path:
-    """Write a figure to a file and return its path; a report takes `gate`.
+    """Write a figure to a file and return its path.
+
+    A report takes `gate`.
 
     Raises BadOptions for a suffix that its kind is not written as, and StoreError where the file
     cannot be written.

@@ -1,0 +1,93 @@
+"""What axe-core finds in every view, in light and dark: nothing serious."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from tests.browser.accessibility import serious_faults
+from tests.render_samples import several
+
+pytest.importorskip("anywidget", reason="the views need the jupyter extra")
+pytest.importorskip("litellm", reason="runs need the lab extra")
+
+import toolparse_lab as tp
+from tests.browser.test_browser import TEXTS, host, rows
+from tests.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
+from toolparse_lab.experiment.run import Run
+from toolparse_lab.render import render_page, render_result
+from toolparse_lab.widgets import export_html
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+Scheme = Literal["light", "dark"]
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request: pytest.FixtureRequest) -> Scheme:
+    chosen: Scheme = request.param
+    return chosen
+
+
+@pytest.fixture
+def page(chromium: Browser, scheme: Scheme) -> Iterator[Page]:
+    page = chromium.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    with tp.Lab(tmp_path_factory.mktemp("store") / "runs.db") as lab:
+        yield lab.ingest(rows([TEXTS[i // 4 % 3] for i in range(24)]))
+
+
+def test_the_parse_view(page: Page, tmp_path: Path) -> None:
+    page.goto(export_html(several(), tmp_path / "view.html").as_uri())
+    for stage in "1234":
+        page.focus(".tp-text")
+        page.keyboard.press(stage)
+        page.wait_for_timeout(150)
+        assert serious_faults(page) == [], f"stage {stage}"
+
+
+def test_the_static_view(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "static.html"
+    path.write_text(render_page("Answers", render_result(several())), encoding="utf-8")
+    page.goto(path.as_uri())
+    assert serious_faults(page) == []
+
+
+@pytest.mark.parametrize(("text", "tool"), [(TEXT, TOOL), (AMBIGUOUS, PLOT)])
+def test_the_workbench(text: str, tool: dict[str, Any], page: Page, tmp_path: Path) -> None:
+    bench = tp.workbench(text, "hermes", [tool])
+    page.goto(bench.export_html(tmp_path / "bench.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    for stage in "123456":
+        page.locator(".tb-stage").nth(int(stage) - 1).click()
+        assert serious_faults(page) == [], f"stage {stage}"
+
+
+def test_the_browser_of_trials(run: Run, page: Page, tmp_path: Path) -> None:
+    host(page, run.browse(), tmp_path)
+    assert serious_faults(page, "#view") == []
+    page.locator(".tpb-row").first.click()
+    page.wait_for_timeout(300)
+    assert serious_faults(page, "#view") == []
+
+
+def test_the_report(run: Run, page: Page, tmp_path: Path) -> None:
+    page.goto(run.report().save(tmp_path / "report.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    assert serious_faults(page) == []
+
+
+def test_one_trial(run: Run, page: Page, tmp_path: Path) -> None:
+    page.goto(run.failures()[0].as_html(tmp_path / "trial.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    assert serious_faults(page) == []

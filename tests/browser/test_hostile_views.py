@@ -1,0 +1,126 @@
+"""More than 200 hostile texts in every view, static and live: nothing runs and nothing is asked for.
+
+Several texts share a page, each in its own call, so that one page is opened and not twenty.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.test_hostile_pages import Watch
+from tests.hostile_texts import TEXTS
+from tests.render_samples import hostile
+from toolparse_lab.render import render_page, render_result
+
+pytest.importorskip("anywidget", reason="the views need the jupyter extra")
+pytest.importorskip("litellm", reason="runs need the lab extra")
+
+import toolparse_lab as tp
+from toolparse_lab.widgets import export_html
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+AT_ONCE = 24  # texts of a page
+
+
+@pytest.fixture(scope="module")
+def watch(chromium: Browser) -> Iterator[Watch]:
+    page = chromium.new_page(viewport={"width": 1000, "height": 900})
+    yield Watch(page)
+    page.close()
+
+
+def groups() -> Iterator[list[str]]:
+    for at in range(0, len(TEXTS), AT_ONCE):
+        # No answer comes over a wire with half a character in it.
+        yield [t.encode("utf-8", "replace").decode("utf-8") for t in TEXTS[at : at + AT_ONCE]]
+
+
+def tool(text: str) -> dict[str, Any]:
+    """A tool with the text wherever a stranger's tool may have one."""
+    properties = {"x": {"type": "integer", "description": text}, text: {"type": "string"}}
+    return {
+        "name": "f",
+        "description": text,
+        "parameters": {"type": "object", "properties": properties},
+    }
+
+
+def answer(texts: list[str]) -> str:
+    """A call for each text, with it in a value, in a key, around the call and in broken JSON."""
+    calls = [
+        f"{t}<tool_call>{json.dumps({'name': 'f', 'arguments': {'x': t, t: '5'}})}</tool_call>"
+        for t in texts
+    ]
+    return "\n".join([*calls, f"<tool_call>{{{texts[0]}</tool_call>"])
+
+
+def test_there_are_more_than_200() -> None:
+    assert len(set(TEXTS)) > 200
+
+
+def test_static_views(watch: Watch, tmp_path: Path) -> None:
+    """Without a Content-Security-Policy, so that escaping alone has to hold."""
+    body = "".join(render_result(hostile(text)) for text in TEXTS)
+    for texts in groups():
+        comparison = tp.compare(answer(texts), [tool(texts[0])])
+        body += comparison._repr_mimebundle_()["text/html"]
+    path = tmp_path / "all.html"
+    page = render_page("All", body)
+    policy = page[page.index("<meta http-equiv") : page.index(">", page.index("<meta http-equiv"))]
+    path.write_text(page.replace(policy + ">", ""), encoding="utf-8", errors="replace")
+    watch.open(path)
+    watch.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    watch.check(path)
+
+
+def test_live_views(watch: Watch, tmp_path: Path) -> None:
+    for n, texts in enumerate(groups()):
+        tools = [tool(texts[0])]
+        result = tp.parse(answer(texts), "hermes", tools)
+        view = export_html(result, tmp_path / f"view{n}.html")
+        watch.open(view)
+        for key in "1234":
+            watch.page.focus(".tp-text")
+            watch.page.keyboard.press(key)
+        watch.check(view)
+
+        bench = tp.workbench(answer(texts), "hermes", tools).export_html(tmp_path / f"b{n}.html")
+        watch.open(bench)
+        watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+        for index in range(6):
+            watch.page.locator(".tb-stage").nth(index).click()
+        watch.check(bench)
+
+
+def test_trials_and_reports(watch: Watch, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"c{n}",
+            "input": texts[0],
+            "tools": [tool(texts[-1])],
+            "target": [{"name": "f", "arguments": {"x": 1, texts[0]: texts[-1]}}],
+            "raw": answer(texts).replace("\x00", ""),
+            "model": texts[0].replace("\x00", ""),
+            "protocol": "hermes",
+            "metadata": {"category": texts[1]},
+        }
+        for n, texts in enumerate(groups())
+    ]
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        run = lab.ingest(rows)
+        paths = [run.report().save(tmp_path / "report.html")]
+        for n, trial in enumerate(run.failures()):
+            paths.append(trial.as_html(tmp_path / f"trial{n}.html"))
+        assert len(paths) > 5
+    for path in paths:
+        watch.open(path)
+        watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+        watch.check(path)

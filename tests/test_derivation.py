@@ -1,0 +1,228 @@
+"""Protocols from chat templates: each family, the refusals, the limits, and real templates."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
+from toolparse_lab.cli.app import main
+from toolparse_lab.derivation.probes import HELD, tools_of
+from toolparse_lab.derivation.renderer import ChatTemplate, _answer
+from toolparse_lab.errors import BadOptions, UnreadableTemplate
+from toolparse_lab.laws.check_protocol import check_protocol
+from toolparse_lab.prompt.messages import build_messages
+from toolparse_lab.protocols.spec import from_record
+
+TOOLS = tools_of(HELD)
+TEXTS = {
+    "json": '<call>\n{"name": "weigh_parcel", "arguments": {"street": "a </b> c", "grams": 3}}\n</call>',
+    "json list": '<CALLS>[{"id": "1", "tool": "weigh_parcel", "input": {"street": "a </b> c", "grams": 3}}]</CALLS>',
+    "json text": '<call>{"type": "function", "function": {"name": "weigh_parcel", "arguments": "{\\"street\\": \\"a </b> c\\", \\"grams\\": 3}"}}</call>',
+    "name as key": '<|prefix|>[{"weigh_parcel": {"street": "a </b> c", "grams": 3}}]<|suffix|>',
+    "named": '<|calls|><|call|>x9<|name|>weigh_parcel<|args|>{"street": "a </b> c", "grams": 3}<|/call|><|/calls|>',
+    "counted": '<|calls|><|call|>functions.weigh_parcel:7<|args|>{"street": "a </b> c", "grams": 3}<|/call|><|/calls|>',
+    "named without closer": '[CALLS]weigh_parcel[ARGS]{"street": "a </b> c", "grams": 3}',
+    "tags": "<use>\n<function=weigh_parcel>\n<parameter=street>\na </b> c\n</parameter>\n<parameter=grams>\n3\n</parameter>\n</function>\n</use>",
+    "attributes": '<calls>\n<invoke name="weigh_parcel">\n<parameter name="street">a </b> c</parameter>\n<parameter name="grams">3</parameter>\n</invoke>\n</calls>',
+    "slots": "<tool_use>weigh_parcel\n<the_key>street</the_key>\n<the_value>a </b> c</the_value>\n<the_key>grams</the_key>\n<the_value>3</the_value>\n</tool_use>",
+    "flags": '<|X|calls>\n<|X|invoke name="weigh_parcel">\n<|X|parameter name="street" string="true">a </b> c</|X|parameter>\n<|X|parameter name="grams" string="false">3</|X|parameter>\n</|X|invoke>\n</|X|calls>',
+    "python": '<|start|>[weigh_parcel(street="a </b> c", grams=3)]<|stop|>',
+    "bare": "<|call>call:weigh_parcel{street:<|q|>a </b> c<|q|>,grams:3}<call|>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_is_derived_read_and_written(family: str) -> None:
+    protocol = tp.Protocol.from_chat_template(FAMILIES[family], id="mine")
+    derivation = protocol.derivation
+    assert derivation is not None
+    assert protocol.id == "mine"
+    assert len(derivation.read_back) == len(HELD)
+    assert derivation.reasoning == ("<think>", "</think>")
+    assert derivation.result == ("<|result|>", "<|end_result|>")
+    assert derivation.parallel
+    assert not derivation.unclear
+
+    for text in (TEXTS[family], f"First this.\n{TEXTS[family]}"):
+        result = tp.parse(text, protocol, TOOLS)
+        assert [(c.name, c.arguments) for c in result.calls if c.ok] == [
+            ("weigh_parcel", {"street": "a </b> c", "grams": 3})
+        ]
+        assert result.text.strip() in ("", "First this.")
+
+    tool = TOOLS[0]
+    arguments = '{"street":"x & y","grams":2}'
+    written = protocol.write_call(tool.name, arguments, tool)
+    again = tp.parse(protocol.join_calls([written, written]), protocol, TOOLS)
+    assert [c.arguments_json for c in again.calls] == [arguments, arguments]
+
+    # A run records the data of a protocol, from which it is made again.
+    remade = from_record(protocol.spec)
+    assert (
+        tp.parse(TEXTS[family], remade, TOOLS).calls
+        == tp.parse(TEXTS[family], protocol, TOOLS).calls
+    )
+    report = check_protocol(protocol, examples=8)
+    laws = {finding.law for finding in report.violated}
+    assert laws <= ({"trace replay"} if family == "flags" else set()), str(report)
+
+
+def test_reasoning_in_tags_of_its_own_is_reasoning() -> None:
+    protocol = tp.Protocol.from_chat_template(OWN_THOUGHTS)
+    call = '<call>{"name": "weigh_parcel", "arguments": {"grams": 3}}</call>'
+    result = tp.parse(f"[THINK]Heavy?[/THINK]{call}", protocol, TOOLS)
+    assert result.reasoning == "Heavy?"
+    assert result.text == ""
+    assert [call.arguments for call in result.calls] == [{"grams": 3}]
+
+
+def test_messages_to_a_recipient_are_those_of_a_shipped_protocol() -> None:
+    loop = "{% for c in m.tool_calls or [] %}<|start|>assistant to=functions.{{ c.function.name }}"
+    call = "<|channel|>commentary json<|message|>{{ c.function.arguments | tojson }}<|call|>"
+    protocol = tp.Protocol.from_chat_template(template(loop + call + "{% endfor %}"))
+    assert protocol.derivation is not None
+    assert protocol.derivation.row == "harmony_channel"
+
+
+def test_words_of_python_stand_for_values_in_bare_objects() -> None:
+    text = "<|tool_call>call:find{a:None,b:True,c:None}<tool_call|>"
+    properties = {
+        "a": {"type": ["string", "null"]},
+        "b": {"type": "boolean"},
+        "c": {"type": "string"},
+    }
+    tool = {"name": "find", "parameters": {"type": "object", "properties": properties}}
+    (call,) = tp.parse(text, "gemma4", [tool]).calls
+    assert call.arguments == {"a": None, "b": True, "c": "None"}
+    assert {edit.rule for edit in call.edits} == {"rjson.python-literal", "barekey.text"}
+
+
+def test_special_tokens_may_be_stripped() -> None:
+    protocol = tp.Protocol.from_chat_template(FAMILIES["named without closer"])
+    assert [c.ok for c in tp.parse('weigh_parcel{"grams": 3}', protocol, TOOLS).calls] == [True]
+    # In the middle of prose, and for a tool that nobody offers, it is text.
+    assert not tp.parse('Say weigh_parcel{"grams": 3}', protocol, TOOLS).calls
+    assert not tp.parse('other_tool{"grams": 3}', protocol, TOOLS).calls
+
+
+def test_a_template_may_come_from_files_of_a_model(tmp_path: Path) -> None:
+    text = FAMILIES["json"].replace("{{ m.content or '' }}", "{{ bos_token }}{{ m.content or '' }}")
+    config: dict[str, Any] = {"chat_template": text, "bos_token": {"content": "<s>"}}
+    named = [{"name": "default", "template": PLAIN}, {"name": "tool_use", "template": text}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    (tmp_path / "chat_template.jinja").write_text(text)
+    sources: list[Any] = [text, config, {"chat_template": named}, tmp_path / "chat_template.jinja"]
+    sources += [str(tmp_path / "tokenizer_config.json"), tmp_path]
+    templates = [ChatTemplate.of(source) for source in sources]
+    assert {template.text for template in templates} == {text}
+    assert [template.tokens.get("bos_token") for template in templates] == [
+        None, "<s>", None, None, "<s>", "<s>",
+    ]  # fmt: skip
+    for wrong in ({}, {"chat_template": 3}, tmp_path / "none.jinja", 7, "no path"):
+        with pytest.raises(BadOptions):
+            ChatTemplate.of(wrong)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_derived_is_refused_with_its_probe() -> None:
+    with pytest.raises(UnreadableTemplate, match="writes no calls") as refusal:
+        tp.Protocol.from_chat_template(PLAIN)
+    assert refusal.value.probe == "one call"
+    with pytest.raises(UnreadableTemplate, match="no Jinja template"):
+        tp.Protocol.from_chat_template("{% if \n")
+
+    # The arguments lose their quotes, so that nothing reads them back.
+    loop = "{% for c in m.tool_calls or [] %}"
+    torn = (
+        "<call>{{ c.function.name }} {{ c.function.arguments | tojson | replace('\"', '') }}</call>"
+    )
+    with pytest.raises(UnreadableTemplate) as refusal:
+        tp.Protocol.from_chat_template(template(loop + torn + "{% endfor %}"))
+    assert refusal.value.probe
+    assert refusal.value.text.count("<call>") >= 1
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "{{ 'a' * 10 ** 11 }}",
+        "{{ 'a' | center(10 ** 11) }}",
+        "{{ ''.__class__.__mro__ }}",
+        "{{ cycler.__init__.__globals__.os.environ }}",
+        "{% include '/etc/passwd' %}",
+        "{% for i in range(99999) %}aaaaaaaaaaaaaaaaaaaa{% endfor %}",
+    ],
+)
+def test_a_hostile_template_renders_an_error(hostile: str) -> None:
+    (rendering,) = ChatTemplate.of(hostile).render([{}])
+    assert rendering.text == ""
+    assert rendering.error
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of CPU")
+def test_an_endless_template_is_stopped() -> None:
+    endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(UnreadableTemplate, match="more than it may"):
+        ChatTemplate.of(endless).render([{}], seconds=1)
+
+
+def test_the_renderer_inherits_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "planted")
+    request = {"template": "{{ 1 }}", "jobs": [{}], "output": 9, "seconds": 9, "memory": 1 << 30}
+    assert _answer(json.dumps(request), 9) == {"renderings": [{"text": "1"}]}
+
+
+def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "chat_template.jinja"
+    path.write_text(FAMILIES["slots"])
+    assert main(["protocol", "derive", str(path), "--id", "mine"]) == 0
+    out = capsys.readouterr().out
+    assert "family     slots" in out
+    assert "<the_key>" in out
+    assert 'track_ferry {"harbor":"Vela Norte","depth":7}' in out
+    assert main(["protocol", "derive", str(path), "--json"]) == 0
+    account = json.loads(capsys.readouterr().out)
+    assert account["family"] == "slots"
+    assert len(account["calls"]) == 2
+    path.write_text(PLAIN)
+    assert main(["protocol", "derive", str(path)]) == 2
+    assert "writes no calls" in capsys.readouterr().err
+
+
+def test_the_models_own_prompt_is_a_wording() -> None:
+    protocol = tp.Protocol.from_chat_template(FAMILIES["json"])
+    tool = {"name": "find", "parameters": {"type": "object", "properties": {"q": {}}}}
+    assert "model" in protocol.wordings.names
+    for copy in (protocol, from_record(protocol.spec)):
+        (system, user) = build_messages(
+            "Where?", [tool], protocol=copy, wording="model", few_shot=0
+        )
+        assert system["role"] == "system"
+        assert user["content"] == "Where?"
+        assert system["content"].startswith("<tool>{")
+        assert '"name": "find"' in system["content"]
+    # A template that says nothing about tools is no wording of theirs.
+    silent = FAMILIES["json"].replace("{% for t in tools or [] %}", "{% for t in [] %}")
+    with pytest.raises(BadOptions, match="writes nothing about tools"):
+        build_messages("Where?", [tool], protocol=tp.Protocol.from_chat_template(silent),
+                       wording="model", few_shot=0)  # fmt: skip
+    with pytest.raises(BadOptions, match="no prompt of that wording"):
+        build_messages("Where?", [tool], protocol=tp.protocols()["hermes"], wording="model")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no folder of real chat templates")
+def test_real_templates_are_derived() -> None:
+    refused: list[str] = []
+    paths = sorted(SHARED.glob("*.jinja"))
+    for path in paths:
+        try:
+            tp.Protocol.from_chat_template(path)
+        except UnreadableTemplate as error:
+            refused.append(f"{path.name}: {str(error).splitlines()[0]}")
+    assert all("writes no calls" in line for line in refused), refused
+    assert len(refused) <= len(paths) // 8

@@ -1,0 +1,152 @@
+"""A report as a page: what comes first, that every failure is behind its cell, and that its links
+lead somewhere; and texts of models in files that people open elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolparse_lab import parse
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.pages import failures_html
+from toolparse_lab.evals.reports.pages.spreadsheet import plain_cells
+from toolparse_lab.evals.reports.pages.tradeoffs import leaders, tradeoffs_of
+from toolparse_lab.evals.scoring.trial import Trial
+from toolparse_lab.exchange.types import Completion
+from toolparse_lab.toolspec import ToolSpec
+
+TOOL = ToolSpec("f", "d", json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}))
+
+
+def trials(models: list[str], arms: list[str], cases: int = 6) -> Iterator[Trial]:
+    """Trials of which the later models and arms get more right."""
+    for m, model in enumerate(models):
+        for a, arm in enumerate(arms):
+            for c in range(cases):
+                value = "1" if c < m + a else '"x", "b":'
+                raw = f'<tool_call>{{"name": "f", "arguments": {{"a": {value}}}}}</tool_call>'
+                target = [{"name": "f", "arguments": {"a": 1}}]
+                yield Trial.of(
+                    Case(f"c{c}", "Do it.", (TOOL,), target, {"category": "single"}),
+                    Completion(
+                        key=f"{m}-{a}-{c}",
+                        raw=raw,
+                        status="ok",
+                        finish_reason="stop",
+                        cost=0.01 * (1 + m),
+                        latency=1.0 + a,
+                    ),
+                    parse(raw, "hermes", (TOOL,)),
+                    run_id="r",
+                    model=model,
+                    arm=arm,
+                    prompt_protocol="hermes",
+                )
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    names = range(7)
+    frame = trials_frame(trials([f"m{n}" for n in names], [f"a{n}" for n in names]))
+    return Report(frame, ["model", "arm"])
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return report.html(page=True, gate=report.gate(success=0.99))
+
+
+def test_the_headline_comes_before_the_gate_and_the_matrix_before_all_else(page: str) -> None:
+    places = [
+        page.index(text)
+        for text in ("Highest: ", "Gate failed", "<nav", 'class="matrix"', ">Success</h2>")
+    ]
+    assert places == sorted(places)
+    assert "Their intervals overlap" not in page  # of 0 % and 100 %, 6 cases each
+
+
+def test_the_matrix_stands_best_first(page: str) -> None:
+    table = page[page.index('class="matrix"') : page.index(">Success</h2>")]
+    assert re.findall(r'scope="row"[^>]*>(a\d)', table) == [f"a{n}" for n in reversed(range(7))]
+    assert re.findall(r'scope="col"[^>]*>(m\d)', table) == [f"m{n}" for n in reversed(range(7))]
+
+
+def test_every_failure_is_behind_its_cell(report: Report, page: str) -> None:
+    failed = report.headline[report.headline["score_success"] == 0]
+    behind = page[page.index(f">{failures_html.BEHIND}</h2>") :]
+    assert len(failed) > 50
+    assert set(re.findall(r'trial <a href="#cell-[\d-]+">([^<]+)</a>', behind)) == set(
+        failed["trial_id"]
+    )
+
+
+def test_every_link_leads_to_one_place(page: str) -> None:
+    anchors = Counter(re.findall(r' id="([^"]+)"', page))
+    assert set(re.findall(r'href="([^"]*)"', page)) <= {f"#{anchor}" for anchor in anchors}
+    assert set(anchors.values()) == {1}
+
+
+def test_a_page_says_what_it_has_no_room_for(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures_html, "MOST_LINES", 42)
+    cells = failures_html.failing_cells(report)
+    assert sum(len(cell.lines) for cell in cells) <= 42
+    assert max(cell.left_out for cell in cells) == 4
+    assert "4 more have no room here" in report.html(page=True)
+
+
+def test_a_fragment_has_no_anchors_that_could_meet_those_of_another(report: Report) -> None:
+    assert not re.search(r'<(h2|div|nav)[^>]* id="', report.html())
+
+
+def test_success_is_drawn_against_cost_and_time(report: Report) -> None:
+    cost, seconds = tradeoffs_of(report)
+    assert len(cost.dots) == len(seconds.dots) == 49
+    assert (cost.greatest, seconds.greatest) == ("$0.07", "7 s")
+    words = {dot.words for dot in cost.dots if dot.leads}
+    assert "m0 · a6: 100 %, $0.01" in words
+    assert not any("$0.07" in text for text in words), "as good for less money elsewhere"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+def test_a_leader_is_one_that_no_other_beats(pairs: list[tuple[int, int]]) -> None:
+    def beats(a: tuple[int, int], b: tuple[int, int]) -> bool:
+        return a[0] >= b[0] and a[1] <= b[1] and a != b
+
+    slow = {n for n, pair in enumerate(pairs) if not any(beats(p, pair) for p in pairs)}
+    assert leaders([float(r) for r, _ in pairs], [float(c) for _, c in pairs]) == slow
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "|calc", " \n=1", "＝1")
+
+
+def test_no_control_character_and_no_formula_reaches_a_file(tmp_path: Path) -> None:
+    evil = [*FORMULAS, "a\x1b[31m\x00\x07\u202eb"]
+    report = Report(trials_frame(trials(evil, ["a"], 2)), ["model", "arm"], title=evil[-1])
+    for suffix in (".md", ".tex", ".csv"):
+        text = report.save(tmp_path / f"r{suffix}").read_text("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), suffix
+    with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["model"].lstrip()[0] for row in rows} == {"'", "a"}
+    openpyxl = pytest.importorskip("openpyxl")
+    sheets = openpyxl.load_workbook(report.save(tmp_path / "r.xlsx"))
+    assert sheets.sheetnames == ["cells", "outcomes", "failures", "codes", "rescues"]
+    assert [cell.value for cell in sheets["cells"][1]] == list(report.frame.columns)
+    for sheet in sheets:
+        for cell in (cell for row in sheet.iter_rows() for cell in row):
+            assert cell.data_type != "f", "a formula"
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", str(cell.value))
+    frame = plain_cells(report.frame)
+    assert frame["success"].equals(report.frame["success"])  # a number stays one

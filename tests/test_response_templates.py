@@ -1,0 +1,179 @@
+"""Response templates and structural tags: a format in the words of other programs, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.chat_templates import FAMILIES
+from toolparse_lab.derivation.patterns import UnsampledPattern, sample_of
+from toolparse_lab.derivation.probes import HELD, tools_of
+from toolparse_lab.errors import BadOptions, UnreadableTemplate
+
+TOOLS = tools_of(HELD)
+TOOL = {
+    "name": "find",
+    "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+}
+CALL = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
+PATHS = {"function": {"name": "{content.tool}", "arguments": "{content.input}"}}
+
+
+def spec(calls: dict[str, Any]) -> dict[str, Any]:
+    """Return a response template with these calls."""
+    thought = {"open": "[THINK]", "close": "[/THINK]"}
+    fields = {"content": {"content": "text"}, "thinking": thought, "tool_calls": calls}
+    return {"start_anchor": "<|assistant|>", "fields": fields}
+
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "json": (
+        {"open": "<call>", "close": "</call>", "content": "json", "transform": PATHS},
+        '<call>{"tool": "find", "input": {"q": "x"},}</call>',
+    ),
+    "list": (
+        {
+            "open": "[CALLS]", "content": "json", "transform_each": True,
+            "transform": {"function": {"name": "{name}", "arguments": "{arguments}"}},
+        },
+        '[CALLS][{"name": "find", "arguments": {"q": "x"}},]',
+    ),
+    "named": (
+        {
+            "open_pattern": r"\[CALL\](?P<name>\w+)\[ARGS\]\s*", "close": "[END]",
+            "content": "json", "transform": CALL,
+        },
+        "[CALL]find[ARGS]{'q': 'x'}",
+    ),
+    "tags": (
+        {
+            "open_pattern": r"<do=(?P<name>[^>]+)>\s*", "close": "</do>", "content": "xml-inline",
+            "content_args": {"tag_pattern": r"<with=(?P<key>\w+)>(?P<value>.*?)</with>"},
+            "transform": CALL,
+        },
+        "<do=find><with=q>x</do>",
+    ),
+    "pairs": (
+        {
+            "open_pattern": r"<act>(?P<name>\w+)\s*", "close": "</act>", "content": "xml-inline",
+            "content_args": {"tag_pattern": r"<k>(?P<key>\w+)</k>\s*<v>(?P<value>.*?)</v>"},
+            "transform": CALL,
+        },
+        "<act>find<k>q</k><v>x</v></act>",
+    ),
+    "bare": (
+        {
+            "open_pattern": r"<\|call>call:(?P<name>\w+)", "close": "<call|>", "content": "json",
+            "content_args": {"unquoted_keys": True, "string_delims": [["<|q|>", "<|q|>"]]},
+            "transform": CALL,
+        },
+        "<|call>call:find{q:<|q|>x<|q|>}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> None:
+    calls, damaged = CASES[name]
+    protocol = tp.Protocol.from_response_template(spec(calls), id="mine")
+    assert protocol.derivation is not None
+    assert protocol.id == "mine"
+    assert protocol.derivation.source == "response template"
+    assert len(protocol.derivation.read_back) == len(HELD)
+    result = tp.parse(f"[THINK]Hm.[/THINK]{damaged}", protocol, [TOOL])
+    assert [(c.name, c.arguments) for c in result.calls] == [("find", {"q": "x"})]
+    assert result.reasoning == "Hm."
+    assert result.calls[0].ok
+
+    # And back: the same format again.
+    again = tp.Protocol.from_response_template(protocol.to_response_template())
+    assert again.derivation is not None
+    assert again.derivation.family == protocol.derivation.family
+
+
+def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
+    schema = {
+        "properties": {
+            "thinking": {"type": "string", "x-regex": "<think>(.*?)</think>"},
+            "tool_calls": {
+                "type": "array",
+                "x-regex-iterator": r"<tool_call>\s*(.*?)\s*</tool_call>",
+                "items": {"type": "object", "x-parser": "json"},
+            },
+        }
+    }
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"response_schema": schema}))
+    protocol = tp.Protocol.from_response_template(path)
+    assert protocol.derivation is not None
+    assert protocol.derivation.row == "hermes"
+    sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json"]
+    for wrong in sources:
+        with pytest.raises(BadOptions):
+            tp.Protocol.from_response_template(wrong)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"open": "<c>", "close": "</c>", "content": "kv-lines"},
+        {"open_pattern": "(", "content": "json"},
+        {"open": "<c>", "content": "json", "transform": {"function": {"name": "{name}"}}},
+        {"open": "<c>", "content": "xml-inline", "content_args": {"tag_pattern": "x"}},
+    ],
+)
+def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableTemplate):
+        tp.Protocol.from_response_template(spec(calls))
+
+
+def test_patterns_are_sampled() -> None:
+    assert sample_of(r"(?:<s>\s*)?<a\b[^>]*>(?P<name>.*?)(?=</a>)") == "<a>{name}"
+    assert sample_of(r"x{2}[\s]+(?:a|b)\d+$") == "xx\na{index}"
+    for wrong in ("(", "a{1001}", "(?:a" * 60 + "){2}" * 60):
+        with pytest.raises(UnsampledPattern):
+            sample_of(wrong)
+
+
+def test_every_format_that_can_be_said_comes_back() -> None:
+    unsayable: set[str] = set()
+    for protocol in (*tp.protocols().values(),):
+        try:
+            template = protocol.to_response_template()
+        except BadOptions:
+            unsayable.add(protocol.id)
+            continue
+        assert json.loads(json.dumps(template)) == template
+    assert {"pythonic", "morph_xml"} <= unsayable
+    assert not {"hermes", "qwen3_coder_xml", "gemma4", "kimi_k2", "glm45_newline"} & unsayable
+    for shipped in ("hermes", "qwen3_coder_xml", "kimi_k2"):
+        template = tp.protocols()[shipped].to_response_template()
+        back = tp.Protocol.from_response_template({"response_template": template})
+        assert back.derivation is not None
+        assert back.derivation.row == shipped
+
+
+def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
+    schema = TOOL["parameters"]
+    for protocol in (tp.protocols()["hermes"], tp.Protocol.from_chat_template(FAMILIES["named"])):
+        tag = protocol.structural_tag([TOOL])
+        (call,) = tag["format"]["tags"]
+        assert call["content"] == {"type": "json_schema", "json_schema": schema}
+        assert any(call["begin"].startswith(t) for t in tag["format"]["triggers"])
+        text = f'{call["begin"]}{{"q": "x"}}{call["end"]}'
+        (read,) = tp.parse(text, protocol, [TOOL]).calls
+        assert read.ok
+        assert read.arguments == {"q": "x"}
+        assert not read.problems
+    tag = tp.protocols()["qwen3_coder_xml"].structural_tag([TOOL])
+    assert tag["format"]["tags"][0]["content"]["type"] == "qwen_xml_parameter"
+    assert tag["format"]["tags"][0]["begin"] == "<tool_call>\n<function=find>\n"
+    for protocol_id in ("pythonic", "glm45_newline", "morph_xml"):
+        with pytest.raises(BadOptions, match="structural tag"):
+            tp.protocols()[protocol_id].structural_tag([TOOL])
+    with pytest.raises(BadOptions, match="at least one tool"):
+        tp.protocols()["hermes"].structural_tag([])

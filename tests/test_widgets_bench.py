@@ -1,0 +1,229 @@
+"""The workbench without a browser: what it shows of each subject, its replies, what it gives to
+keep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
+
+import toolparse_lab as tp
+from tests.recorded import recorded_run
+from toolparse_lab.errors import BadOptions
+from toolparse_lab.widgets.bench import Workbench
+from toolparse_lab.widgets.bench.setup import Setup, setups_of
+from toolparse_lab.widgets.bench.timeline import MOST_STEPS, timeline_of
+
+TOOL = {
+    "name": "set_timer",
+    "parameters": {
+        "type": "object",
+        "properties": {"minutes": {"type": "integer"}, "label": {"type": "string"}},
+        "required": ["minutes"],
+    },
+}
+CALL = (
+    "<tool_call>{'name': 'set_timer', 'arguments': {'minutes': '5', 'label': 'tea',}}</tool_call>"
+)
+TEXT = f"Sure.\n{CALL} done"
+# A bracket is missing, which may have stood in two places.
+AMBIGUOUS = '<tool_call>{"name": "plot", "arguments": {"series": [[1, 2.5, [3, -4]]}}</tool_call>'
+PLOT = {
+    "name": "plot",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "series": {"type": "array", "items": {"type": "array"}},
+        },
+    },
+}
+
+
+def bench_of(subject: Any = TEXT, *args: Any, **options: Any) -> tuple[Workbench, list[Any]]:
+    """A workbench, and what it sends to its front end."""
+    if isinstance(subject, str) and not args:
+        args = ("hermes", [TOOL])
+    bench = tp.workbench(subject, *args, **options)
+    sent: list[Any] = []
+    bench.send = sent.append
+    return bench, sent
+
+
+def answer(bench: Workbench, sent: list[Any], kind: str, **more: Any) -> dict[str, Any]:
+    """The reply to one message."""
+    bench._answer(bench, {"kind": kind, "serial": 7, **more}, [])
+    reply: dict[str, Any] = sent[-1]
+    assert (reply["kind"], reply["serial"]) == (kind, 7)
+    return reply
+
+
+def test_each_stage_says_what_it_did() -> None:
+    bench, _ = bench_of()
+    stages = {stage["name"]: stage for stage in bench._state["view"]["pipeline"]}
+    assert list(stages) == ["raw", "segments", "repaired", "decoded", "coerced", "validated"]
+    assert [line[0] for line in stages["segments"]["lines"]] == ["text", "call", "text"]
+    assert stages["repaired"]["count"] == "15 repairs"
+    assert stages["coerced"]["lines"] == [
+        ["coerce.integer-from-string /minutes", '"5" → 5', "good"]
+    ]
+    assert stages["validated"]["lines"] == [["set_timer", "repaired (lossless)", "good"]]
+    assert "Call 0, set_timer, is repaired" in bench._state["view"]["sentence"]
+
+
+def test_a_change_is_read_and_there_for_the_next_cell() -> None:
+    bench, sent = bench_of()
+    values = {"raw": TEXT.replace("'5'", "7"), "protocol": "auto", "coerce": "none"}
+    view = answer(bench, sent, "parse", values=values)["view"]
+    assert (view["protocol"], view["options"]["coerce"]) == ("auto", "none")
+    assert bench.result.calls[0].arguments == {"minutes": 7, "label": "tea"}
+    assert bench.setup.raw == values["raw"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"tools": "[{"}, "the tools are not JSON"),
+        ({"tools": "3"}, "tool"),
+        ({"protocol": "hermse"}, "did you mean hermes"),
+        ({"coerce": "all"}, "unknown coercion policy"),
+    ],
+)
+def test_what_cannot_be_is_told_and_nothing_is_lost(values: dict[str, Any], words: str) -> None:
+    bench, sent = bench_of()
+    result = bench.result
+    assert words in answer(bench, sent, "parse", values={"raw": "x", **values})["error"]
+    assert bench.result is result
+    assert bench.setup.raw == TEXT
+
+
+def test_unknown_messages_are_passed_over() -> None:
+    bench, sent = bench_of()
+    bench._answer(bench, {"kind": "boom"}, [])
+    bench._answer(bench, "text", [])
+    assert sent == []
+
+
+def test_all_protocols_are_compared() -> None:
+    bench, sent = bench_of()
+    rows = answer(bench, sent, "compare")["rows"]
+    assert rows[0]["protocol"] == "hermes"
+    assert rows[0]["calls"] == ['set_timer({"minutes":5,"label":"tea"})']
+    assert {"auto", "gemma", "morph_xml"} <= {row["protocol"] for row in rows}
+
+
+@pytest.mark.parametrize("kind", ["pytest", "python"])
+@pytest.mark.parametrize("raw", [TEXT, "one line", "bidi \u202e and \x1b[31m\nline"])
+def test_snippets_run(kind: str, raw: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bench, sent = bench_of(raw, "hermes", [TOOL], coerce="lossy")
+    text = answer(bench, sent, "keep", **{"as": kind})["text"]
+    assert text.replace("\n", "").isprintable()
+    names: dict[str, Any] = {}
+    exec(compile(text, "snippet.py", "exec"), names)
+    assert names["result" if kind == "python" else "RAW"]
+    if kind == "pytest":
+        names["test_answer"]()
+    else:
+        assert names["result"].raw == raw
+        assert capsys.readouterr().out.strip()
+
+
+def test_a_reading_can_be_taken() -> None:
+    bench, sent = bench_of(AMBIGUOUS, "hermes", [PLOT])
+    readings = bench._state["view"]["readings"]
+    assert len(readings) > 1
+    assert [call.valid for call in bench.result.calls] == [False]
+    answer(bench, sent, "parse", values={"raw": readings[0]["text"]})
+    assert [call.valid for call in bench.result.calls] == [True]
+    assert bench._state["view"]["raw"] == AMBIGUOUS, "what was recorded is there for Original"
+
+
+@given(
+    st.text(alphabet="<>{}[]\"':,ab 1\n/", max_size=60),
+    st.integers(1, 70),
+    st.sampled_from(["hermes", "auto", "morph_xml", "qwen3_coder_xml"]),
+)
+def test_a_replay_settles_the_whole_text(raw: str, size: int, protocol: str) -> None:
+    text = f"{raw}{CALL}{raw}"
+    (setup,) = setups_of(text, protocol, [TOOL])
+    replay = timeline_of(setup, size)
+    assert replay["ends"][-1] == replay["settled"][-1] == len(text)
+    assert all(s <= e for s, e in zip(replay["settled"], replay["ends"], strict=True))
+    covered = 0
+    for events in replay["events"]:
+        for kind, start, end, _ in events:
+            if kind == "Retract":
+                covered = start
+            elif end > start:
+                assert start == covered
+                covered = end
+    assert covered == len(text)
+
+
+def test_long_texts_come_in_larger_chunks() -> None:
+    replay = timeline_of(setups_of("x" * 10_000, "hermes")[0], 1)
+    assert len(replay["ends"]) <= MOST_STEPS + 1
+    assert timeline_of(setups_of("", "hermes")[0])["ends"] == [0]
+
+
+def test_a_recorded_stream_is_replayed_as_it_came() -> None:
+    (setup,) = setups_of("abcdef", "hermes")
+    recorded = Setup(setup.raw, setup.protocol, chunks=("ab", "cdef"))
+    assert timeline_of(recorded)["ends"] == [2, 6, 6]
+    assert timeline_of(recorded, 3)["ends"] == [3, 6, 6]
+    # A changed text was never streamed.
+    assert timeline_of(recorded.changed({"raw": "abc"}))["recorded"] is False
+
+
+def test_the_failures_of_a_run_one_after_the_other(tmp_path: Path) -> None:
+    run = recorded_run(tmp_path)
+    bench, sent = bench_of(run)
+    failures = [trial for trial in run.failures() if trial.result is not None]
+    view = bench._state["view"]
+    assert (view["index"], view["count"]) == (0, len(failures))
+    assert view["title"].startswith(failures[0].case_id)
+    assert view["wanted"]
+    assert view["asked"]
+    assert any(row["difference"] for row in view["wanted"])
+    view = answer(bench, sent, "go", index=1)["view"]
+    assert view["title"].startswith(failures[1].case_id)
+    text = answer(bench, sent, "keep", **{"as": "curl"})["text"]
+    assert text.startswith('curl "$OPENAI_BASE_URL/chat/completions"')
+    assert "$OPENAI_API_KEY" in text
+    assert answer(bench, sent, "go", index=10**9)["view"]["index"] == len(failures) - 1
+    assert failures[0].debug().result == failures[0].result
+    html = failures[0]._repr_html_()
+    assert "wanted" in html
+    assert "toolparse-raw" in html
+
+
+def test_a_text_has_no_request_to_repeat() -> None:
+    bench, sent = bench_of()
+    assert "no request is recorded" in answer(bench, sent, "keep", **{"as": "curl"})["error"]
+
+
+@pytest.mark.parametrize("subject", [3, None, [], [1]])
+def test_other_subjects_are_refused(subject: Any) -> None:
+    with pytest.raises(BadOptions):
+        tp.workbench(subject)
+
+
+def test_options_are_those_of_a_text() -> None:
+    result = tp.parse(TEXT, "hermes")
+    with pytest.raises(BadOptions, match="has been read already"):
+        tp.workbench(result, coerce="none")
+    assert tp.workbench(result).result == result
+
+
+def test_a_page_from_disk_holds_its_state_safely(tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script>\u2028<!-- " + CALL
+    bench, _ = bench_of(hostile)
+    page = bench.export_html(tmp_path / "bench.html").read_text("utf-8")
+    assert "<script>alert" not in page
+    state = page.split('id="toolparse-state">')[1].split("</script>")[0]
+    assert json.loads(state)["view"]["raw"] == hostile

@@ -1,0 +1,139 @@
+"""What `toolparse open` shows, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("anywidget", reason="the page needs the extra open")
+pytest.importorskip("voila", reason="the page needs the extra open")
+
+import toolparse_lab as tp
+from toolparse_lab.cli import main
+from toolparse_lab.widgets import live_page
+from toolparse_lab.widgets.bench import Workbench
+from toolparse_lab.widgets.browser import Browser
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}]
+TEXT = '<tool_call>{"name": "f", "arguments": {"x": "1"}}</tool_call>'
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Run `toolparse open` with a server that shows the view instead of serving it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    views: list[Any] = []
+
+    def show(subject: Any, **_: Any) -> None:
+        monkeypatch.setenv(live_page.SUBJECT, live_page._kept(subject, tmp_path))
+        views.append(live_page.live_view())
+
+    monkeypatch.setattr(live_page, "serve_page", show)
+
+    def command(*words: str) -> tuple[int, Any]:
+        views.clear()
+        return main(["open", *words]), views[0] if views else None
+
+    return command
+
+
+def ingested(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tp.Lab(path) as lab:
+        rows = [{"input": "q", "raw": TEXT, "id": name, "protocol": "hermes"} for name in "ab"]
+        return lab.ingest(rows, tools=TOOLS).run_id
+
+
+def test_a_text(shown: Any, tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text(TEXT)
+    for name in ("answer.txt", TEXT):
+        code, view = shown(name, "--protocol", "hermes", "--tools", "tools.json")
+        assert code == 130
+        assert isinstance(view, Workbench)
+        assert view.result.calls[0].arguments == {"x": 1}
+    _, view = shown("answer.txt", "--tools", "tools.json", "--policy", "none")
+    assert view.result.calls[0].arguments == {"x": "1"}
+
+
+@pytest.mark.parametrize("store", ["toolparse.db", ".demo/runs.db"])
+def test_the_latest_run_of_the_nearest_store(shown: Any, store: str) -> None:
+    ingested(Path(store))
+    code, view = shown()
+    assert code == 130
+    assert isinstance(view, Browser)
+    assert repr(view) == "Browser(2 trials, 0 failures)"
+
+
+def test_a_store_a_run_and_a_trial(shown: Any, tmp_path: Path) -> None:
+    run_id = ingested(tmp_path / "other" / "logs.db")
+    assert isinstance(shown("other/logs.db")[1], Browser)
+    code, view = shown(run_id[:14], "--store", "other/logs.db")
+    assert code == 130
+    assert isinstance(view, Browser)
+    with tp.Lab("other/logs.db") as lab:
+        trial_id = lab.open(run_id).trials()[0].trial_id
+    code, view = shown("latest", trial_id, "--store", "other/logs.db")
+    assert code == 130
+    assert isinstance(view, Workbench)
+    assert view.result.raw == TEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["latest", "nothing"], "no trial of this run has this id"),
+        (["latest", ""], "several trials begin like this"),
+        (["zz"], "no run"),
+        ([TEXT, "a"], "a text has no trials"),
+        (["latest", "--tools", "tools.json"], "the tools of a run are recorded with it"),
+        (["gone.txt"], "no run"),
+        (["latest", "--port", "70000"], "a port is a number"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line(
+    shown: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    ingested(Path("toolparse.db"))
+    try:
+        code, view = shown(*words)
+    except SystemExit as e:  # argparse's own complaint
+        code, view = int(e.code or 0), None
+    assert (code, view) == (2, None)
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_of_many_outputs_is_pointed_at_ingest(
+    shown: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("out.jsonl").write_text(json.dumps({"raw": TEXT}))
+    shown("out.jsonl")
+    assert "first `toolparse ingest out.jsonl`" in capsys.readouterr().err
+
+
+def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["open", TEXT, "--port", str(port), "--no-browser"]) == 2
+    assert "--port 0 takes any free one" in capsys.readouterr().err
+
+
+def test_the_address_of_a_store_stays_out_of_files(tmp_path: Path) -> None:
+    secret = "postgresql://me:swordfish@127.0.0.1/db"
+    kept = live_page._kept({"store": secret, "run": "r"}, tmp_path)
+    assert secret in kept
+    live_page._write_notebook(tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not any("swordfish" in path.read_text() for path in files)
+
+
+def test_the_folder_is_that_of_the_command(shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path.cwd()
+    monkeypatch.setenv(live_page.SUBJECT, live_page._kept({"text": TEXT}, folder))
+    assert json.loads(os.environ[live_page.SUBJECT])["folder"] == str(folder)

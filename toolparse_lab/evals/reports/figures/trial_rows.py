@@ -1,0 +1,239 @@
+"""The trials of a frame as the browser goes through them: chosen by a query, counted by cells, and
+one line each with the place of its answer that matters most.
+"""
+
+# How it works. A query becomes one boolean mask over the frame, so that 100,000 rows cost a few
+# vector operations; only the rows of the page that is on screen are parsed, for their excerpts.
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from .... import hooks
+from ....errors import BadOptions, ToolparseError, near
+from ....render.show import visible
+from ....types import ParseResult, Span
+from ...frames.recorded import failed_rows
+from . import stats
+from .cells import check_by, check_trials, groups, judged_of, read_under
+
+FACETS = ("model", "arm", "prompt_protocol", "category", "outcome", "sub_code", "verdict")
+"""Columns that are chosen by their values, as far as a frame has them."""
+COUNTED = {"code": "codes_json", "rule": "rules_json"}
+"""Filters by a key of a column of counts."""
+_SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
+PAGE = 50
+"""Lines of a page."""
+_MOST_VALUES = 200  # values of a facet that are offered
+_PARSED = 50_000  # characters of an answer that is parsed for its line
+_BEFORE, _MARKED, _AFTER = 32, 60, 60  # characters of an excerpt
+_KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
+Numbers = npt.NDArray[np.intp]
+
+
+class TrialRows:
+    """The rows of one policy of a trials frame, and the two columns of its heatmap.
+
+    Raises BadOptions for a frame without the columns of a trials frame, for a column that it lacks,
+    and for one column named twice.
+    """
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        rows: str | None = None,
+        columns: str | None = None,
+        policy: str = "safe",
+    ) -> None:
+        check_trials(frame)
+        self.policy = policy
+        # A frame of the trials of one other policy is that one's.
+        headline = read_under(frame, (), policy)
+        self.frame = (headline if len(headline) else frame).reset_index(drop=True)
+        self.failed = np.array(failed_rows(self.frame), dtype=bool)
+        self.set_axes(rows or "prompt_protocol", columns or "model")
+        self._places: dict[str, int] | None = None
+
+    def set_axes(self, rows: str, columns: str) -> None:
+        """Set the two columns of the heatmap. Raises BadOptions."""
+        if rows == columns:
+            raise BadOptions("a heatmap has two different columns", got=rows)
+        check_by(self.frame, [rows, columns])
+        self.axes = (rows, columns)
+
+    def place(self, trial_id: str) -> int:
+        """Return the row number of a trial. Raises BadOptions for an id that no row has."""
+        if self._places is None:
+            ids = self.frame["trial_id"].astype("string").fillna("")
+            self._places = {trial_id: i for i, trial_id in enumerate(ids)}
+        if trial_id not in self._places:
+            raise BadOptions("there is no such trial", got=trial_id)
+        return self._places[trial_id]
+
+    def facets(self) -> dict[str, list[str]]:
+        """Return the values of each filter that these rows have, and under "axes" the columns that
+        a heatmap can go by.
+        """
+        facets = {name: self._values(name) for name in FACETS if name in self.frame}
+        for name, column in COUNTED.items():
+            texts = self.frame[column].dropna().unique()
+            keys = {key for text in texts for key in _KEY.findall(str(text))}
+            facets[name] = sorted(keys)[:_MOST_VALUES]
+        names = ("policy", "parse_protocol", *FACETS, *self._metadata())
+        facets["axes"] = [name for name in dict.fromkeys(names) if name in self.frame]
+        return facets
+
+    def _metadata(self) -> list[str]:
+        return [str(name) for name in self.frame if str(name).startswith("metadata_")]
+
+    def _values(self, column: str) -> list[str]:
+        values = self.frame[column].dropna().unique()
+        return [str(value) for value in values][:_MOST_VALUES]
+
+    def set_cell(self, trial_id: str, column: str, text: str) -> None:
+        """Set the text of one cell of a trial, where the frame has the column."""
+        if column in self.frame:
+            self.frame.iloc[self.place(trial_id), self._column(column)] = text or None
+
+    def _column(self, name: str) -> int:
+        return list(self.frame.columns).index(name)
+
+    def cells(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the heatmap of the rows that a query admits, its own cell left aside: axes, names
+        and cells with n, success and its interval, None if nothing was judged.
+        """
+        # Taking all columns of 100,000 rows apart would cost more than all else.
+        needed = list(dict.fromkeys((*self.axes, "score_success", "case_id")))
+        part = self.frame.loc[self._mask({**query, "cell": None}), needed]
+        cells: list[list[Any]] = []
+        for names, rows in groups(part, self.axes):
+            successes, cases = judged_of(rows)
+            interval = stats.clustered_interval(successes, cases)
+            numbers = (interval.rate, interval.low, interval.high)
+            figures = [None if math.isnan(number) else number for number in numbers]
+            cells.append([*names, len(rows), len(successes), *figures])
+        rows_names = sorted({cell[0] for cell in cells})
+        column_names = sorted({cell[1] for cell in cells})
+        return {"axes": self.axes, "rows": rows_names, "columns": column_names, "cells": cells}
+
+    def numbers(self, query: Mapping[str, Any]) -> Numbers:
+        """Return the numbers of the rows that a query admits, failures first, else in order.
+
+        query: "where" (column -> values), "cell" (the values of both axes), "code" and "rule",
+        "text" that stands in the answer, the question or the reason, "failures" alone, and "flips"
+        (column, a, b): trials whose success differs between two values. Raises BadOptions for a
+        column that the frame lacks.
+        """
+        mask = self._mask(query)
+        failures = np.flatnonzero(mask & self.failed)
+        if query.get("failures"):
+            return failures
+        return np.concatenate([failures, np.flatnonzero(mask & ~self.failed)])
+
+    def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+        """Return True for each row that a query admits."""
+        mask = np.ones(len(self.frame), dtype=bool)
+        chosen = dict(query.get("where") or {})
+        for name, value in zip(self.axes, query.get("cell") or (), strict=False):
+            mask &= self._equals(name, [value])
+        for name, values in chosen.items():
+            if values:
+                mask &= self._equals(name, values)
+        for name, column in COUNTED.items():
+            if key := query.get(name):
+                mask &= _holds(self.frame[column], f'"{key}":')
+        if text := query.get("text"):
+            columns = [self.frame[name] for name in _SEARCHED if name in self.frame]
+            mask &= np.logical_or.reduce([_holds(column, text, fold=True) for column in columns])
+        if flips := query.get("flips"):
+            mask &= self._flipped(*flips)
+        return mask
+
+    def _equals(self, name: str, values: Sequence[str]) -> npt.NDArray[np.bool_]:
+        if name not in self.frame:
+            raise BadOptions("no such column", got=name, hint=near(name, self.frame))
+        texts = self.frame[name].astype("string").fillna("")
+        return np.asarray(texts.isin(list(values)), dtype=bool)
+
+    def _flipped(self, name: str, a: str, b: str) -> npt.NDArray[np.bool_]:
+        """Return True for trials of two values of a column whose success differs between them, with
+        case, repetition, and model or prompt protocol the same.
+        """
+        both = self._equals(name, [a, b]) & np.asarray(self.frame["score_success"].notna())
+        others = [] if name == "model" else ["model"]
+        if name == "model":
+            others = ["arm"] if "arm" in self.frame else ["prompt_protocol"]
+        part = self.frame.loc[both, ["case_id", "trial", *others, name, "score_success"]]
+        keys = part[["case_id", "trial", *others]].astype("string").fillna("")
+        keyed = keys.assign(side=part[name].astype(str), success=part["score_success"].astype(int))
+        by = ["case_id", "trial", *others]
+        rates = keyed.groupby([*by, "side"], observed=True)["success"].mean().unstack("side")
+        if a not in rates or b not in rates:
+            return np.zeros(len(self.frame), dtype=bool)
+        differ = rates[a].notna() & rates[b].notna() & (rates[a] != rates[b])
+        index = pd.MultiIndex.from_frame(keys)
+        flipped = np.zeros(len(self.frame), dtype=bool)
+        flipped[np.flatnonzero(both)] = index.isin(rates.index[differ])
+        return flipped
+
+    def lines(self, numbers: Numbers) -> list[dict[str, Any]]:
+        """Return one line for each row number, its texts visible: ids, outcome, detail and the
+        excerpt [before, marked, after] of the answer.
+        """
+        return [self._line(int(number)) for number in numbers]
+
+    def _line(self, number: int) -> dict[str, Any]:
+        row = self.frame.iloc[number]
+        names = ("trial_id", "case_id", *FACETS, "detail", "missing_reason", "note", "override")
+        line: dict[str, Any] = {name: text_of_cell(row.get(name)) for name in dict.fromkeys(names)}
+        line["failed"] = bool(self.failed[number])
+        line["excerpt"] = excerpt_of(row)
+        return line
+
+
+def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray[np.bool_]:
+    """Return True for each cell that holds a text. fold: capitals count as small letters."""
+    contains = column.astype("string").str.contains(text, regex=False, case=not fold, na=False)
+    return np.asarray(contains, dtype=bool)
+
+
+def text_of_cell(value: Any) -> str:
+    """Return a cell as text that can be seen. A missing one is ''."""
+    return "" if value is None or value is pd.NA or value != value else visible(str(value))
+
+
+def excerpt_of(row: pd.Series[Any]) -> list[str]:
+    """Return [before, marked, after] of a row's answer around its first problem, else its first
+    change, else its first call. The marked part is '' if there is none of them.
+    """
+    raw = row.get("raw")
+    if raw is None or raw is pd.NA or raw != raw:
+        return ["", "", ""]
+    span = None
+    if len(raw) <= _PARSED:
+        try:
+            result = hooks.call("read_row", row)
+            raw, span = result.raw, place_of(result)
+        except ToolparseError:  # a protocol that is not at hand: the text is shown all the same
+            span = None
+    start, end = (span.start, span.end) if span else (0, 0)
+    first = max(0, start - _BEFORE)
+    parts = raw[first:start], raw[start : min(end, start + _MARKED)], raw[end : end + _AFTER]
+    before, marked, after = (visible(part).replace("\n", "⏎").replace("\t", " ") for part in parts)
+    return [f"…{before}" if first else before, marked, after]
+
+
+def place_of(result: ParseResult) -> Span | None:
+    """Return the span of a parse that a reader should see first, None if there is none."""
+    problems = sorted(result.all_problems(), key=lambda problem: problem.severity != "error")
+    spans = [problem.span for problem in problems if problem.span]
+    spans += [edit.span for call in result.calls for edit in call.edits if edit.span]
+    spans += [call.segment.span for call in result.calls]
+    return spans[0] if spans else None

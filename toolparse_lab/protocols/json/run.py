@@ -1,0 +1,183 @@
+"""If a JSON body without a closer of its own ends: behind its values."""
+
+# How it works
+#
+# Brackets outside of strings are counted. Behind the bracket that closes the first one stands the
+# end of the body, unless a separator and another value follow. A closer that may follow belongs to
+# the body's end. A literal outside of strings that begins the next call ends a body whose brackets
+# are not closed; one inside a string is remembered, and ends a body whose quotes turn out to be out
+# of step (`finish`).
+#
+# Invariant: no answer depends on text that is still to come: a literal that may be under way and
+# white space behind a value are held back. Cost: one pass; what is held back is bounded.
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..scan import Close, any_of, partial_start
+
+_MOST_SPACE = 64
+_SPACE = re.compile(rf"\s{{0,{_MOST_SPACE}}}")
+
+
+@lru_cache(maxsize=512)
+def _patterns(
+    quotes: str, literals: tuple[str, ...]
+) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+    """Return the characters that count outside strings, and inside a string of each quote."""
+    stop = f"(?P<stop>{any_of(literals)})"
+    outside = re.compile(rf"{stop}|[{re.escape(quotes)}{{}}\[\]]")
+    inside = {quote: re.compile(rf"{stop}|[{re.escape(quote)}\\]") for quote in quotes}
+    return outside, inside
+
+
+class ValueRun:
+    """Ends behind the values of a body, and behind a closer that may follow them."""
+
+    __slots__ = (
+        "_at",
+        "_closers",
+        "_hidden",
+        "_level",
+        "_literals",
+        "_patterns",
+        "_quote",
+        "_separators",
+        "_whole",
+    )
+
+    def __init__(
+        self,
+        closers: tuple[str, ...] = (),
+        stops: tuple[str, ...] = (),
+        *,
+        quotes: str = '"',
+        separators: str = "",
+    ) -> None:
+        """Make a scanner for one body.
+
+        closers: literals that may stand behind the values and belong to them. stops: those that
+        begin the next call. quotes: the quotes around strings. separators: characters of which one,
+        or none, may stand between two values, or "" if there is one value.
+        """
+        self._closers = closers
+        self._literals = (*closers, *stops)
+        self._patterns = _patterns(quotes, self._literals)
+        self._separators = separators
+        self._quote = ""  # the quote of the string that is open, or nothing
+        self._level = 0
+        self._at = 0  # characters settled so far
+        self._whole = False  # a value ends where the settled text does
+        self._hidden = -1  # where a literal stood in a string that is still open
+
+    def finish(self) -> Close | None:
+        """Return the place of a literal in a string that was never closed, if there was one."""
+        return Close(self._hidden, self._hidden, "rescued") if self._hidden >= 0 else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Count brackets outside strings.
+
+        Returns the close, or how many characters of the tail are final.
+        """
+        pos = 0
+        while True:
+            if self._whole:
+                step = self._behind_value(tail, pos, final)
+                if isinstance(step, Close):
+                    return step
+                if step < 0:
+                    return self._settle(pos)
+                self._whole, pos = False, step
+
+            match = self._next(tail, pos, final)
+            if isinstance(match, int):
+                return self._settle(match)
+            pos = match.end()
+            if match.lastgroup is not None:
+                if not self._quote:
+                    return self._at_literal(match)
+                if self._hidden < 0:
+                    self._hidden = self._at + match.start()
+            elif match[0] == "\\":
+                if pos >= len(tail):
+                    return self._settle(len(tail) if final else match.start())
+                pos += 1
+            else:
+                self._count(match[0])
+
+    def _next(self, tail: str, pos: int, final: bool) -> re.Match[str] | int:
+        """Return the next thing that counts, or how much of the tail is final without one."""
+        outside, inside = self._patterns
+        pattern = inside[self._quote] if self._quote else outside
+        match = pattern.search(tail, pos)
+        cut = len(tail) if final else partial_start(tail, self._literals)
+        if match is None:
+            return max(cut, pos)
+        # A bracket that may be the first character of a literal is not known for one yet.
+        if match.lastgroup is None and cut <= match.start():
+            return match.start()
+        return match
+
+    def _at_literal(self, match: re.Match[str]) -> Close:
+        """Return the close at a literal outside of strings, before the values are whole."""
+        start = self._at + match.start()
+        if match[0] in self._closers:
+            return Close(start, self._at + match.end(), "closer")
+        return Close(start, start, "implicit")
+
+    def _count(self, char: str) -> None:
+        """Take a quote or a bracket into account."""
+        if self._quote:
+            self._quote = ""
+            self._hidden = -1
+        elif char in "{[":
+            self._level += 1
+        elif char in "}]":
+            self._level -= 1
+            self._whole = self._level <= 0
+        else:
+            self._quote = char
+
+    def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
+        """Return the close behind a value that ends at tail[pos], or where the next one begins.
+
+        -1 if more text has to tell.
+        """
+        end = self._at + pos
+        after = _skip_space(tail, pos)
+        rest = tail[after : after + _MOST_SPACE]
+        if not rest and not final and after - pos < _MOST_SPACE:
+            return -1
+        for closer in self._closers:
+            if rest.startswith(closer):
+                return Close(end, self._at + after + len(closer), "closer")
+            if not final and rest and closer.startswith(rest):
+                return -1
+
+        begin = self._next_value(tail, after, final) if self._separators and rest else None
+        return Close(end, end, "end") if begin is None else begin
+
+    def _next_value(self, tail: str, after: int, final: bool) -> int | None:
+        """Return where the next value begins, behind the white space that ends at `after`.
+
+        None if there is none, -1 if more text has to tell.
+        """
+        begin = after
+        if tail[after] in self._separators:
+            begin = _skip_space(tail, after + 1)
+        if begin >= len(tail) and not final and begin - after <= _MOST_SPACE:
+            return -1
+        return begin if tail[begin : begin + 1] == "{" else None
+
+    def _settle(self, settled: int) -> int:
+        """Move on behind the final part. Return it."""
+        self._at += settled
+        return settled
+
+
+def _skip_space(text: str, pos: int) -> int:
+    """Return the offset behind the white space at `pos`, of which a bounded run is looked at."""
+    match = _SPACE.match(text, pos)
+    return match.end() if match else pos

@@ -1,0 +1,369 @@
+"""Forms whose tags are literals around a name: `<arg_key>port</arg_key><arg_value>` and others.
+
+A tag is a sequence of parts. From the sequence follow the pattern of the whole tag, and that of
+every beginning of it, which has to wait for more text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from .shape import LOOK, Form, Heads, StrictTags
+
+# How it works. White space between the parts is free, and belongs to the tag. A name is what may
+# stand between them: of a function what names a tool anywhere, of a parameter nearly anything.
+# Every repetition is possessive and bounded, so that a tag costs what it is long.
+
+# Models that were taught from escaped text write a line break between tags as two characters.
+_BREAK = r"(?:\s|\\n)"
+_GAP = rf"{_BREAK}{{0,64}}+"
+_SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
+_TOOL = r"[\w.:/-]{1,128}+"
+_KEY = r"[^\s<>\"]{1,128}+(?:[ \t]{1,8}+[^\s<>\"]{1,64}+){0,8}+"
+_SPACE = r"[ \t\r\n]*+"
+# Behind a name in quotes: attributes that mean nothing here, such as the number of the call.
+_ATTRIBUTES = r"(?:\s{1,8}+[\w-]{1,24}=\"[^\"<>]{0,64}+\"){0,4}+"
+_ATTRIBUTES_CUT = _ATTRIBUTES + r"(?:\s{1,8}+(?:[\w-]{1,24}+(?:=(?:\"[^\"<>]{0,64}+)?)?)?)?"
+
+
+class Part(NamedTuple):
+    """One part of a tag: the source of its pattern, and of every beginning of it but the whole."""
+
+    whole: str
+    cut: str
+
+
+def _literal(text: str) -> Part:
+    """Return the part of a literal.
+
+    >>> _literal("ab")
+    Part(whole='ab', cut='(?:a)?')
+    """
+    cut = ""
+    for char in reversed(text[:-1]):
+        cut = f"(?:{re.escape(char)}{cut})?"
+    return Part(re.escape(text), cut)
+
+
+def _name(group: str, source: str) -> Part:
+    """Return the part of a name. group: of its match. source: the pattern of a name."""
+    return Part(f"(?P<{group}>{source})", f"(?:{source}[ \\t]{{0,8}}+)?")
+
+
+_SPACES = Part(_GAP, "")
+
+
+def _sequence(parts: Sequence[Part]) -> tuple[str, str]:
+    """Return the source of a whole tag, and of what may become one, to the end of the text."""
+    whole = "".join(part.whole for part in parts)
+    cut = ""
+    for part in reversed(parts):
+        anonymous = re.sub(r"\?P<\w+>", "?:", part.whole)
+        cut = f"(?:{anonymous}{cut}|{part.cut})" if cut else f"(?:{part.cut})"
+    return whole, rf"{cut}\Z"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotForm(Form):
+    """The constants of one format whose tags are literals around a name.
+
+    function: the literals before and behind a function's name. The second may be empty.
+    function_end: its closer. parameter: the literals before, behind and, for formats that write key
+    and value apart, in front of the value. parameter_end: its closer. flag: the name of the
+    attribute behind a parameter's name that says the type of its value. boolean_flag: it says
+    "true" for text and "false" for JSON. types: the literals around the type of a value, which
+    may stand between key and value in formats that write them apart. counter: the name of an
+    attribute behind a function's name, with the number of the call. The other fields are those of
+    `Form`.
+    """
+
+    opener: str
+    closer: str
+    function: tuple[str, str]
+    function_end: str
+    parameter: tuple[str, ...]
+    parameter_end: str
+    trim: bool = False
+    lines: bool = False
+    entities: bool = False
+    markup: tuple[str, ...] = ()
+    flag: str = ""
+    boolean_flag: bool = False
+    types: tuple[str, str] = ("", "")
+    counter: str = ""
+
+    @property
+    def flags(self) -> bool:  # type: ignore[override]  # an attribute of the other forms
+        """A parameter's tag says its type."""
+        return bool(self.flag or self.types[0])
+
+    @property
+    def flags_may_miss(self) -> bool:
+        """True if a type between key and value is an addition."""
+        return not self.flag
+
+    @property
+    def space(self) -> re.Pattern[str]:
+        """White space, and line breaks that are written as two characters."""
+        return _SPACE_OR_BREAKS
+
+    @property
+    def next_parameter(self) -> re.Pattern[str]:
+        """The pattern of a parameter's closer with the word of the next one's tag behind it."""
+        return _next_parameter(self.parameter_end, self.parameter[0])
+
+    @property
+    def bare_names(self) -> bool:
+        """A name that stands in no quotes is one by its place alone."""
+        return not self.function[0].endswith('"')
+
+    @property
+    def function_word(self) -> str:
+        """The beginning of a function's tag."""
+        return self.function[0]
+
+    @property
+    def function_closer(self) -> str:
+        """The closer of a function."""
+        return self.function_end
+
+    @property
+    def parameter_closer(self) -> str:
+        """The closer of a parameter."""
+        return self.parameter_end
+
+    @property
+    def sign(self) -> str:
+        """The pattern of an attempt at a function's tag."""
+        head = re.escape(self.function[0].rstrip())
+        if not self.bare_names:
+            return head + r"[^<>\n]{1,200}"
+        # Words behind such a tag are a mention of it; a name is followed by more of a call.
+        inside = (self.function[1].strip(), self.parameter[0].rstrip(), self.function_end)
+        follows = "|".join(re.escape(text) for text in inside if text)
+        return rf"{head}{_GAP}{_TOOL}{_GAP}(?:{follows}|\{{)"
+
+    def function_tag(self, name: str) -> str:
+        """Return a function's opening tag as the format writes it."""
+        head, tail = self.function
+        if self.counter:
+            tail = f'" {self.counter}="1' + tail
+        return f"{head}{name}{tail}"
+
+    def parameter_tag(self, name: str, kind: str = "string") -> str:
+        """Return a parameter's opening tag. kind: JSON type of its value, for the flag."""
+        head, tail, *value = self.parameter
+        if self.flag:
+            tail = f'" {self.flag}="{self._flag_of(kind)}"' + tail.removeprefix('"')
+        gap = "\n" if self.lines and value else ""
+        return f"{head}{name}{tail}{gap}{''.join(value)}"
+
+    def _flag_of(self, kind: str) -> str:
+        """Return the word of the flag for a JSON type."""
+        if self.boolean_flag:
+            return "true" if kind in ("string", "any") else "false"
+        return {"integer": "number", "any": "string"}.get(kind, kind)
+
+    def owns(self, tag: str, name: str, *, function: bool) -> bool:
+        """Return True if an opening tag is in the format's own spelling, white space aside."""
+        function_tag, parameter_tag = _own_tags(self)
+        return (function_tag if function else parameter_tag).fullmatch(tag) is not None
+
+    def closer_of(self, word: str) -> str:
+        """Return the closer of a function."""
+        return self.function_end
+
+    def is_pair(self, opening: str, closing: str) -> bool:
+        """Return True: there is one word for each kind of tag."""
+        return True
+
+    def begins_json(self, word: str) -> tuple[str, ...]:
+        """Return the beginning of the next call behind a function with a JSON object in it."""
+        return tuple(opener for opener in (self.opener, self.function[0]) if opener)
+
+    def tag_heads(self) -> tuple[str, ...]:
+        """Return the literal that a function's tag begins with."""
+        return (self.function[0],)
+
+    def may_begin(self, rest: str) -> bool:
+        """Return True if a short text is, or may become, the beginning of a function's tag."""
+        return self.function[0].startswith(rest) or rest.startswith(self.function[0])
+
+    def tags(self) -> re.Pattern[str]:
+        """Return the pattern of all tags. See `tag_pattern`."""
+        wholes: list[str] = []
+        cuts: list[str] = []
+        for parts in (self._function_parts(), self._parameter_parts()):
+            whole, cut = _sequence(parts)
+            wholes.append(whole)
+            cuts.append(cut)
+
+        literals = {
+            "cf": self.function_end, "cp": self.parameter_end,
+            "opener": self.opener, "closer": self.closer,
+        }  # fmt: skip
+        for group, text in literals.items():
+            if text:
+                wholes.append(f"(?P<{group}>{re.escape(text)})")
+                cuts.append(_sequence((_literal(text),))[1])
+            else:
+                wholes.append(f"(?P<{group}>(?!))")
+
+        # The common first character stands in front, so that a search skips ordinary text at once.
+        start = "(?=<)" if all(tag.startswith("<") for tag in self._literals()) else ""
+        never = "(?P<ft>(?!))|(?P<pt>(?!))"
+        sources = "|".join(wholes)
+        cut = "|".join(cut for cut in cuts)
+        return re.compile(rf"{start}(?:{sources}|{never}|(?P<cut>(?=\S)(?:{cut})))")
+
+    def _literals(self) -> tuple[str, ...]:
+        """Return the beginnings of all tags that the format has."""
+        tags = (
+            self.opener, self.closer, self.function[0], self.function_end,
+            self.parameter[0], self.parameter_end,
+        )  # fmt: skip
+        return tuple(tag for tag in tags if tag)
+
+    def _function_parts(self) -> tuple[Part, ...]:
+        """Return the parts of a function's tag."""
+        head, tail = self.function
+        if tail.startswith('"'):
+            rest = _literal(tail[1:])
+            end = Part(f'"{_ATTRIBUTES}{rest.whole}', f'(?:"{_ATTRIBUTES_CUT}{rest.cut})?')
+        elif tail:
+            end = _literal(tail)
+            # Models leave a mere separator out; a quote or bracket they do not.
+            if tail.startswith("<"):
+                end = self._inside_follows(end)
+        else:
+            end = self._inside_follows(None)
+        return (
+            Part(f"(?P<f>{_literal(head).whole})", _literal(head).cut),
+            Part(r"[ \t\r\n]{0,8}+", ""),
+            _name("fn", _TOOL),
+            end,
+        )
+
+    def _inside_follows(self, separator: Part | None) -> Part:
+        """Return the part behind a name that nothing ends but the inside of a call.
+
+        separator: the literal that should stand there, None for none.
+        """
+        inside = (self.parameter[0].rstrip(), self.function_end, "{")
+        literals = [_literal(text) for text in inside]
+        whole = rf"(?={_GAP}(?:{'|'.join(part.whole for part in literals)}))"
+        cuts = [part.cut for part in literals if part.cut]
+        if separator is not None:
+            whole = rf"(?:{_GAP}{separator.whole}|{whole})"
+            cuts.append(separator.cut)
+        return Part(whole, rf"{_GAP}(?:{'|'.join(cuts)}|\\)")
+
+    def _parameter_parts(self) -> tuple[Part, ...]:
+        """Return the parts of a parameter's tag, up to the value's first character."""
+        head, tail, *value = self.parameter
+        parts = [
+            Part(f"(?P<p>{_literal(head).whole})", _literal(head).cut),
+            _SPACES if value else Part("", ""),
+            _name("pn", _KEY),
+            _SPACES if value else Part("", ""),
+        ]
+        if self.flag:
+            end = _literal(tail.removeprefix('"'))
+            flag = rf"\"(?:\s{{1,8}}{self.flag}=\"(?P<flag>[a-z]{{1,12}})\")?+\s{{0,8}}+{end.whole}"
+            cut = rf"\"?(?:\s{{1,8}}[a-z]{{0,12}}=?\"?[a-z]{{0,12}}\"?\s{{0,8}}{end.cut})?"
+            parts.append(Part(flag, cut))
+        else:
+            parts.append(_literal(tail))
+        if value:
+            parts[-1:] = [self._before_value(_literal(tail), _literal(value[0]))]
+        return tuple(parts)
+
+    def _before_value(self, tail: Part, value: Part) -> Part:
+        """Return the part between a key and its value, of which one of two tags may be missing."""
+        kind, kind_cut = self._type_part()
+        behind = f"{tail.whole}{kind}"
+        whole = rf"(?:{behind}(?:{_GAP}{value.whole}|{_GAP}(?=[^\s<]))|{value.whole})"
+        anonymous = re.sub(r"\?P<\w+>", "?:", behind)
+        start = rf"{anonymous}{_GAP}(?:{value.cut}|\\)"
+        cut = rf"(?:{start}|{tail.whole}{kind_cut}|{tail.cut}|{value.cut})"
+        return Part(whole, cut)
+
+    def _type_part(self) -> Part:
+        """Return the part of a value's type, with the white space before it."""
+        begin, end = self.types
+        if not begin:
+            return Part("", "")
+        head, tail = _literal(begin), _literal(end)
+        whole = rf"(?:{_GAP}{head.whole}\s{{0,8}}+(?P<flag>[a-z]{{1,12}}+)\s{{0,8}}+{tail.whole})?+"
+        cut = rf"{_GAP}(?:{head.whole}\s{{0,8}}+[a-z]{{0,12}}+\s{{0,8}}+{tail.cut}|{head.cut})"
+        return Part(whole, cut)
+
+    def bare(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Return the patterns of a name that lost its tag, in front of a parameter."""
+        if not self.bare_names:
+            return super(SlotForm, self).bare()
+        head = _literal(self.parameter[0])
+        separator = f"(?:{_literal(self.function[1]).whole}{_GAP})?+" if self.function[1] else ""
+        whole = rf"(?P<f>(?!))?(?P<line>{_TOOL}){_GAP}{separator}(?={head.whole})"
+        cuts = f"(?:{head.cut}|{_literal(self.function[1]).cut})"
+        partial = rf"(?P<line>{_TOOL}){_GAP}{separator}{cuts}"
+        return re.compile(whole), re.compile(partial + r"\Z")
+
+    def heads(self) -> Heads:
+        """Return the patterns of the beginning of a call."""
+        inside = (self.parameter[0].rstrip(), self.function_end, "{")
+        literals = [_literal(text) for text in inside]
+        whole = "|".join(part.whole for part in literals)
+        cut = "|".join(part.cut for part in literals if part.cut)
+        return Heads(
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{whole})"),
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{cut}|\\)\Z"),
+            re.compile(re.escape(self.function[0])),
+        )
+
+    def strict_tags(self) -> StrictTags:
+        """Return the sources of the tags in the format's own spelling."""
+        signs = "|".join(re.escape(tag.rstrip(' "')[1:]) for tag in self._literals())
+        head, tail, *value = self.parameter
+        gap = _SPACE if value else ""
+        behind = re.escape(tail)
+        if self.flag:
+            end = re.escape(tail.removeprefix('"'))
+            behind = rf"\" {self.flag}=\"(?P<flag>[a-z]{{1,12}})\"{end}"
+        behind += self._type_part().whole
+        for literal in value:
+            behind += _SPACE + re.escape(literal)
+        end = re.escape(self.function[1])
+        if end.startswith("<"):
+            end = _SPACE + end
+        elif end.startswith('"'):
+            end = f'"{_ATTRIBUTES}{end[1:]}'
+        return StrictTags(
+            (re.escape(self.function[0]), end),
+            (re.escape(head) + gap, gap + behind),
+            f"(?:{signs})",
+        )
+
+    def closers_like(self, *, function: bool) -> str:
+        """Return the source of the closer of a function or a parameter."""
+        return re.escape(self.function_end if function else self.parameter_end)
+
+
+@lru_cache(maxsize=256)
+def _next_parameter(closer: str, head: str) -> re.Pattern[str]:
+    """Return the pattern of a closer and the word of a tag. head: of the tag, up to its name."""
+    word = re.sub(r"\s+\w+=\"\Z", "", head)
+    return re.compile(rf"{re.escape(closer)}{_GAP}{re.escape(word)}")
+
+
+@lru_cache(maxsize=256)
+def _own_tags(form: SlotForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a function's and a parameter's opening tag in their own spelling."""
+    strict = form.strict_tags()
+    function = rf"{strict.function[0]}{_SPACE}{_TOOL}{strict.function[1]}"
+    parameter = rf"{strict.parameter[0]}{_KEY}{strict.parameter[1]}"
+    return re.compile(function), re.compile(parameter)

@@ -1,0 +1,218 @@
+"""If a body of Python calls ends: behind its list, or at a closer outside of strings."""
+
+# How it works: the list ends behind the bracket that closes it, which `Balanced` finds. The rest of
+# that line decides if it was a list of calls at all: `[a(b)](c)` is a link in Markdown. So the scan
+# goes on for at most 64 blanks and two characters behind the bracket, and if text stands there the
+# body is made to reach over it, so that the codec refuses it and the text stays text.
+#
+# Between delimiters strings decide: a closer inside one is content, and the place to go back to if
+# the string never ends. One search a quote, a comment or a delimiter; what may become one is held
+# back.
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..scan import Balanced, Close, any_of, partial_start
+
+# What stands behind the list on its line, not far away: a special token that was not stripped, or
+# any character.
+_BEHIND = re.compile(r"[ \t]{0,64}+(?P<char><\||\S|\s)")
+
+
+class LoneList:
+    """Ends behind the closing bracket.
+
+    If something else stands on that line, the body reaches past the bracket, so that it cannot be
+    read. A special token that was not stripped may stand there.
+    """
+
+    __slots__ = ("_at", "_balanced", "_end")
+
+    def __init__(self) -> None:
+        self._balanced = Balanced("\"'")
+        self._end: int | None = None  # behind the bracket, from the body's beginning
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        """Return None: a list that stays open is truncated."""
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Look for the closing bracket, and then at the text behind it.
+
+        Returns the close, or how many characters are final. The bracket is final while the rest of
+        its line is awaited.
+        """
+        if self._end is None:
+            answer = self._balanced.scan(tail, final)
+            if not isinstance(answer, Close):
+                self._at += answer
+                return answer
+            self._end = answer.end
+
+        # The bracket may have come with an earlier chunk.
+        end = self._end
+        behind = _BEHIND.match(tail, end - self._at)
+        if not final and self._is_open(behind, len(tail)):
+            settled = end - self._at
+            self._at = end
+            return settled
+
+        if behind is None or behind["char"] == "<|" or behind["char"].isspace():
+            return Close(end, end, "end")
+
+        past = self._at + behind.end()
+        return Close(past, past, "end")
+
+    def _is_open(self, behind: re.Match[str] | None, size: int) -> bool:
+        """Return True if more text could still change the text behind the bracket.
+
+        behind: the match there, or None if nothing is there yet. size: of the tail. A `<` at its
+        end may become a special token.
+        """
+        return behind is None or (behind["char"] == "<" and behind.end() == size)
+
+
+@lru_cache(maxsize=64)
+def _outside(closers: tuple[str, ...], openers: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for what counts outside of strings.
+
+    Its group tells which it is.
+    """
+    return re.compile(
+        rf"(?P<close>{any_of(closers)})|(?P<open>{any_of(openers)})"
+        r"|(?P<quote>'''|\"\"\"|['\"])|(?P<comment>\#)"
+    )
+
+
+_INSIDE = {
+    quote: re.compile(rf"\\|{quote}") for quote in ("'", '"', "'''", '"""')
+}  # fmt: skip
+
+
+class PythonBody:
+    """Ends at a closer outside of strings, or in front of the next opener.
+
+    State: the quote of the string that is open, "#" in a comment, "" outside of both.
+    """
+
+    __slots__ = ("_at", "_closers", "_hidden", "_literals", "_pattern", "quote")
+
+    def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
+        """Make a scanner for one body. openers: the beginning of the next call."""
+        self._closers = closers
+        self._literals = closers + openers
+        self._pattern = _outside(closers, openers)
+        self._at = 0
+        self.quote = ""
+        self._hidden: tuple[int, int] | None = None  # the first closer inside a string
+
+    def finish(self) -> Close | None:
+        """Return the close at the first closer inside a string that never ended, if any."""
+        if self.quote and self._hidden is not None:
+            return Close(*self._hidden, "rescued")
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Follow strings and comments up to a delimiter.
+
+        Returns the close, or how many characters of the tail are final.
+        """
+        pos = 0
+        while True:
+            step: Close | int
+            if self.quote:
+                step = self._in_string(tail, pos, final)
+            else:
+                step = self._between(tail, pos, final)
+            if isinstance(step, Close):
+                return step
+            if step < 0:
+                return self._settle(~step)
+            pos = step
+
+    def _between(self, tail: str, pos: int, final: bool) -> Close | int:
+        """Read to the next delimiter, quote or comment outside of strings.
+
+        Returns the close, the offset to go on at, or ~offset where more text is necessary.
+        """
+        match = self._pattern.search(tail, pos)
+        stop = len(tail) if final else partial_start(tail, self._literals)
+        if match is None or match.start() >= stop:
+            return ~max(stop, pos)
+        start, end = match.span()
+        if match["close"]:
+            return Close(self._at + start, self._at + end, "closer")
+        if match["open"]:
+            return Close(self._at + start, self._at + start, "implicit")
+        if match["comment"]:
+            self.quote = "#"
+            return end
+        # Two quotes at the end of the text may be the beginning of three.
+        quote = match["quote"]
+        if (
+            not final
+            and len(quote) == 1
+            and len(tail) - start < 3
+            and tail[start:].strip(quote) == ""
+        ):
+            return ~start
+        if len(quote) == 1 and tail.startswith(quote, end):
+            return end + 1  # an empty string
+        self.quote = quote
+        self._hidden = None
+        return end
+
+    def _in_string(self, tail: str, pos: int, final: bool) -> int:
+        """Read to the end of the string or comment. See `_between`."""
+        if self.quote == "#":
+            end = tail.find("\n", pos)
+            stop = self._closer_in(tail, pos, end if end >= 0 else len(tail))
+            if stop >= 0:  # models write no comment behind which the closer is part of it
+                self.quote = ""
+                return stop
+            if end < 0:
+                return ~(len(tail) if final else partial_start(tail, self._literals))
+            self.quote = ""
+            return end
+        return self._to_quote(tail, pos, final)
+
+    def _to_quote(self, tail: str, pos: int, final: bool) -> int:
+        """Read to the quote that ends the string. A closer on the way is remembered."""
+        quote = self.quote
+        while True:
+            match = _INSIDE[quote].search(tail, pos)
+            stop = len(tail)
+            if match is None and not final:
+                stop = partial_start(tail, (*self._literals, quote))
+            self._remember(tail, pos, match.start() if match else stop)
+            if match is None:
+                return ~stop
+            pos = match.end()
+            if match[0] == quote:
+                self.quote = ""
+                return pos
+            if pos >= len(tail):
+                return ~(pos if final else match.start())
+            pos += 1
+
+    def _remember(self, tail: str, start: int, end: int) -> None:
+        """Keep the first closer inside the string."""
+        if self._hidden is not None:
+            return
+        at = self._closer_in(tail, start, end)
+        if at >= 0:
+            closer = next(c for c in self._closers if tail.startswith(c, at))
+            self._hidden = (self._at + at, self._at + at + len(closer))
+
+    def _closer_in(self, tail: str, start: int, end: int) -> int:
+        """Return the offset of the first closer in [start, end), -1 for none."""
+        places = [at for c in self._closers if (at := tail.find(c, start, end)) >= 0]
+        return min(places, default=-1)
+
+    def _settle(self, settled: int) -> int:
+        """Move on behind the final part. Return it."""
+        self._at += settled
+        return settled

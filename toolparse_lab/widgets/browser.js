@@ -1,0 +1,461 @@
+// The browser's front end. Text only ever goes in through textContent; nothing here talks to a network.
+
+const SIGNS = { true: "✗", false: "✓" };
+const COLUMNS = ["case_id", "model", "arm", "prompt_protocol", "category", "outcome", "sub_code", "verdict", "detail", "trial_id"];
+const SHOWN_AT_FIRST = ["case_id", "model", "arm", "outcome", "detail"];
+const SELECTS = ["model", "arm", "prompt_protocol", "category", "outcome", "code", "rule"];
+
+function make(tag, className, text, attributes = {}) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function percent(rate) {
+  return `${Math.round(rate * 100)} %`;
+}
+
+/** A labelled select; the first option stands for no choice. */
+function select(label, values, onChange, none = "all") {
+  const field = make("label", "tpb-field", label);
+  const box = make("select", "", undefined, { "aria-label": label });
+  if (none !== null) box.append(make("option", "", none, { value: "" }));
+  for (const value of values) box.append(make("option", "", value, { value }));
+  box.addEventListener("change", () => onChange(box.value));
+  field.append(box);
+  return [field, box];
+}
+
+function checkbox(label, checked, onChange) {
+  const field = make("label", "tpb-check");
+  const box = make("input", "", undefined, { type: "checkbox" });
+  box.checked = checked;
+  box.addEventListener("change", () => onChange(box.checked));
+  field.append(box, make("span", "", label));
+  return field;
+}
+
+class Browser {
+  constructor(root, first, { send, loadView }) {
+    this.first = first;
+    this.send = send;
+    this.loadView = loadView;
+    this.uid = `tpb${Math.random().toString(36).slice(2, 9)}`;
+    this.query = { where: {}, cell: null, code: "", rule: "", text: "", failures: false, flips: null };
+    this.axes = first.cells.axes;
+    this.columns = new Set(SHOWN_AT_FIRST);
+    this.lines = [];
+    this.total = 0;
+    this.at = -1;
+    this.seq = 0;
+    this.bench = null;
+    this.benching = false;
+    this.waiting = null;
+    this.after = null;
+    this.root = make("div", "tpb", undefined, { "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Trials" });
+    this.build();
+    root.replaceChildren(this.root);
+    this.drawMap(first.cells);
+    this.take(first.page);
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  build() {
+    const { facets } = this.first;
+    const axes = make("div", "tpb-bar");
+    const changeAxes = () => this.ask({ kind: "axes", rows: rowsBox.value, columns: columnsBox.value }, true);
+    const [rowsField, rowsBox] = select("rows", facets.axes, changeAxes, null);
+    const [columnsField, columnsBox] = select("columns", facets.axes, changeAxes, null);
+    rowsBox.value = this.axes[0];
+    columnsBox.value = this.axes[1];
+    axes.append(rowsField, columnsField);
+
+    const filters = make("div", "tpb-bar", undefined, { role: "search", "aria-label": "Filters" });
+    for (const name of SELECTS) {
+      if (!facets[name] || !facets[name].length) continue;
+      const [field] = select(name, facets[name], (value) => {
+        if (name === "code" || name === "rule") this.query[name] = value;
+        else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
+        this.refresh();
+      });
+      filters.append(field);
+    }
+    const text = make("label", "tpb-field", "text");
+    this.search = make("input", "", undefined, { type: "text", placeholder: "in answer, question, reason" });
+    let timer = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        this.query.text = this.search.value;
+        this.refresh();
+      }, 200);
+    });
+    text.append(this.search);
+    filters.append(text);
+    filters.append(checkbox("failures only", false, (on) => {
+      this.query.failures = on;
+      this.refresh();
+    }));
+    this.buildFlips(filters, facets);
+    filters.append(this.columnChooser());
+
+    this.map = make("div", "tpb-scroll");
+    this.status = make("div", "tpb-status", "", { role: "status", "aria-live": "polite" });
+    this.list = make("div", "tpb-list", undefined, { role: "listbox", tabindex: "0", "aria-label": "Trials, failures first" });
+    this.list.addEventListener("scroll", () => {
+      if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 80) this.more();
+    });
+    this.detail = make("div", "tpb-detail");
+    const panes = make("div", "tpb-panes");
+    panes.append(this.list, this.detail);
+    const keys = "↑ ↓ line · Enter open · w workbench · n p next, previous failure · / search · Esc close";
+    this.root.append(axes, filters, this.map, this.status, panes, make("p", "tpb-keys", keys));
+  }
+
+  /** Two values of model, arm or prompt protocol: only trials whose success differs between them. */
+  buildFlips(filters, facets) {
+    const pairs = [];
+    for (const name of ["arm", "model", "prompt_protocol"]) {
+      for (const value of facets[name] || []) pairs.push([name, value]);
+    }
+    if (pairs.length < 2) return;
+    const labels = pairs.map(([name, value]) => `${name}: ${value}`);
+    const change = () => {
+      const a = pairs[labels.indexOf(aBox.value)];
+      const b = pairs[labels.indexOf(bBox.value)];
+      this.query.flips = a && b && a[0] === b[0] && a[1] !== b[1] ? [a[0], a[1], b[1]] : null;
+      this.refresh();
+    };
+    const [aField, aBox] = select("different only: a", labels, change, "–");
+    const [bField, bBox] = select("and b", labels, change, "–");
+    filters.append(aField, bField);
+  }
+
+  columnChooser() {
+    const details = make("details");
+    details.append(make("summary", "", "columns"));
+    for (const name of COLUMNS) {
+      details.append(checkbox(name, this.columns.has(name), (on) => {
+        if (on) this.columns.add(name);
+        else this.columns.delete(name);
+        this.drawLines();
+      }));
+    }
+    return details;
+  }
+
+  // the heatmap
+
+  drawMap({ axes, rows, columns, cells }) {
+    this.axes = axes;
+    const figures = new Map(cells.map((cell) => [JSON.stringify(cell.slice(0, 2)), cell]));
+    const table = make("table", "tpb-map");
+    table.append(make("caption", "tpb-soft", `success by ${axes[0]} and ${axes[1]}, with 95 % intervals`));
+    const head = make("tr");
+    head.append(make("th", "", `${axes[0]} × ${axes[1]}`, { scope: "col" }));
+    for (const name of columns) head.append(make("th", "", name || "–", { scope: "col" }));
+    const top = make("thead");
+    top.append(head);
+    const body = make("tbody");
+    for (const row of rows) {
+      const line = make("tr");
+      line.append(make("th", "", row || "–", { scope: "row" }));
+      for (const column of columns) line.append(this.cell(row, column, figures.get(JSON.stringify([row, column]))));
+      body.append(line);
+    }
+    table.append(top, body);
+    this.map.replaceChildren(table);
+    if (this.cellFocus) {
+      const again = [...this.map.querySelectorAll(".tpb-cell")].find((b) => b.dataset.key === this.cellFocus);
+      if (again) again.focus();
+      this.cellFocus = null;
+    }
+  }
+
+  cell(row, column, figure) {
+    const place = make("td");
+    if (!figure) {
+      place.textContent = "–";
+      return place;
+    }
+    const [, , n, judged, success, low, high] = figure;
+    const button = make("button", "tpb-cell", success === null ? "–" : percent(success), { type: "button" });
+    button.dataset.key = JSON.stringify([row, column]);
+    const interval = low === null ? "" : `${percent(low)} to ${percent(high)}, `;
+    button.append(make("small", "", `${interval}n ${judged}${n === judged ? "" : ` of ${n}`}`));
+    button.style.setProperty("--rate", success === null ? 0 : success);
+    const chosen = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column;
+    button.setAttribute("aria-pressed", chosen ? "true" : "false");
+    button.addEventListener("click", () => {
+      this.query.cell = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column ? null : [row, column];
+      this.cellFocus = button.dataset.key;
+      this.refresh();
+    });
+    place.append(button);
+    return place;
+  }
+
+  /** Arrow keys move between the cells of the heatmap. */
+  moveCell(button, key) {
+    const buttons = [...this.map.querySelectorAll(".tpb-cell")];
+    const width = this.map.querySelectorAll("thead th").length - 1;
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width }[key];
+    const target = buttons[buttons.indexOf(button) + step];
+    if (target) target.focus();
+  }
+
+  // lines
+
+  ask(message, isNew = false) {
+    this.seq += 1;
+    if (isNew) {
+      this.waiting = this.seq;
+      this.query = { ...this.query, cell: message.kind === "axes" ? null : this.query.cell };
+    }
+    this.send({ ...message, query: this.query, seq: this.seq });
+  }
+
+  refresh() {
+    this.ask({ kind: "page", start: 0 }, true);
+  }
+
+  more() {
+    if (this.loading || this.lines.length >= this.total) return;
+    this.loading = true;
+    this.ask({ kind: "page", start: this.lines.length });
+  }
+
+  onMessage(message) {
+    if (message.kind === "page") {
+      // The answer to an older query comes too late.
+      if (this.waiting !== null && message.seq < this.waiting) return;
+      if (message.cells) this.drawMap(message.cells);
+      this.take(message);
+    } else if (message.kind === "trial") this.drawTrial(message);
+    else if (message.kind === "bench") this.bench?.hear(message.reply);
+    else if (message.kind === "remarks") this.drawRemarks(message);
+    else if (message.kind === "error") this.status.textContent = message.text;
+  }
+
+  take(page) {
+    if (page.start === 0) {
+      this.lines = [];
+      this.at = -1;
+      this.list.scrollTop = 0;
+    }
+    if (page.start !== this.lines.length) return;
+    this.loading = false;
+    this.lines.push(...page.lines);
+    this.total = page.total;
+    this.failures = page.failures;
+    this.status.textContent = `${page.total.toLocaleString("en")} trials, ${page.failures.toLocaleString("en")} failures`;
+    this.drawLines(page.start);
+    if (this.after) {
+      const go = this.after;
+      this.after = null;
+      go();
+    }
+  }
+
+  drawLines(from = 0) {
+    if (from === 0) this.list.replaceChildren();
+    this.lines.slice(from).forEach((line, i) => this.list.append(this.row(line, from + i)));
+    if (!this.lines.length) this.list.replaceChildren(make("div", "tpb-row tpb-soft", "no trial fits"));
+    this.mark();
+  }
+
+  row(line, i) {
+    const row = make("div", "tpb-row", undefined, { role: "option", id: `${this.uid}-${i}`, "aria-selected": "false" });
+    row.append(make("span", "tpb-sign", line.outcome ? SIGNS[line.failed] : "·", { "aria-label": line.failed ? "failure" : "no failure" }));
+    for (const name of COLUMNS) {
+      const text = name === "detail" ? line.detail || line.missing_reason : line[name];
+      if (this.columns.has(name) && text) row.append(make("span", name === "case_id" ? "" : "tpb-soft", text));
+    }
+    if (line.override) row.append(make("span", "tpb-badge", `by hand: ${line.override}`));
+    if (line.note) row.append(make("span", "tpb-badge", `note: ${line.note}`));
+    const excerpt = make("span", "tpb-excerpt", line.excerpt[0]);
+    if (line.excerpt[1]) excerpt.append(make("mark", "", line.excerpt[1]));
+    excerpt.append(document.createTextNode(line.excerpt[2]));
+    row.append(excerpt);
+    row.addEventListener("click", () => {
+      this.go(i);
+      this.open();
+    });
+    return row;
+  }
+
+  go(i) {
+    if (i >= this.lines.length && this.lines.length < this.total) {
+      this.after = () => this.go(i);
+      this.more();
+      return;
+    }
+    this.at = Math.max(0, Math.min(i, this.lines.length - 1));
+    this.mark();
+    const row = this.list.children[this.at];
+    if (row) row.scrollIntoView({ block: "nearest" });
+  }
+
+  mark() {
+    [...this.list.children].forEach((row, i) => row.setAttribute("aria-selected", i === this.at ? "true" : "false"));
+    if (this.at >= 0) this.list.setAttribute("aria-activedescendant", `${this.uid}-${this.at}`);
+    else this.list.removeAttribute("aria-activedescendant");
+  }
+
+  open() {
+    if (this.at < 0) this.go(0);
+    const line = this.lines[this.at];
+    if (line) this.ask({ kind: "open", trial_id: line.trial_id, bench: this.benching });
+  }
+
+  /** The workbench takes the parse view's place, or gives it back; the next trials keep to it. */
+  toggleBench() {
+    this.benching = !this.benching;
+    this.open();
+  }
+
+  /** The next (1) or previous (-1) failure is opened: failures stand first, so it is a neighbour. */
+  nextFailure(step) {
+    const target = this.at + step;
+    if (target < 0 || target >= this.failures) {
+      this.status.textContent = step > 0 ? "no further failure" : "no earlier failure";
+      return;
+    }
+    const open = () => {
+      this.go(target);
+      this.open();
+    };
+    if (target < this.lines.length) open();
+    else {
+      this.after = open;
+      this.more();
+    }
+  }
+
+  // one trial
+
+  async drawTrial(message) {
+    const line = this.lines[this.at];
+    if (line && line.trial_id !== message.trial_id) return;
+    this.root.classList.add("tpb-open");
+    const facts = make("dl", "tpb-facts");
+    for (const [name, text] of message.facts) facts.append(make("dt", "", name), make("dd", "", text));
+    const view = make("div");
+    this.remarks = make("div");
+    const bar = this.copies(message.copies);
+    // The workbench is long: its switch stays where the eye is.
+    this.detail.replaceChildren(...(message.bench ? [bar, view, facts] : [facts, view, bar]), this.remarks);
+    this.drawRemarks(message);
+    this.status.textContent = `trial ${message.trial_id} is open`;
+    this.bench = null;
+    if (message.view || message.bench) {
+      const module = await this.loadView();
+      const send = (own) => this.ask({ kind: "bench", message: own });
+      if (message.bench) this.bench = module.mountBench(view, message.bench, send);
+      else module.mount(view, message.view, {});
+    }
+    const row = this.list.children[this.at];
+    if (row) row.scrollIntoView({ block: "nearest" });
+  }
+
+  copies(texts) {
+    const bar = make("div", "tpb-bar");
+    const edit = make("button", "tpb-button", "workbench (w)", { type: "button", "aria-pressed": `${this.benching}` });
+    edit.addEventListener("click", () => this.toggleBench());
+    bar.append(edit);
+    for (const [name, text] of Object.entries(texts)) {
+      const button = make("button", "tpb-button", `copy ${name.replace("as_", "as ")}`, { type: "button" });
+      button.addEventListener("click", async () => {
+        try {
+          await navigator.clipboard.writeText(text);
+          this.status.textContent = "copied";
+        } catch {
+          // Without a clipboard the text is shown, to be copied by hand.
+          const box = make("textarea", "", undefined, { readonly: "", "aria-label": name });
+          box.value = text;
+          bar.append(box);
+          box.select();
+        }
+      });
+      bar.append(button);
+    }
+    return bar;
+  }
+
+  drawRemarks({ trial_id, remarks }) {
+    if (!this.first.outcomes.length) return;
+    const note = make("textarea", "", undefined, { "aria-label": "note", placeholder: "a note on this trial" });
+    note.value = remarks.note;
+    const keep = make("button", "tpb-button", "keep note", { type: "button" });
+    keep.addEventListener("click", () => this.ask({ kind: "note", trial_id, text: note.value }));
+    const [field, box] = select("outcome by hand", this.first.outcomes, () => {}, "as scored");
+    box.value = remarks.outcome;
+    const why = make("input", "", undefined, { type: "text", "aria-label": "why", placeholder: "why" });
+    why.value = remarks.why;
+    const set = make("button", "tpb-button", "set outcome", { type: "button" });
+    set.addEventListener("click", () => this.ask({ kind: "override", trial_id, outcome: box.value, why: why.value }));
+    const bar = make("div", "tpb-bar");
+    bar.append(keep, field, why, set);
+    this.remarks.replaceChildren(note, bar);
+    const i = this.lines.findIndex((line) => line.trial_id === trial_id);
+    if (i >= 0 && this.lines[i].note + this.lines[i].override !== remarks.note + remarks.outcome) {
+      this.lines[i] = { ...this.lines[i], note: remarks.note, override: remarks.outcome };
+      this.list.children[i].replaceWith(this.row(this.lines[i], i));
+      this.mark();
+      this.status.textContent = "kept";
+    }
+  }
+
+  close() {
+    this.root.classList.remove("tpb-open");
+    this.detail.replaceChildren();
+    this.list.focus();
+  }
+
+  onKey(event) {
+    const target = event.target;
+    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName);
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing && event.key !== "Escape") return;
+    // Keys of the parse view are its own.
+    if (this.detail.contains(target) && !["n", "p", "w", "Escape"].includes(event.key)) return;
+    if (target.classList.contains("tpb-cell") && event.key.startsWith("Arrow")) this.moveCell(target, event.key);
+    else if (target === this.list && event.key === "ArrowDown") this.go(this.at + 1);
+    else if (target === this.list && event.key === "ArrowUp") this.go(this.at - 1);
+    else if (target === this.list && event.key === "Home") this.go(0);
+    else if (target === this.list && event.key === "Enter") this.open();
+    else if (event.key === "w") this.toggleBench();
+    else if (event.key === "n") this.nextFailure(1);
+    else if (event.key === "p") this.nextFailure(-1);
+    else if (event.key === "/") this.search.focus();
+    else if (event.key === "Escape" && typing) this.list.focus();
+    else if (event.key === "Escape") this.close();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+export function mountBrowser(root, first, options) {
+  return new Browser(root, first, options);
+}
+
+function render({ model, el }) {
+  let view;
+  // The parse view is a module of its own; its source comes with the model, from no network.
+  const loadView = () => {
+    if (!view) view = import(URL.createObjectURL(new Blob([model.get("_view_source")], { type: "text/javascript" })));
+    return view;
+  };
+  const first = model.get("_first");
+  // The static view is for readers without a kernel.
+  for (const element of document.querySelectorAll(`[data-toolparse-static="${first.uid}"]`)) element.hidden = true;
+  const browser = mountBrowser(el, first, { send: (message) => model.send(message), loadView });
+  const onMessage = (message) => browser.onMessage(message);
+  model.on("msg:custom", onMessage);
+  return () => model.off("msg:custom", onMessage);
+}
+
+export default { render };
