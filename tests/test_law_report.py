@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.laws import LawBroken, check_all
+from toolparse_lab.laws import LawBroken, check_all, check_protocol
 from toolparse_lab.laws.check_protocol import LAWS, shrink
 from toolparse_lab.laws.texts import TOOLS as SHIPPED_TOOLS
 from toolparse_lab.protocols.base import NeedMore, Opening, Protocol, Reading, Tools
@@ -143,6 +143,18 @@ def test_a_planted_defect_is_found(law: str, protocol: Protocol) -> None:
     if law not in ("round trip", "linear"):
         with pytest.raises((LawBroken, ZeroDivisionError)):
             check_all(found.counterexample, protocol, SHIPPED_TOOLS)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_one_slow_measurement_changes_no_growth(power: int, monkeypatch: Any) -> None:
+    now, hiccups = 0.0, [0.05, 0.0, 0.0] * 5
+
+    def parse_slowly(raw: str) -> None:
+        nonlocal now
+        now += (len(raw) / 50_000) ** power + hiccups.pop(0)
+
+    monkeypatch.setattr(time, "process_time", lambda: now)
+    assert check_protocol._growth("", "x", parse_slowly) == pytest.approx(4**power, rel=0.01)
 
 
 def test_the_counterexample_is_the_smallest_there_is() -> None:
