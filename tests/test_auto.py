@@ -28,7 +28,7 @@ SAME_TEXT = {
 # Calls without delimiters are recovered by `auto`, which names no format for them; the others are
 # JSON in the tags of a format that reads such bodies too.
 RECOVERED = {"llama3_json", "xlam_array", "markdown_json"}
-TAKEN = {"llama31_function_tag", "glm4_9b"}
+TAKEN = {"glm4_9b"}
 
 AUTO_HEADS = AUTO.envelope.heads({})
 BEHIND_A_HEAD = [

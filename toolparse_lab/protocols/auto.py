@@ -27,6 +27,7 @@ from typing import TypeAlias
 
 from ..errors import UnwritableCall
 from ..toolspec import ToolSpec
+from ..types import Span
 from .base import (
     NEED_MORE,
     Codec,
@@ -141,7 +142,16 @@ class AnyEnvelope(Envelope):
         """Return the opening at `text[pos]` with its owner. See `Envelope.open`."""
         head = self._heads.at(text, pos)
         sure = self._heads.sure(head, text, pos)
-        return sure if sure is not None else self._compared(head, text, pos, final, tools)
+        if sure is None:
+            return self._compared(head, text, pos, final, tools)
+        # A tool may be called `function`, and have an element of that name.
+        if head[1:].isalpha() and self._has_varying_head(text, pos, tools):
+            return self._compared(head, text, pos, final, tools)
+        return sure
+
+    def _has_varying_head(self, text: str, pos: int, tools: Tools) -> bool:
+        """Return True if a head at `text[pos]` is one that depends on the tools."""
+        return any(text.startswith(heads, pos) for _, heads, _ in self._varying_heads(tools))
 
     def _compared(
         self, head: str, text: str, pos: int, final: bool, tools: Tools
@@ -293,8 +303,12 @@ class _Heads:
         """
         end = pos + len(head)
         for body, opening in self._sure.get(head, ()):
-            if body.match(text, end):
-                return opening
+            match = body.match(text, end)
+            if match is not None:
+                # One that is a part of its body, and one that is a literal, are always the same.
+                if opening.end in (0, match.end() - pos):
+                    return opening
+                return _opening_of(match, pos, opening)
         return None
 
     def places(self, head: str) -> tuple[int, ...]:
@@ -330,11 +344,27 @@ def _sure_rows(
     rows: list[tuple[re.Pattern[str], Opening]] = []
     for member in members:
         envelope = member.envelope
-        body = envelope.sure_body
-        if body is not None and literal in envelope.heads({}):
-            end = 0 if envelope.opener_is_body else len(literal)
-            rows.append((body, Opening(end, owner=member)))
+        if literal in envelope.heads({}):
+            opening = Opening(0 if envelope.opener_is_body else len(literal), owner=member)
+            rows.extend((body, opening) for body in envelope.sure_bodies(literal))
     return tuple(rows)
+
+
+def _opening_of(match: re.Match[str], pos: int, opening: Opening) -> Opening:
+    """Return the opening of a sure body whose opener holds words.
+
+    match: of the pattern behind the head, which stands at `pos`. opening: of the head alone.
+    """
+    words = match.groupdict()
+    name, wire_id = words.get("name"), words.get("id")
+    start = match.start("name") - pos if name else 0
+    return make_opening(
+        match.end() - pos,
+        name=name or "",
+        name_span=Span(start, start + len(name)) if name else None,
+        wire_id=wire_id,
+        owner=opening.owner,
+    )
 
 
 def _owned_by(opening: Opening, owner: Protocol) -> Opening:

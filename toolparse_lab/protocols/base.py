@@ -233,13 +233,14 @@ class Envelope(ABC):
         """
         return None
 
-    @property
-    def sure_body(self) -> re.Pattern[str] | None:
-        """The beginning of a body that is this format's, of all with the same opener.
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
+        """Return what may stand behind a head where a call is this format's, of all that have it.
 
-        `auto` then asks no other. None if only `suits` can tell.
+        `auto` then asks no other. None of them matches where only `open` and `suits` can tell.
+        What a pattern matches is the rest of the opener, of which its groups `name` and `id` are
+        words; the body is looked at ahead.
         """
-        return None
+        return ()
 
     @property
     def opener_is_body(self) -> bool:

@@ -48,7 +48,7 @@ def reasoning_scanner(opener: str) -> Scanner:
     return LiteralBody((THINK_TAGS.get(opener, "</think>"),))
 
 
-_OBJECT = re.compile(r"""\s{0,64}\{\s{0,40}"name"\s{0,10}:""")
+_OBJECT = re.compile(r"""(?=\s{0,64}\{\s{0,40}"name"\s{0,10}:)""")
 
 # Openings are frozen, so equal ones can be shared: making one costs more than the look-up.
 _opening = lru_cache(maxsize=256)(Opening)
@@ -66,13 +66,12 @@ class JsonTags(Envelope):
     closers: tuple[str, ...] = ()
     line: bool = False
 
-    @property
-    def sure_body(self) -> re.Pattern[str] | None:
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         """Return the head of a call.
 
         None for a fence, whose opener is more than a literal.
         """
-        return None if self.line else _OBJECT
+        return () if self.line else (_OBJECT,)
 
     @property
     def heads_are_fixed(self) -> bool:

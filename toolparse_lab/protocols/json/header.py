@@ -26,6 +26,8 @@ _WORD = re.compile(r"[\w./:@+-]{1,256}")
 _SIMPLE_WORD = re.compile(r"[\w./@+-]{1,256}")
 _REST = re.compile(r"[^<>{}\[\]\n]{0,64}")
 _PATTERNS = {"{ }": _SPACE, "{name}": _WORD, "{id}": _WORD, "{any}": _REST}
+_WORDS = ("{name}", "{id}")
+_NO_END = ".:/@+"  # no tool's name ends with one of these
 _LIMITS = {"{ }": 64, "{name}": 256, "{id}": 256, "{any}": 64}
 
 
@@ -55,6 +57,34 @@ class Header:
         values = {"{name}": name, "{id}": "call00000", "{ }": "", "{any}": ""}
         return "".join(values.get(part, part) for part in self.parts)
 
+    def rest(self, *, grouped: bool = True) -> str:
+        """Return a pattern of the header behind its head that matches what `match` does.
+
+        grouped: with a group `name`, and a group `id` for the id.
+
+        >>> Header.of("<call {name}>").rest(grouped=False)
+        '(?:[\\\\w./:@+-]{1,256}+)(?<![.:/@+])>'
+        """
+        pattern = ""
+        for i, part in enumerate(self.parts[1:], 1):
+            run = self._run(i)
+            if run is None:
+                pattern += re.escape(part)
+                continue
+            word = part.strip("{}") if grouped and part in _WORDS else ""
+            # Possessive, as a match by steps is.
+            pattern += rf"({f'?P<{word}>' if word else '?:'}{run.pattern}+)"
+            if part == "{name}":
+                pattern += rf"(?<![{re.escape(_NO_END)}])"
+        return pattern
+
+    def _run(self, i: int) -> re.Pattern[str] | None:
+        """Return the pattern of the characters of part i, None for a literal."""
+        # A colon behind the name ends it, although names may hold one.
+        if self.parts[i : i + 2] == ("{name}", ":"):
+            return _SIMPLE_WORD
+        return _PATTERNS.get(self.parts[i])
+
     def match(self, text: str, pos: int, final: bool) -> Opening | NeedMore | None:
         """Return the opening whose header is at `text[pos]`, with offsets that count from there.
 
@@ -63,10 +93,7 @@ class Header:
         at = pos
         words: dict[str, Span] = {}
         for i, part in enumerate(self.parts):
-            pattern = _PATTERNS.get(part)
-            # A colon behind the name ends it, although names may hold one.
-            if part == "{name}" and self.parts[i + 1 : i + 2] == (":",):
-                pattern = _SIMPLE_WORD
+            pattern = self._run(i)
             if pattern is None:
                 if not text.startswith(part, at):
                     return _unfinished(part, text, at, final)
@@ -90,7 +117,7 @@ def _is_name(word: str) -> bool:
 
     `Here:` is the beginning of a sentence.
     """
-    return word[-1] not in ".:/@+"
+    return word[-1] not in _NO_END
 
 
 def _unfinished(literal: str, text: str, at: int, final: bool) -> NeedMore | None:

@@ -102,18 +102,28 @@ class JsonHeaders(Envelope):
         """True: no opener depends on the tools."""
         return True
 
-    @cached_property
-    def sure_body(self) -> re.Pattern[str] | None:
-        """Return the head of a call behind an opener that is a literal, and the only kind of head.
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
+        """Return the rest of each header with that head, and the beginning of its body.
 
-        None for headers that hold more, and where markup begins like a call.
+        None where markup begins like it, and where nothing is said of the body.
         """
-        if self.markup or self.thoughts or not self.first or self.speculative:
-            return None
-        if any(Header.of(template).parts != (template,) for template in self.templates):
-            return None
+        tokens = (*self.markup, *dict(self.texts), *dict(self.thoughts))
+        if not self.first or self.speculative or head.startswith(tokens):
+            return ()
         begin = "|".join(_BEGINS.get(sign, "(?!)") for sign in self.first)
-        return re.compile(rf"""\s{{0,64}}(?:{begin})\s{{0,40}}"name"\s{{0,10}}:""")
+        begin = rf"\s{{0,64}}(?:{begin})\s{{0,40}}"
+        headers = [header for header in self._headers if header.head == head]
+        if [header.parts for header in headers] == [(head,)]:
+            # The body of a header that names no tool has to name it.
+            return (re.compile(rf"""(?={begin}"name"\s{{0,10}}:)"""),)
+
+        patterns: list[re.Pattern[str]] = []
+        earlier = ""
+        for header in headers:
+            patterns.append(re.compile(rf"""{earlier}{header.rest()}(?={begin}["}}])"""))
+            # The first header that is complete counts, whatever its body.
+            earlier += f"(?!{header.rest(grouped=False)})"
+        return tuple(patterns)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return the beginnings of all headers, and the markup."""

@@ -57,6 +57,9 @@ def _head_patterns(form: Form) -> Heads:
     return form.heads()
 
 
+_JSON = re.compile(r"\s{0,64}\{")
+
+
 @dataclass(frozen=True)
 class ParameterTags(Envelope):
     """Envelope: blocks of functions.
@@ -90,21 +93,22 @@ class ParameterTags(Envelope):
         heads = [self.form.opener] if self.form.opener else []
         return (*heads, *self.form.tag_heads(), *self.form.markup)
 
-    @cached_property
-    def sure_body(self) -> re.Pattern[str] | None:
-        """Return a function's tag and the head of a parameter's, behind the format's first literal.
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
+        """Return a function's tag and the head of a parameter's, behind one of the format's heads.
 
         That is the block's opener, or the beginning of the tag in a format without blocks.
         """
         before, after = self.form.function_tag("\0").split("\0")[:2]
         parameter = self.form.parameter_tag("\0").split("\0")[0]
         if self.opener_is_body:
-            if before.rstrip() not in self._heads or not self.form.bare_names:
-                return None
-            before = ""
+            if not before.startswith(head):
+                return ()
+            before = before[len(head) :]
+        elif head != self.form.opener:
+            return ()
         begin, end, inner = (re.escape(text.strip()) for text in (before, after, parameter))
         gap = r"\s{0,64}"
-        return re.compile(rf"{gap}{begin}[\w.-]{{1,128}}{gap}{end}{gap}{inner}")
+        return (re.compile(rf"(?={gap}{begin}[\w.-]{{1,128}}{gap}{end}{gap}{inner})"),)
 
     def closer_of(self, opening: Opening) -> str | None:
         """Return the block's closer for a block, whose JSON or functions end with it."""
@@ -229,7 +233,8 @@ class ParameterTags(Envelope):
         if self.form.bare_names and not opening.end:
             return self._is_call(text, at, tools)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
-            return True
+            # JSON behind a tag without its block is rather a call of a format that writes it so.
+            return True if opening.end or not _JSON.match(text, tag.end()) else None
         # In a block any word for a function will do, alone it may be the word of another format.
         return True if opening.end and not self.form.bare_names else None
 
