@@ -23,7 +23,7 @@ from ..types import (
     ServerReading,
     TokenizerLike,
 )
-from .setting import Setting
+from .setting import setting_of
 from .stream_parser import StreamParser
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _parser_of(
             return partial(ForeignParser, adapted, tools, ParseOptions.of(options))
         protocol = adapted or protocol
 
-    setting = Setting(protocol_of(protocol), tools, ParseOptions.of(options))
+    setting = setting_of(protocol_of(protocol), tools, ParseOptions.of(options))
     return partial(StreamParser, setting)
 
 

@@ -71,6 +71,31 @@ class Setting:
         self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
 
 
+_settings: dict[tuple[int, int, ParseOptions], Setting] = {}
+_MOST_SETTINGS = 128
+
+
+def setting_of(
+    protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
+) -> Setting:
+    """Return the setting of a protocol, tools and options, made once while it is among the last.
+
+    Most programs parse answer after answer with the same ones.
+    """
+    # By identity, since to hash a protocol takes as long as to read a call. The setting keeps both
+    # objects alive, so that no other ones get their numbers.
+    key = id(protocol), id(tools), options
+    setting = _settings.get(key)
+    if setting is None:
+        setting = Setting(protocol, tools, options)
+        # Emptied as a whole: nothing here is worth the order of a better rule. `clear` is a
+        # single step, so that threads need no lock.
+        if len(_settings) >= _MOST_SETTINGS:
+            _settings.clear()
+        _settings[key] = setting
+    return setting
+
+
 # Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
 @lru_cache(maxsize=512)
 def _text_tokens(literals: tuple[str, ...], lists: bool = False) -> re.Pattern[str]:
