@@ -26,6 +26,7 @@ from functools import partial
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
+from ..schema.scalar_members import read_texts
 from ..schema.validate import find_problems, fits
 from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
@@ -246,15 +247,10 @@ class Resolver:
         arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         coerced: tuple[Step, ...] = ()
-        # One look is enough for arguments that plainly are what the schema says, which most are.
-        if tool is not None and (
-            may_be_wrapped(d.arguments)
-            or not fits(d.arguments, tool.schema_json, self.options.coerce, d.untyped)
-        ):
-            coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
-            steps += coerced
-            if self.options.validate:
-                problems.extend(self._validate(d, tool, body, coerced, value))
+        if tool is not None:
+            coerced, arguments_json = self._fitted(d, tool, body, source_json, problems)
+            if coerced:
+                steps += coerced
 
         name_span = d.name_span
         if name_span is not None:
@@ -305,6 +301,40 @@ class Resolver:
         span = _shift(d.name_span, start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
+    def _fitted(
+        self,
+        d: Decoded,
+        tool: ToolSpec,
+        body: Body,
+        source_json: str,
+        problems: list[Problem],
+    ) -> tuple[tuple[Step, ...], str]:
+        """Return the steps that fit arguments to the schema, with spans in raw, and their text.
+
+        What the schema says against the result is added to the problems.
+        """
+        policy = self.options.coerce
+        # One look is enough for arguments that plainly are what the schema says, which most are;
+        # and one pass for texts that plainly say what it wants.
+        if d.untyped and policy == "safe":
+            texts = read_texts(d.arguments, tool.schema_json)
+            if texts is not None:
+                record, value = texts
+                if not record.steps:
+                    return (), source_json
+                steps = tuple(record.steps)
+                _place_steps(steps, d, body)
+                return steps, write_canonical(value)
+        elif not may_be_wrapped(d.arguments) and fits(
+            d.arguments, tool.schema_json, policy, d.untyped
+        ):
+            return (), source_json
+
+        coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
+        if self.options.validate:
+            problems.extend(self._validate(d, tool, body, coerced, value))
+        return coerced, arguments_json
+
     def _coerce(
         self,
         d: Decoded,
@@ -336,9 +366,7 @@ class Resolver:
             problems.append(Problem("coerce", "coerce.not-finite", "error", message))
             return (), d.arguments, source_json
 
-        spans = find_step_spans(d, result.steps, body.start, body.text)
-        for step, span in zip(result.steps, spans, strict=True):
-            set_step_span(step, span)  # nobody else has seen these steps yet
+        _place_steps(result.steps, d, body)
         return result.steps, result.value, arguments_json
 
     def _validate(
@@ -364,6 +392,13 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
+
+
+def _place_steps(steps: tuple[Step, ...], d: Decoded, body: Body) -> None:
+    """Set the spans of new coercion steps, which nobody else has seen yet."""
+    spans = find_step_spans(d, steps, body.start, body.text)
+    for step, span in zip(steps, spans, strict=True):
+        set_step_span(step, span)
 
 
 def _fault(error: Exception) -> Refusal:
