@@ -43,7 +43,7 @@ from ..types import (
 )
 from ..types.call import make_call
 from ..types.readings import Reading as Candidate
-from ..types.spans import set_step_span
+from ..types.spans import StepSpans
 from ..values import Value, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
@@ -323,7 +323,7 @@ class Resolver:
                 if not record.steps:
                     return (), source_json
                 steps = tuple(record.steps)
-                _place_steps(steps, d, body)
+                StepSpans(steps, partial(find_step_spans, d, steps, body.start, body.text))
                 return steps, write_canonical(value)
         elif not may_be_wrapped(d.arguments) and fits(
             d.arguments, tool.schema_json, policy, d.untyped
@@ -366,7 +366,7 @@ class Resolver:
             problems.append(Problem("coerce", "coerce.not-finite", "error", message))
             return (), d.arguments, source_json
 
-        _place_steps(result.steps, d, body)
+        StepSpans(result.steps, partial(find_step_spans, d, result.steps, body.start, body.text))
         return result.steps, result.value, arguments_json
 
     def _validate(
@@ -392,13 +392,6 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
-
-
-def _place_steps(steps: tuple[Step, ...], d: Decoded, body: Body) -> None:
-    """Set the spans of new coercion steps, which nobody else has seen yet."""
-    spans = find_step_spans(d, steps, body.start, body.text)
-    for step, span in zip(steps, spans, strict=True):
-        set_step_span(step, span)
 
 
 def _fault(error: Exception) -> Refusal:

@@ -75,9 +75,7 @@ _settings: dict[tuple[int, int, ParseOptions], Setting] = {}
 _MOST_SETTINGS = 128
 
 
-def setting_of(
-    protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
-) -> Setting:
+def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> Setting:
     """Return the setting of a protocol, tools and options, made once while it is among the last.
 
     Most programs parse answer after answer with the same ones.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..values import Value, unescape, write_canonical
 from .makers import maker_of
@@ -211,8 +211,45 @@ class Step:
 
 
 make_step = maker_of(Step)
-# For the maker of a step that learns its place last, as with the spans above.
-set_step_span: Callable[[Step, Span | None], None] = Step.__dict__["span"].__set__
+_get_step_span: Callable[[Step], Any] = Step.__dict__["span"].__get__
+_set_step_span: Callable[[Step, Any], None] = Step.__dict__["span"].__set__
+
+
+class StepSpans:
+    """The spans of one call's coercion steps, which are found when the first one is read.
+
+    Most steps are counted, and nobody asks where they were; to find that takes as long as the
+    coercion.
+    """
+
+    __slots__ = ("_find", "_steps")
+
+    def __init__(
+        self, steps: tuple[Step, ...], find: Callable[[], tuple[Span | None, ...]]
+    ) -> None:
+        """Take new steps, which nobody else has seen, and what finds a span for each of them."""
+        self._steps = steps
+        self._find = find
+        for step in steps:
+            _set_step_span(step, self)
+
+    def settle(self) -> None:
+        """Give each step its span."""
+        for step, span in zip(self._steps, self._find(), strict=True):
+            _set_step_span(step, span)
+
+
+def _span_of(step: Step) -> Span | None:
+    """Return the span of a step."""
+    span = _get_step_span(step)
+    if type(span) is StepSpans:
+        span.settle()
+        span = _get_step_span(step)
+    return span  # type: ignore[no-any-return]  # the slot holds spans and nothing else now
+
+
+# The slot stays, and is read through this.
+Step.span = property(_span_of, _set_step_span)  # type: ignore[assignment,misc]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,79 @@
+"""The short way of coercion says what the long one says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolparse_lab as tp
+from toolparse_lab.schema.scalar_members import read_texts
+from toolparse_lab.schema.validate import find_problems
+from toolparse_lab.values import write_canonical
+
+WORDS = "5 -0 007 +5 3.0 2.50 1e3 1e400 0.1 five null true False YES 0 1 on None [1] {} ١٢".split()
+TEXTS = st.sampled_from([*WORDS, "", " ", " 12 ", "5 km", '"5"', "9" * 40]) | st.text(max_size=6)
+TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]
+MEMBERS = st.one_of(
+    st.sampled_from(TYPES).map(lambda kind: {"type": kind}),
+    st.sampled_from([{}, {"type": ["string", "integer"]}, {"type": "string", "enum": ["a", "5"]}]),
+    st.sampled_from([{"type": "integer", "minimum": 4}, {"type": "string", "maxLength": 2}]),
+    st.just({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}),
+)
+NAMES = st.sampled_from(["a", "b/c", "d~", "arguments"])
+SCHEMAS = st.fixed_dictionaries(
+    {"properties": st.dictionaries(NAMES, MEMBERS, max_size=4)},
+    optional={
+        "type": st.just("object"),
+        "required": st.lists(NAMES, max_size=2),
+        "additionalProperties": st.sampled_from([False, True, {"type": "integer"}]),
+        "minProperties": st.just(2),
+    },
+)
+
+
+@given(SCHEMAS, st.dictionaries(NAMES, TEXTS, max_size=4))
+def test_the_short_way_says_what_the_long_one_says(
+    schema: dict[str, Any], texts: dict[str, str]
+) -> None:
+    result = read_texts(texts, json.dumps(schema))
+    if result is None:
+        return
+    record, value = result
+    coerced = tp.coerce(texts, schema, one_item=True, raw_text=True)
+    assert write_canonical(value) == write_canonical(coerced.value)
+    assert tuple(record.steps) == coerced.steps
+    assert coerced.problems == ()
+    assert find_problems(value, json.dumps(schema)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [("integer", "5", 5), ("number", "2.50", 2.5), ("boolean", "True", True), ("string", "5", "5")],
+)
+def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
+    result = read_texts({"x": text}, json.dumps(schema))
+    assert result is not None
+    assert result[1] == {"x": value}
+    assert [step.before for step in result[0].steps] == ([] if kind == "string" else [text])
+
+
+@pytest.mark.parametrize(
+    ("members", "texts"),
+    [
+        ({"x": {"type": "integer"}}, {"x": "five"}),
+        ({"x": {"type": "boolean"}}, {"x": "yes"}),  # a switch has a rule of its own
+        ({"x": {"type": "integer"}}, {"x": "5", "y": "6"}),
+        ({"x": {"type": "integer", "minimum": 6}}, {"x": "5"}),
+        ({"x": {"type": "array"}}, {"x": "[1]"}),
+        ({"x": {"type": ["string", "null"]}}, {"x": "null"}),
+    ],
+)
+def test_the_short_way_leaves_the_rest_to_the_long_one(
+    members: dict[str, Any], texts: dict[str, str]
+) -> None:
+    assert read_texts(texts, json.dumps({"type": "object", "properties": members})) is None
