@@ -14,8 +14,24 @@ from toolparse_lab.schema.scalar_members import read_texts
 from toolparse_lab.schema.validate import find_problems
 from toolparse_lab.values import write_canonical
 
-WORDS = "5 -0 007 +5 3.0 2.50 1e3 1e400 0.1 five null true False YES 0 1 on None [1] {} ١٢".split()
-TEXTS = st.sampled_from([*WORDS, "", " ", " 12 ", "5 km", '"5"', "9" * 40]) | st.text(max_size=6)
+NUMBERS = ["5", "-0", "007", "+5", "3.0", "2.50", "1e3", "1e400", "0.1", "9" * 40, "١٢", " 12 "]
+WORDS = [
+    "five",
+    "5 km",
+    "null",
+    "true",
+    "False",
+    "YES",
+    "0",
+    "1",
+    "on",
+    "[1]",
+    "{}",
+    '"5"',
+    "",
+    " ",
+]
+TEXTS = st.sampled_from(NUMBERS + WORDS) | st.text(max_size=6)
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]
 MEMBERS = st.one_of(
     st.sampled_from(TYPES).map(lambda kind: {"type": kind}),
