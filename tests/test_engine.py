@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.engine.feed import Feed
 from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.types import Span
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly
@@ -169,6 +171,27 @@ def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None
         parser.close()
 
     assert grows_linearly(parse, 3_000)
+
+
+def test_a_look_far_back_costs_nothing_for_the_chunks_behind_it() -> None:
+    def look_back(chunks: int) -> None:
+        feed = Feed()
+        for _ in range(chunks):
+            feed.add("word")
+            assert feed.text_of(Span(1, 4)) == "ord"
+            feed.take(4)
+
+    assert grows_linearly(look_back, 2_000)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 3, 4), (10,), (3, 3, 4), (4, 0, 6)])
+def test_the_text_of_any_span_is_found_whatever_the_chunks(sizes: tuple[int, ...]) -> None:
+    raw, feed, at = "0123456789", Feed(), 0
+    for size in sizes:
+        feed.add(raw[at : at + size])
+        at += size
+    spans = [(start, end) for start in range(11) for end in range(start, 11)]
+    assert all(feed.text_of(Span(*span)) == raw[slice(*span)] for span in spans)
 
 
 def test_many_coerced_values_are_traced_in_one_walk() -> None:

@@ -301,7 +301,7 @@ class BodyReader:
         in its doubtful part, or the budget is spent.
         """
         before = doubtful_end(text, decoded)
-        if before < 0:
+        if before <= 0:
             return None
         setting, opening = self._setting, body.opening
         envelope = (opening.owner or setting.protocol).envelope

@@ -169,17 +169,17 @@ class Resolver:
         name, name_span = body.name, body.name_span
         if not name and refusal.name_at is not None:
             name, name_span = refusal.name, Span(*refusal.name_at).shift(body.start)
-        return ToolCall(
-            index=index,
-            segment_index=segment_index,
-            name=name,
-            name_span=name_span,
-            wire_id=None,
-            protocol=body.protocol or self.protocol.id,
-            status="undecodable" if body.closed else "truncated",
-            confidence=1.0,
-            source_json="",
-            arguments_json="",
+        return make_call(
+            index,
+            segment_index,
+            name,
+            name_span,
+            None,
+            body.protocol or self.protocol.id,
+            "undecodable" if body.closed else "truncated",
+            1.0,
+            "",
+            "",
             problems=tuple(problems),
             segment=segment,
             readings=tuple(_named(r.shift(body.start), name) for r in refusal.readings),

@@ -110,6 +110,8 @@ class JsonCall(Codec):
             if plain is not None:
                 return (plain,)
 
+        if not body:
+            raise _nothing()  # a model that repeats an opener leaves thousands of these
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
             repaired = values, edits = read_body_values(body, reading)
@@ -546,6 +548,11 @@ def in_order(*edits: Edit) -> tuple[Edit, ...]:
     return tuple(sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)))
 
 
+def _nothing() -> Refusal:
+    """Return the refusal of a body in which nothing stands."""
+    return Refusal("decode.empty", "there is nothing between opener and closer", 0)
+
+
 def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
     """Return the JSON values of a body and the edits they took.
 
@@ -554,7 +561,7 @@ def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edi
     reading: tells if the body was closed, if it may be repaired, and how deep it may nest.
     """
     if not body or body.isspace():
-        raise Refusal("decode.empty", "there is nothing between opener and closer", 0)
+        raise _nothing()
     if reading.repair:
         # Without its closer a body may be cut off, so that nothing is added at its end.
         closed = reading.closed

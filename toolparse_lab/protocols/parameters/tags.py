@@ -271,6 +271,8 @@ class ParameterTags(Envelope):
 
         That is a parameter's, JSON in place of tags, or words where only tags can be.
         """
+        if not text:
+            return False
         # JSON in place of tags knows its own strings.
         start = text.lstrip()
         if start[:1] in ("{", "["):
@@ -316,6 +318,12 @@ class ParameterTags(Envelope):
         return NEED_MORE
 
 
+def _no_function(body: str) -> Refusal:
+    """Return the refusal of a body in which no function stands."""
+    code = "decode.tags" if body.strip() else "decode.empty"
+    return Refusal(code, "there is no function between opener and closer", 0)
+
+
 def _may_be(word: str, name: str, size: int) -> bool:
     """Return True if a word at the beginning of a text of `size` characters is a name, or begins
     it.
@@ -345,6 +353,8 @@ class ParameterCall(Codec):
 
         body: between the block's tags, or one function with its own.
         """
+        if not body:
+            raise _no_function(body)  # a model that repeats an opener leaves thousands of these
         calls = read_functions(self.form, body)
         # Nearly every body ends here.
         if calls and hold_no_tag(calls, reading.tools):
@@ -383,8 +393,7 @@ class ParameterCall(Codec):
         """
         if "{" in body and reading.repair:
             return self._json(body, reading)
-        code = "decode.tags" if body.strip() else "decode.empty"
-        raise Refusal(code, "there is no function between opener and closer", 0)
+        raise _no_function(body)
 
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
         """Return a reader for each function of a body, in order.
