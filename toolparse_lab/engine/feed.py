@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from ..errors import UnreadableInput
 from ..types import Span
@@ -49,6 +50,7 @@ class Feed:
 
     __slots__ = (
         "_closers",
+        "_ends",
         "_half",
         "_late",
         "_late_size",
@@ -67,6 +69,7 @@ class Feed:
         self.chunk = ""  # the chunk that is being read in blocks
         self._offset = 0  # how much of it was read
         self._pieces: list[str] = []
+        self._ends: list[int] = []  # the offset behind each piece, by which a place is found
         self._size = 0  # characters in the pieces
         self._half = ""  # a surrogate whose other half may come
         self._late: list[str] = []  # blocks that wait because the tail is long
@@ -91,6 +94,7 @@ class Feed:
             return False
         self._pieces.append(chunk)
         self._size += size
+        self._ends.append(self._size)
         # The usual chunk is a few characters: it goes straight into the tail.
         if size <= _BLOCK and len(self.tail) <= _LONG_TAIL:
             self.tail += chunk
@@ -137,6 +141,7 @@ class Feed:
         if self._half:
             self._pieces.append(self._half)
             self._size += 1
+            self._ends.append(self._size)
             self._late.append(self._half)
             self._half = ""
         if self._late:
@@ -194,21 +199,19 @@ class Feed:
     def text_of(self, span: Span) -> str:
         """Return the characters of a span of the text fed so far.
 
-        Looked for from the end, where such spans stand: the cost is that of the pieces behind the
-        span's beginning, whatever the number of chunks before it.
+        The cost is that of the characters, however many chunks there are and wherever they stand.
         """
-        size = self._size
+        begin, end = span.start, span.end
+        at = bisect_right(self._ends, begin)
         parts: list[str] = []
-
-        for piece in reversed(self._pieces):
-            size_before = size - len(piece)
-            if size_before < span.end:
-                parts.append(piece[max(0, span.start - size_before) : span.end - size_before])
-            if size_before <= span.start:
+        for i in range(at, len(self._pieces)):
+            piece = self._pieces[i]
+            start = self._ends[i] - len(piece)
+            if start >= end:
                 break
-            size = size_before
+            parts.append(piece[max(0, begin - start) : end - start])
 
-        return "".join(reversed(parts))
+        return "".join(parts)
 
     def _join_surrogates(self, chunk: str) -> str:
         """Return the chunk with pairs of surrogates as one character.
