@@ -21,17 +21,17 @@ from .scalars import TEXT_READERS
 # what `coerce` under `safe` and `validate` would say: at the first text that is not plainly of its
 # member's type it gives up, and they are asked.
 
-_Read: TypeAlias = Callable[[Record, str, str], Value]
+_Reader: TypeAlias = Callable[[Record, str, str], Value]
 _READ_AS = ("integer", "number", "boolean")
 
 
 class _Member(NamedTuple):
     """A declared scalar: what reads a text as one, its classes, and its JSON Pointer.
 
-    read: None for a text, which stays as it is.
+    reader: None for a text, which stays as it is.
     """
 
-    read: _Read | None
+    reader: _Reader | None
     classes: tuple[type, ...]
     path: str
 
@@ -66,7 +66,7 @@ def read_texts(texts: Value, schema_json: str) -> tuple[Record, Value] | None:
         member = by_name.get(name)
         if member is None or type(text) is not str:
             return None
-        value = text if member.read is None else member.read(record, text, member.path)
+        value = text if member.reader is None else member.reader(record, text, member.path)
         if type(value) not in member.classes:
             return None
         result[name] = value
