@@ -43,7 +43,7 @@ from ..types import (
 )
 from ..types.call import make_call
 from ..types.readings import Reading as Candidate
-from ..types.spans import StepSpans
+from ..types.spans import StepSpans, make_problem
 from ..values import Value, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
@@ -161,11 +161,13 @@ class Resolver:
         problems: list[Problem] = []
         if not body.closed:
             message = "the text ends inside this call"
-            problems.append(Problem("scan", "call.truncated", "error", message, "", segment.span))
+            problems.append(
+                make_problem("scan", "call.truncated", "error", message, "", segment.span)
+            )
         end = body.start + len(body.text)
         at = min(body.start + refusal.position, end)
         span = Span(at, min(at + 1, end))  # one character, none at the end of the body
-        problems.append(Problem("decode", refusal.code, "error", refusal.message, "", span))
+        problems.append(make_problem("decode", refusal.code, "error", refusal.message, "", span))
         name, name_span = body.name, body.name_span
         if not name and refusal.name_at is not None:
             name, name_span = refusal.name, Span(*refusal.name_at).shift(body.start)

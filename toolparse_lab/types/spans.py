@@ -269,3 +269,6 @@ class Problem:
     message: str
     path: str = ""
     span: Span | None = None
+
+
+make_problem = maker_of(Problem)
