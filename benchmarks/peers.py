@@ -82,6 +82,15 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+ARGUMENTS = {
+    "city": "Bergen",
+    "guests": 2,
+    "price": 12.5,
+    "late": True,
+    "note": "by the window",
+}
+
+
 def small_calls(protocol: str, size: int) -> str:
     """Calls of about 150 characters, up to a size."""
     pieces: list[str] = []
@@ -89,13 +98,7 @@ def small_calls(protocol: str, size: int) -> str:
     n = 0
     while total < size:
         n += 1
-        arguments = {
-            "city": "Bergen",
-            "guests": n,
-            "price": 12.5,
-            "late": n % 2 == 0,
-            "note": "by the window",
-        }
+        arguments = {**ARGUMENTS, "guests": n, "late": n % 2 == 0}
         pieces.append(write_call(protocol, "book", arguments))
         total += len(pieces[-1]) + 1
     return "\n".join(pieces)
@@ -258,6 +261,26 @@ def coercion() -> Iterator[Row]:
         yield f"coerce 1,000 objects of 7, {name}", best(many, 5), {}
 
 
+def beside_auto() -> Iterator[tuple[str, float, float]]:
+    """(format, milliseconds of its own name, milliseconds of `auto`) for one answer of two calls,
+    in every format that writes calls which `auto` reads as the format does."""
+    calls = [("book", ARGUMENTS), ("put_file", {"path": "a.py", "body": "print(1)"})]
+    for name, protocol in tp.protocols().items():
+        try:
+            text = protocol.join_calls([protocol.write_call(f, json.dumps(a)) for f, a in calls])
+        except tp.errors.UnwritableCall:
+            continue
+        if len(tp.parse(text, "auto", TOOLS).calls) != len(tp.parse(text, name, TOOLS).calls):
+            continue
+        own = best(partial(repeat_parse, text, name), 5)
+        yield name, own, best(partial(repeat_parse, text, "auto"), 5)
+
+
+def repeat_parse(text: str, protocol: str) -> None:
+    for _ in range(20):
+        tp.parse(text, protocol, TOOLS)
+
+
 HOSTILE: tuple[tuple[str, str, Callable[[int], str]], ...] = (
     ("openers of a call", "hermes", lambda n: "<tool_call>" * (n * 5_000)),
     ("open braces", "hermes", lambda n: "<tool_call>" + "{" * (n * 25_000)),
@@ -303,6 +326,11 @@ def main(argv: list[str]) -> int:
             )
             print(f"{name:48} {ours:10.2f}   {beside}", flush=True)
             figures.append({"what": name, "ms": ours, **{f"{p}_ms": ms for p, ms in peers.items()}})
+    ratios = sorted(((auto / own, name) for name, own, auto in beside_auto()), reverse=True)
+    print(f"\nauto beside the named protocol, two calls an answer, {len(ratios)} formats")
+    print(f"median {ratios[len(ratios) // 2][0]:.2f}x, the most:", end=" ")
+    print(", ".join(f"{name} {ratio:.2f}x" for ratio, name in ratios[:5]), flush=True)
+    figures.extend({"what": f"auto: {name}", "ratio": ratio} for ratio, name in ratios)
     if not chosen.quick:
         print("\ngrowth of CPU time for four times the text, fed 4 characters at a time")
         for name, one, four in growth():
