@@ -18,6 +18,8 @@ from typing import Literal
 WINDOW = 512  # characters before an opener that are looked at
 LINE_HEAD = 16  # characters at the beginning of its line
 
+# A quoted line, also in a list, or a row of a table.
+_LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
 _INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
 # A straight mark opens behind white space or a bracket, and closes anywhere else.
 _STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
@@ -36,7 +38,7 @@ _SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z
 # A block is an example where the words before it say so, or say that it is somebody else's.
 _EXAMPLE = re.compile(
     r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
-    r"|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
+    r"|drafts?|pseudo-?code|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
     r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
     r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
@@ -65,7 +67,7 @@ def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
     before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
     line_head: the beginning of the opener's line, '' where an earlier call stands in it.
     """
-    if line_head.lstrip(" \t").startswith(">"):
+    if _LINE_SIGN.match(line_head):
         return "line"
     return "marks" if before and _is_in_marks(before) else ""
 

@@ -57,6 +57,10 @@ _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
 _CHAT_HEAD = re.compile(r"<\|im_start\|>\s{0,8}")
 _SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t]{1,8}\Z")
+# What may stand before a call that lost its delimiter; a word of a sentence does not.
+_MAY_BEGIN = re.compile(
+    r"(?:^|\n|[>|\])}`\"'*]|[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t])[ \t]{0,8}\Z"
+)
 # The end of a text that goes on as JSON: a member or an item follows.
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _THINK_TAGS = tuple(THINK_TAGS)
@@ -354,6 +358,8 @@ class TextScanner:
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
         if opening.speculative and self._is_no_call(at, opening):
+            return None
+        if opening.lone and not _MAY_BEGIN.search(self._before(at)):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening

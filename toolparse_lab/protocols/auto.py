@@ -353,6 +353,7 @@ def _owned_by(opening: Opening, owner: Protocol) -> Opening:
         owner,
         opening.attributes,
         opening.text,
+        opening.lone,
     )
 
 
