@@ -357,9 +357,7 @@ class TextScanner:
             return None  # it would be found again for ever
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
-        if opening.speculative and self._is_no_call(at, opening):
-            return None
-        if opening.lone and not _MAY_BEGIN.search(self._before(at)):
+        if self._is_no_call(at, opening):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
@@ -395,7 +393,14 @@ class TextScanner:
         return None if self._sign(tail, at) else Opening(len(end), "markup")
 
     def _is_no_call(self, at: int, opening: Opening) -> bool:
-        """The speculative opener at tail[at] was tried before, or stands in other JSON."""
+        """The speculative opener at tail[at] was tried before, or stands in other JSON.
+
+        Or a call without its delimiter stands inside a sentence.
+        """
+        if opening.lone:
+            return _MAY_BEGIN.search(self._before(at)) is None
+        if not opening.speculative:
+            return False
         if self._feed.base + at < self._plain_to:
             return True
         return not opening.end and _INSIDE_JSON.search(self._before(at)) is not None
