@@ -80,6 +80,7 @@ class BodyReader:
         "_feed",
         "_log",
         "_read_alone",
+        "_repeat_end",
         "_setting",
         "_spent",
         "_text",
@@ -104,6 +105,7 @@ class BodyReader:
         self._text = text
         self._read_alone = read_alone
         self._spent = 0
+        self._repeat_end = -1  # behind a call that repeats the one before, and has no closer either
         self.open: OpenBody | None = None
         if setting.options.reasoning == "prefilled":
             # The think tag was in the prompt, so the answer begins inside its body.
@@ -480,11 +482,49 @@ class BodyReader:
         if body.opening.speculative and not any(c.ok for c in calls):
             self._take_back(body, after)
             return
+        if self._repeats(body, calls):
+            self._drop_repeat(body, unit, after)
+            return
         given_up = self._text.given_up
         quoted = given_up is not None and given_up.quotes(body.opener, after)
         if quoted or self._is_inside_words(calls):
             calls = tuple(map(as_draft, calls))
         log.call(segment, end, calls)
+        self._text.resume_behind_call()
+
+    def _repeats(self, body: OpenBody, calls: tuple[ToolCall, ...]) -> bool:
+        """Return True if a body is the call before it once more, which ended at its opener.
+
+        A call without its closer, and the same call right behind it, were begun twice and meant
+        once. With other arguments they are two: whole JSON counts without its closer.
+        """
+        log = self._log
+        if len(calls) != 1 or not log.calls or not log.segments:
+            return False
+        call, last, before = calls[0], log.calls[-1], log.segments[-1]
+        if before.kind == "call":
+            is_open = before.span.end == body.opener and last.segment is before
+        else:
+            is_open = self._repeat_end == body.opener
+        return (
+            is_open
+            and call.ok
+            and call.name == last.name
+            and call.arguments_json == last.arguments_json
+            and call.wire_id == last.wire_id
+            and any(problem.code == "call.missing-closer" for problem in last.problems)
+        )
+
+    def _drop_repeat(self, body: OpenBody, unit: Body, end: int) -> None:
+        """Log a call that repeats the one before it, up to `end`, as no call of its own."""
+        log = self._log
+        log.retract(body.opener)
+        log.markup(body.opener, end)
+        message = "the call before has no closer and stands here again: it is one call"
+        problem = Problem("scan", "call.repeated", "warning", message, "", Span(body.opener, end))
+        log.problems.append(problem)
+        if unit.kind == "implicit":
+            self._repeat_end = end
         self._text.resume_behind_call()
 
     def _is_inside_words(self, calls: tuple[ToolCall, ...]) -> bool:

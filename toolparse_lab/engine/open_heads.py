@@ -39,7 +39,9 @@ _HEAD = re.compile(
     rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
 )
 # Elements that show what they hold, in pages and in prompts, and other things that do.
-_BOXES = frozenset(("pre", "code", "samp", "blockquote", "quote", "q", "example", "document"))
+_BOXES = frozenset(
+    ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "details")
+)
 _RESULTS = frozenset(("tool_response", "tool_result"))
 _ENDS = {"!--": "-->", "![CDATA[": "]]>"}
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"

@@ -13,10 +13,13 @@ Backticks are followed in `quoting`, since they need a look at the text behind i
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 WINDOW = 512  # characters before an opener that are looked at
 LINE_HEAD = 16  # characters at the beginning of its line
 
+# A quoted line, also in a list, or a row of a table.
+_LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
 _INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
 # A straight mark opens behind white space or a bracket, and closes anywhere else.
 _STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
@@ -28,13 +31,14 @@ _ADJACENT = re.compile(
 MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
 """characters after which a line break, and then an opener, may be a quotation all the same"""
 
+_CLOSES = re.compile("[\"`\u201d\u201c\u00bb\u300d\u300f]|(?<!\\w)['\u2019]|['\u2019](?!\\w)")
 _SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
 # An apostrophe is no mark; one that stands right before markup is.
 _SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
 # A block is an example where the words before it say so, or say that it is somebody else's.
 _EXAMPLE = re.compile(
     r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
-    r"|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
+    r"|drafts?|pseudo-?code|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
     r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
     r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
@@ -51,15 +55,25 @@ _EXAMPLE = re.compile(
 
 
 def is_quoted(before: str, line_head: str) -> bool:
-    """Return the call that opens behind `before` is quoted, by a sign that is seen there.
+    """Return True if the call that opens behind `before` is quoted. See `sign_of`."""
+    return bool(sign_of(before, line_head))
+
+
+def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
+    """Return the sign by which the call that opens behind `before` is quoted, "" for none.
+
+    "line" counts for the opener's line alone, "marks" for all up to the mark that closes them.
 
     before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
     line_head: the beginning of the opener's line, '' where an earlier call stands in it.
     """
-    if line_head.lstrip(" \t").startswith(">"):
-        return True
-    if not before:
-        return False
+    if _LINE_SIGN.match(line_head):
+        return "line"
+    return "marks" if before and _is_in_marks(before) else ""
+
+
+def _is_in_marks(before: str) -> bool:
+    """Return True if a mark of quotation is open behind `before`."""
     line = before[before.rfind("\n") + 1 :]
     if not line:
         # A mark alone at the end of a line may be about the next one.
@@ -70,6 +84,23 @@ def is_quoted(before: str, line_head: str) -> bool:
     if _ADJACENT.search(line) or _SINGLE.search(line):
         return True
     return _in_straight_marks(line) or _in_marks(line)
+
+
+def closes_marks(text: str) -> bool:
+    """Return True if a mark in the text, or a backtick, may end a quotation.
+
+    An apostrophe inside a word does not.
+    """
+    return _CLOSES.search(text) is not None
+
+
+def goes_on_lazily(before: str) -> bool:
+    """Return True if the line before is quoted and ends as calls do.
+
+    As in Markdown, the next line may then be a part of the quotation without its sign.
+    """
+    line = before.removesuffix("\n").rpartition("\n")[2].strip()
+    return line.startswith(">") and line.endswith((")", "]", "}"))
 
 
 def is_example(before: str) -> bool:

@@ -37,6 +37,7 @@ class Quoting:
         "_quote",
         "_searched",
         "blank",
+        "block_end",
         "fence",
         "line_at",
         "spoken",
@@ -50,6 +51,7 @@ class Quoting:
         self.fence = 0  # length of the run of backticks that opened a code fence
         self.ticks = 0  # length of the run that may have opened inline code in this paragraph
         self.line_at = 0  # the offset in raw where this line begins
+        self.block_end = 0  # in raw, behind the last inline code in as many ticks as a fence's
         self._fence_line = False  # still on the line that opened the fence
         self._lone = _NOT  # progress in a code fence with nothing visible before it
         # Between the two offsets nothing ends the inline code; the third says whether it is closed
@@ -79,7 +81,7 @@ class Quoting:
         Inline code goes on over a line break, but as in Markdown never over a blank line: an
         unmatched backtick must not hide the calls of all later lines.
         """
-        if self.blank:
+        if self.blank and not self.in_code(end):
             self.ticks = 0
         self.blank = True
         self.line_at = end
@@ -100,13 +102,23 @@ class Quoting:
         self.spoken = True
         self._lone = _NOT
 
-    def backticks(self, run: int) -> None:
-        """Note that a run of `run` backticks was read.
+    def in_code(self, at: int) -> bool:
+        """Return True if an offset in raw is known to stand in inline code."""
+        begin, end, closed = self._quote
+        return closed and begin <= at < end
+
+    def backticks(self, run: int, at: int) -> None:
+        """Note that a run of `run` backticks was read at an offset in raw.
 
         A run of at least three at the beginning of a line opens a fence, and one at least as long
-        closes it. Within a line, runs of the same length open and close inline code.
+        closes it. Within a line, runs of the same length open and close inline code. One inside
+        inline code that was looked through does neither.
         """
-        if self.fence:
+        begin, end, closed = self._quote
+        if closed and begin <= at <= end:
+            if at == end:
+                self._end_code(run, at)
+        elif self.fence:
             # Backticks on the fence's own line: it was inline code. Else a run that is long enough
             # closes the fence, at the beginning of a line.
             if self._fence_line or (self.blank and run >= max(3, self.fence)):
@@ -120,9 +132,15 @@ class Quoting:
         elif not self.ticks:
             self.ticks = run
         elif self.ticks == run:
-            self.ticks = 0
+            self._end_code(run, at)
 
         self.word()
+
+    def _end_code(self, run: int, at: int) -> None:
+        """Note the run of backticks that ends inline code."""
+        self.ticks = 0
+        if run >= 3:
+            self.block_end = at + run
 
     def closes(self, tail: str, at: int, base: int, final: bool, *, adjacent: bool) -> bool | None:
         """Return True if the inline code around `tail[at]` is closed.
@@ -164,7 +182,8 @@ class Quoting:
             if not final and match.end() == len(tail) and run < LONG_RUN:
                 stop = min(stop, match.start())
                 break
-            if run == self.ticks:
+            # Behind a body that ends with a fence of its own, the two runs are one.
+            if run == self.ticks or (adjacent and run == self.ticks + 3):
                 return match.start(), True
             if not run and not adjacent:
                 return match.start(), False

@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from typing import Literal
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
@@ -38,14 +39,16 @@ from .quotation import (
     LINE_HEAD,
     MARKS,
     WINDOW,
+    goes_on_lazily,
     introduces_block,
     is_example,
     is_indented,
-    is_quoted,
+    sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
 from .recovery import Held, Recovery
 from .setting import Setting
+from .shown import Shown
 from .unclosed import GivenUp, as_draft
 
 _BRACKETS = ("{", "[")
@@ -54,6 +57,10 @@ _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
 _CHAT_HEAD = re.compile(r"<\|im_start\|>\s{0,8}")
 _SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t]{1,8}\Z")
+# What may stand before a call that lost its delimiter; a word of a sentence does not.
+_MAY_BEGIN = re.compile(
+    r"(?:^|\n|[>|\])}`\"'*]|[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t])[ \t]{0,8}\Z"
+)
 # The end of a text that goes on as JSON: a member or an item follows.
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _THINK_TAGS = tuple(THINK_TAGS)
@@ -75,7 +82,6 @@ class TextScanner:
 
     __slots__ = (
         "_block",
-        "_example_end",
         "_feed",
         "_fresh",
         "_line",
@@ -87,6 +93,7 @@ class TextScanner:
         "_quoting",
         "_recovery",
         "_setting",
+        "_shown",
         "given_up",
     )
 
@@ -100,7 +107,7 @@ class TextScanner:
         self._plain_to = 0
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self._block = (-1, False)  # an indented line, and True in a block of code
-        self._example_end = 0  # behind the last opener that was an example
+        self._shown = Shown(setting, feed.text_of)
         self._message_ends: tuple[str, ...] = ()  # what ends a message that is all text
         self._mention = -1  # where the last think tag stands that is prose
         self._line = (-1, "")  # where a line begins, and its first characters
@@ -253,7 +260,10 @@ class TextScanner:
                 return False
         opening = self._opening(tail, at, final)
         if opening is None:
-            return None
+            # As a run of backticks, which it is then, the head may go on.
+            run = run_length(tail, at)
+            if final or not run or at + run < len(tail) or run >= LONG_RUN:
+                return None
         self._settle(at)
         return opening if isinstance(opening, Opening) else False
 
@@ -284,7 +294,7 @@ class TextScanner:
             return at + 1
         # A head of backticks that opened nothing is still a run of backticks.
         run = min(run_length(tail, at), LONG_RUN)
-        self._quoting.backticks(run)
+        self._quoting.backticks(run, self._feed.base + at)
         return at + run
 
     def _read_backticks(self, tail: str, at: int, end: int, final: bool) -> Opening | bool | None:
@@ -308,7 +318,7 @@ class TextScanner:
             if step is not None:
                 return step
 
-        self._quoting.backticks(run)
+        self._quoting.backticks(run, self._feed.base + at)
         self._fresh = False
         return None
 
@@ -347,7 +357,7 @@ class TextScanner:
             return None  # it would be found again for ever
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
-        if opening.speculative and self._is_no_call(at, opening):
+        if self._is_no_call(at, opening):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
@@ -377,16 +387,20 @@ class TextScanner:
         # Behind an opening tag that is prose, so is the closing one.
         if not isinstance(end, str) or self._mention >= self._log.text_start:
             return None if isinstance(end, str) else end
-        if self._quoting.ticks:
-            closed = self._quoting.closes(
-                tail, at, self._feed.base, final, adjacent=self._before(at).endswith("`")
-            )
-            if closed is not False:
-                return NEED_MORE if closed is None else None
-        return None if self._is_quoted(tail, at) else Opening(len(end), "markup")
+        closed = self._closes(tail, at, final)
+        if closed is not False:
+            return NEED_MORE if closed is None else None
+        return None if self._sign(tail, at) else Opening(len(end), "markup")
 
     def _is_no_call(self, at: int, opening: Opening) -> bool:
-        """The speculative opener at tail[at] was tried before, or stands in other JSON."""
+        """The speculative opener at tail[at] was tried before, or stands in other JSON.
+
+        Or a call without its delimiter stands inside a sentence.
+        """
+        if opening.lone:
+            return _MAY_BEGIN.search(self._before(at)) is None
+        if not opening.speculative:
+            return False
         if self._feed.base + at < self._plain_to:
             return True
         return not opening.end and _INSIDE_JSON.search(self._before(at)) is not None
@@ -397,7 +411,7 @@ class TextScanner:
         Most openers do, and need no further look.
         """
         quoting = self._quoting
-        if quoting.fence or quoting.ticks or self._example_end or tail[at] == "`":
+        if quoting.fence or quoting.ticks or self._shown.end or tail[at] == "`":
             return False
         here, start = self._feed.base + at, self._log.text_start
         if here - start < 2:  # at most a line break since the last call
@@ -419,64 +433,68 @@ class TextScanner:
             if quoting.lone_fence:
                 return replace(opening, speculative=True)
             return self._noted(at, opening, _IN_CODE)
-        if quoting.ticks:
-            adjacent = self._before(at).endswith("`")
-            closed = quoting.closes(tail, at, self._feed.base, final, adjacent=adjacent)
-            if closed is None:
-                return NEED_MORE
-            if closed:
-                return self._noted(at, opening, _IN_CODE)
+        closed = self._closes(tail, at, final)
+        if closed is None:
+            return NEED_MORE
+        if closed:
+            return self._noted(at, opening, _IN_CODE)
 
-        if self._is_quoted(tail, at) or (self._example_end and self._is_inside_example(at)):
-            return self._noted(at, opening, _QUOTED)
+        sign = self._sign(tail, at)
+        markup = opening.end if opening.kind == "markup" else 0
+        start = self._log.text_start
+        if sign or self._shown.goes_on(self._feed.base + at, start, markup):
+            alone = sign == "line" if sign else self._shown.alone
+            return self._noted(at, opening, _QUOTED, alone=alone)
         if tail[at] == "`" and is_example(self._before(at)):
             # The fence is the opener itself.
-            return self._noted(at, opening, _SHOWN)
+            return self._noted(at, opening, _SHOWN, alone=True)
         return opening
 
-    def _noted(self, at: int, opening: Opening, sign: str) -> Opening | None:
+    def _closes(self, tail: str, at: int, final: bool) -> bool | None:
+        """Return True if tail[at] stands in inline code. None where more text decides."""
+        quoting = self._quoting
+        if not quoting.ticks and not quoting.in_code(self._feed.base + at):
+            return False
+        adjacent = self._before(at).endswith("`")
+        return quoting.closes(tail, at, self._feed.base, final, adjacent=adjacent)
+
+    def _noted(
+        self, at: int, opening: Opening, sign: str, *, alone: bool = False
+    ) -> Opening | None:
         """None, for an opener that is an example, once that is noted."""
-        self._note_example(at, opening, sign)
+        self._note_example(at, opening, sign, alone)
         return None
 
-    def _note_example(self, at: int, opening: Opening, sign: str) -> None:
+    def _note_example(self, at: int, opening: Opening, sign: str, alone: bool) -> None:
         """Note an opener as an example, so that `why` can tell where a call went.
 
-        sign: where it stands, in words.
+        sign: where it stands, in words. alone: it says nothing of the lines behind it.
         """
-        self._example_end = self._feed.base + at + opening.end
+        here = self._feed.base + at
+        if sign != _SAID:  # all of such a message is text, up to its own end
+            self._shown.begin(here, opening, alone)
         if opening.kind == "call":
-            here = self._feed.base + at
             message = f"a call {sign} is an example"
             span = Span(here, here + opening.end)
             problem = Problem("scan", "call.quoted-example", "info", message, "", span)
             self._log.problems.append(problem)
 
-    def _is_quoted(self, tail: str, at: int) -> bool:
-        """A sign before tail[at] says that the text beginning there is a quotation."""
+    def _sign(self, tail: str, at: int) -> Literal["", "line", "marks"]:
+        """Return the sign before tail[at] that the text beginning there is a quotation."""
         here, start = self._feed.base + at, self._log.text_start
         if here == start:
-            return False
+            return ""
         if at > 1:
             last = tail[at - 2 : at]
         else:
             last = self._feed.text_of(Span(max(start, here - 2), here))
         if last[-1] == "\n" and last[0] not in MARKS:
-            return False
+            return ""
         head = self._line_head(tail, at)
-        if is_quoted(self._before(at), head):
-            return True
-        return is_indented(head) and self._in_block()
-
-    def _is_inside_example(self, at: int) -> bool:
-        """The opener at the tail's offset `at` stands right behind a quoted one, as a part of it.
-
-        So a block's first function is quoted with its block.
-        """
-        here, end = self._feed.base + at, self._example_end
-        if not self._log.text_start < end <= here <= end + LINE_HEAD:
-            return False
-        return not self._feed.text_of(Span(end, here)).strip()
+        sign = sign_of(self._before(at), head)
+        if sign or not is_indented(head):
+            return sign
+        return "line" if self._in_block() else ""
 
     def _in_block(self) -> bool:
         """This line, which is indented, is one of a block of code that words introduce.
@@ -603,7 +621,7 @@ class TextScanner:
         if _INSIDE_JSON.search(self._before(pos)):
             return None
         outcome = self._alone(tail[pos:], final, start, False)
-        return self._settle_outcome(self._unless_shown(outcome, tail, pos), pos)
+        return self._settle_outcome(self._unless_shown(outcome, tail, pos, final), pos)
 
     def _hold_list(self, tail: str, at: int, final: bool) -> bool | None:
         """Hold a list of Python's calls back that stands behind a sentence on its line."""
@@ -614,7 +632,7 @@ class TextScanner:
         if not _SENTENCE.search(self._before(at)):
             return None
         outcome = self._call_lines().line(tail[at:], final, start, True)
-        return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
+        return self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
 
     def _hold_fence(self, tail: str, at: int, run: int, final: bool) -> bool | None:
         """Hold a code fence back that may hold nothing but a known tool's call.
@@ -626,21 +644,44 @@ class TextScanner:
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
         if outcome is None and self._setting.reads_python:
             outcome = self._call_lines().fenced(tail[at:], run, final, self._feed.base + at)
-        return self._settle_outcome(self._unless_shown(outcome, tail, at), at)
+        return self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
 
     def _unless_shown(
-        self, outcome: Held | NeedMore | None, tail: str, at: int
+        self, outcome: Held | NeedMore | None, tail: str, at: int, final: bool
     ) -> Held | NeedMore | None:
-        """Return the outcome for the fence at tail[at].
+        """Return the outcome for the line or fence at tail[at].
 
         Text where a call is only shown there.
         """
         if not isinstance(outcome, Held) or outcome.body is None:
             return outcome
-        if not self._is_quoted(tail, at) and not is_example(self._before(at)):
-            return outcome
-        self._note_example(at, Opening(outcome.end), _SHOWN)
+        closed = self._closes(tail, at, final)
+        if closed is None:
+            return NEED_MORE
+        if self._shown.goes_on(self._feed.base + at, self._log.text_start):
+            alone = self._shown.alone
+        else:
+            sign = "marks" if closed else self._sign(tail, at)
+            if not sign and not self._is_introduced(at):
+                return outcome
+            alone = sign != "marks"
+        self._note_example(at, Opening(outcome.end, whole=True), _SHOWN, alone)
         return Held(outcome.end)
+
+    def _is_introduced(self, at: int) -> bool:
+        """Return True if the text before a line or a fence at tail[at] makes it an example.
+
+        So does code in as many ticks as a fence's of which only a line break parts it.
+        """
+        before = self._before(at)
+        if is_example(before) or goes_on_lazily(before):
+            return True
+        end = self._quoting.block_end
+        here = self._feed.base + at
+        if not self._log.text_start < end <= here <= end + LINE_HEAD:
+            return False
+        gap = self._feed.text_of(Span(end, here))
+        return gap.isspace() and gap.count("\n") == 1
 
     def _recover(self) -> Recovery:
         """Return the recovery of this text."""

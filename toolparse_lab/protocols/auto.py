@@ -383,6 +383,7 @@ def _owned_by(opening: Opening, owner: Protocol) -> Opening:
         owner,
         opening.attributes,
         opening.text,
+        opening.lone,
     )
 
 

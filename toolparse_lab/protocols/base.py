@@ -62,6 +62,8 @@ class Opening:
     good call, it is text after all. owner: the protocol that opened it, where several are read at
     once. attributes: the opener's text behind the name, where arguments may stand there. text: of
     the header of a message that is text, the literals of which one ends it. No call opens before.
+    lone: the call lost its delimiter, and begins with a word that prose has too. It counts at the
+    beginning of a line, behind a sentence or a token.
     """
 
     end: int
@@ -74,6 +76,7 @@ class Opening:
     owner: Protocol | None = None
     attributes: str = ""
     text: tuple[str, ...] = ()
+    lone: bool = False
 
 
 make_opening = maker_of(Opening)

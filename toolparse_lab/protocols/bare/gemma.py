@@ -31,6 +31,7 @@ from .scan import BareBody
 
 _BARE_KEY = re.compile(r"[\w$-](?:[\w .$/-]{0,126}[\w$-])?")
 _NAME = re.compile(r"[\w./-]{1,128}")
+_LONE = Opening(0, lone=True)  # of a call that lost its opener
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,11 @@ class BareCalls(Envelope):
         opener = self.form.opener
         if text.startswith(opener, pos):
             return make_opening(len(opener))
-        if pos and text[pos - 1].isalnum():
-            return None
         match = CALL.match(text, pos)
         if match is None:
             return NEED_MORE if not final and CALL_SO_FAR.match(text, pos) else None
         names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
-        return make_opening(0) if not names.isdisjoint(tools) else None
+        return _LONE if not names.isdisjoint(tools) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of one body."""
