@@ -17,6 +17,7 @@ from ..exchange.summary import LIMITS
 from ..prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..protocols.auto import AUTO
 from ..protocols.json.openai_json import OPENAI_JSON
+from ..protocols.json.openai_strict import OPENAI_STRICT
 from ..protocols.registry import is_shipped, protocol_of
 
 NATIVE = "native"
@@ -132,7 +133,9 @@ class Arm:
         """
         if isinstance(self.protocol, LostProtocol):
             raise self.protocol.error()
-        return OPENAI_JSON if self.protocol is None else self.protocol
+        if self.protocol is not None:
+            return self.protocol
+        return OPENAI_STRICT if self.levels["decoding"] == STRICT else OPENAI_JSON
 
     @property
     def conversing(self) -> bool:

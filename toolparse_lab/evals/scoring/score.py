@@ -59,6 +59,7 @@ _BECAUSE = {
     "cut_stream": ": the stream ended without a finish part",
 }
 _MOST_SHOWN = 80
+_OF_THE_API = ("read.dotted-name", "read.strict-null")
 # Kinds of segments: all but reasoning, in which nobody is spoken to.
 _WORDS = ("text", "call", "recovered")
 _WORDS_AND_MARKUP = (*_WORDS, "markup")
@@ -709,10 +710,10 @@ def _is_coerced(call: ToolCall) -> bool:
 
 
 def _as_provider_wrote(call: ToolCall) -> ToolCall:
-    """Return a provider's own call without the step that gave its name the tool's dots: the model
-    could not write them.
+    """Return a provider's own call without the steps that undo what its API asks for: the model
+    could not write the dots of a tool's name, nor leave out a parameter in a strict mode.
     """
-    steps = tuple(step for step in call.steps if step.rule != "read.dotted-name")
+    steps = tuple(step for step in call.steps if step.rule not in _OF_THE_API)
     return call if len(steps) == len(call.steps) else replace(call, steps=steps)
 
 
