@@ -316,7 +316,8 @@ def _types_of(node: Mapping[str, Any]) -> list[str]:
     if "const" in node:
         members = [node["const"]]
     if members:
-        return [name for name in _SCALARS if any(is_type(m, name) for m in members)]
+        own = {next((s for s in _SCALARS if is_type(member, s)), "") for member in members}
+        return [name for name in _SCALARS if name in own]
     if "properties" in node:
         return ["object"]
     return ["array"] if "items" in node else []
