@@ -12,7 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.errors import BadPlan, NoStrictForm
-from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of
+from toolparse_lab.experiment.arms import FACTORS, Arm, arm_of, arms_of
 from toolparse_lab.store.recording import export_recording
 
 from .mock_openai import MockOpenAI
@@ -134,6 +134,12 @@ def test_a_strict_mode_is_sent_the_strict_form_and_its_nulls_are_dropped(
         assert again.to_dict() == outcomes
         opened = {(t.case_id, t.arm): t.outcome for t in lab.open(run.run_id).trials()}
         assert opened == outcomes
+
+
+def test_the_reader_of_an_arm_without_levels_is_that_of_a_free_one() -> None:
+    assert Arm(None, {}, "ingested").reader.id == "openai_json"
+    assert arm_of("native", {}).reader.id == "openai_json"
+    assert arm_of("native", {"decoding": "strict"}).reader.id == "openai_strict"
 
 
 def test_a_conversation_in_a_strict_mode(tmp_path: Path) -> None:

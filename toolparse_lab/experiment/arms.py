@@ -138,7 +138,8 @@ class Arm:
             raise self.protocol.error()
         if self.protocol is not None:
             return self.protocol
-        return OPENAI_STRICT if self.levels["decoding"] == STRICT else OPENAI_JSON
+        # Arms of ingested answers have no levels: nobody asked for them.
+        return OPENAI_STRICT if self.levels.get("decoding") == STRICT else OPENAI_JSON
 
     @property
     def conversing(self) -> bool:
