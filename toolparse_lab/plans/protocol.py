@@ -96,7 +96,7 @@ class PlanText:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanProtocol(ForeignProtocol):
-    """The arm `plan`: its prompt asks for one plan, and the plan's steps are its calls.
+    """The arm `plan`: its prompt asks for a plan, whose steps are its calls.
 
     >>> import toolparse_lab as tp
     >>> from toolparse_lab.plans import PLAN
