@@ -18,7 +18,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.attempt import find_attempt, find_own_result
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
-from toolparse_lab.evals.scoring.score import Score, naive_calls, score_completion, score_text
+from toolparse_lab.evals.scoring.score import Score, score_completion, score_text
 from toolparse_lab.exchange.types import Completion
 from toolparse_lab.toolspec import tool_specs
 from toolparse_lab.types import (
@@ -388,22 +388,6 @@ def test_own_results_in_plain_words_need_a_call_before() -> None:
     assert find_own_result(text, after_call=True) == "Observation: 2"
     assert find_own_result(text, after_call=False) == ""
     assert find_own_result("I saw `<tool_response>x` once", after_call=True) == ""
-
-
-def test_naive_parser_reads_what_json_loads_reads() -> None:
-    native = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\":1}"}}]}'
-    assert naive_calls(native, native=True) == [("f", {"a": 1})]
-    assert naive_calls("[" * 100_000 + "{" + "[" * 100_000 + "}") == []
-    for broken in (
-        "",
-        "}{",
-        '{"name": 1, "arguments": {}}',
-        '{"name": "f", "arguments": "x"}',
-        "[1]",
-    ):
-        assert naive_calls(broken) == []
-    for broken in ("", "[]", '{"tool_calls":[1]}'):
-        assert naive_calls(broken, native=True) == []
 
 
 # names that a provider does not allow

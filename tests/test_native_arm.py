@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadPlan
-from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of
+from toolparse_lab.errors import BadPlan, NoStrictForm
+from toolparse_lab.experiment.arms import FACTORS, Arm, arm_of, arms_of
 from toolparse_lab.store.recording import export_recording
 
 from .mock_openai import MockOpenAI
@@ -87,6 +87,98 @@ def test_strict_decoding_is_the_providers(tmp_path: Path) -> None:
         sent = [body["tools"][0]["function"].get("strict") for body in mock.bodies]
         assert sorted(sent, key=bool) == [None, True]
         assert [arm.name for arm in lab.open(run.run_id).plan.arms] == [a.name for a in plan.arms]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_strict_mode_is_sent_the_strict_form_and_its_nulls_are_dropped(
+    tmp_path: Path, stream: bool
+) -> None:
+    paris = [{"name": "get_weather", "arguments": {"city": "Paris"}}]
+    cases = [
+        case("left out", 'tool say={"city": "Paris", "days": null}', paris),
+        case("wrong null", 'tool say={"city": null, "days": 2}'),
+    ]
+    with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
+        plan = lab.plan(cases, models(mock), "native", decoding=["free", "strict"], stream=stream)
+        run = lab.run(plan, progress=False)
+        tools = [body["tools"][0]["function"] for body in mock.bodies]
+        assert [t["parameters"] for t in tools if not t.get("strict")] == [
+            WEATHER["parameters"],
+            WEATHER["parameters"],
+        ]
+        strict = {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": ["integer", "null"]}},
+            "required": ["city", "days"],
+            "additionalProperties": False,
+        }
+        assert [t["parameters"] for t in tools if t.get("strict")] == [strict, strict]
+
+        trials = {(t.case_id, t.arm): t for t in run.trials()}
+        outcomes = {key: t.outcome for key, t in trials.items()}
+        assert outcomes == {
+            ("left out", "native strict"): "correct",
+            ("left out", "native free"): "wrong_call",
+            ("wrong null", "native strict"): "wrong_call",
+            ("wrong null", "native free"): "wrong_call",
+        }
+        trial = trials["left out", "native strict"]
+        assert trial.score is not None
+        assert trial.result is not None
+        # The mode left it no other way to write this.
+        assert (trial.score.strict, trial.score.rescues) == (True, ())
+        assert [step.rule for step in trial.result.calls[0].steps] == ["read.strict-null"]
+        assert trial.reparse().outcome == "correct"
+        assert trial.reparse("openai_json").outcome == "wrong_call"
+        again = lab.reparse(run.frame()).set_index(["case_id", "arm"])["outcome"]
+        assert again.to_dict() == outcomes
+        opened = {(t.case_id, t.arm): t.outcome for t in lab.open(run.run_id).trials()}
+        assert opened == outcomes
+
+
+def test_the_reader_of_an_arm_without_levels_is_that_of_a_free_one() -> None:
+    assert Arm(None, {}, "ingested").reader.id == "openai_json"
+    assert arm_of("native", {}).reader.id == "openai_json"
+    assert arm_of("native", {"decoding": "strict"}).reader.id == "openai_strict"
+
+
+def test_a_conversation_in_a_strict_mode(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def get_weather(**arguments: Any) -> str:
+        asked.append(arguments)
+        return "say=It is sunny."
+
+    with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
+        cases = [case("a", 'tool say={"city": "Paris", "days": null}', answer="sunny")]
+        plan = lab.plan(
+            cases,
+            models(mock),
+            "native",
+            decoding="strict",
+            max_turns=2,
+            runnable={"get_weather": get_weather},
+        )
+        (trial,) = lab.run(plan, progress=False).trials()
+        assert asked == [{"city": "Paris"}]
+        assert trial.conversation is not None
+        assert trial.conversation.answer == "It is sunny."
+        assert [body["tools"][0]["function"]["strict"] for body in mock.bodies] == [True, True]
+
+
+def test_a_schema_without_a_strict_form_is_refused_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    parameters = {"type": "object", "properties": {"when": {"not": {"type": "null"}}}}
+    tool = {"name": "book", "parameters": parameters}
+    cases = [CASES[0], {"id": "b", "input": "hi", "tools": [tool], "target": []}]
+    with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
+        with pytest.raises(NoStrictForm, match="tool 'book'") as raised:
+            lab.plan(cases, models(mock), "native", decoding="strict")
+        assert (raised.value.keyword, raised.value.path) == ("not", "/properties/when/not")
+        with pytest.raises(NoStrictForm):
+            lab.ask("hi", [tool], model=models(mock)["m"], protocol="native", decoding="strict")
+        assert mock.calls == 0
 
 
 @pytest.mark.parametrize("stream", [False, True])

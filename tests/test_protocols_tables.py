@@ -73,6 +73,8 @@ def test_several_calls_with_text_around_are_read_under_the_name_and_by_auto(prot
         pytest.skip("a format of one call an answer")
     assert calls_of(tp.parse(text, protocol, TOOLS)) == CALLS
     assert calls_of(tp.parse(text, "auto", TOOLS)) == CALLS
+    if protocol == "openai_strict":
+        pytest.skip("a message holds the text around its calls itself")
     around = check_all(f"Let me see.\n{text}\nDone.", protocol, TOOLS)
     assert calls_of(around) == CALLS
     assert around.text.split() == ["Let", "me", "see.", "Done."]

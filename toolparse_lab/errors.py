@@ -192,6 +192,29 @@ class BadToolSpec(UsageError):
     """
 
 
+class NoStrictForm(BadToolSpec):
+    """Raised for a schema that a provider's strict mode cannot be told.
+
+    `keyword` stands in the way, or is missing, at the JSON Pointer `path` of the schema.
+
+    >>> from toolparse_lab.schema.strict_form import strict_form
+    >>> strict_form({"properties": {"a": {"type": "array"}}})
+    Traceback (most recent call last):
+    toolparse_lab.errors.NoStrictForm: this schema has no strict form: the items of this ...
+      got: items at /properties/a
+      ...
+    """
+
+    def __init__(self, keyword: str, path: str, reason: str, *, hint: str | None = None) -> None:
+        self.keyword = keyword
+        self.path = path
+        super().__init__(
+            f"this schema has no strict form: {reason}",
+            got=f"{keyword} at {path or 'the root'}",
+            hint=hint or "change the schema, or ask with decoding='free'",
+        )
+
+
 class BadOptions(UsageError):
     """Raised for an option of a wrong name, type or value.
 

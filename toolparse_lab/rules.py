@@ -148,6 +148,7 @@ _RULES = (
     Rule("read.list-wrapper", "The calls stood in the `tool_calls` of an object."),
     Rule("read.function-wrapper", "The call was wrapped in an OpenAI function object."),
     Rule("read.empty-arguments", "Arguments that are missing or null are read as none."),
+    Rule("read.strict-null", "Null that only a strict mode asked for is a parameter left out."),
     Rule("read.flat-arguments", "The arguments stood beside the name instead of under a key of "
         "their own."),
     Rule("read.positional", "Positional arguments take the parameters' names in schema order.",

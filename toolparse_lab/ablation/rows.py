@@ -11,7 +11,8 @@ import pandas as pd
 
 from ..correction import CorrectedCall
 from ..evals.cases.matchers import DEFAULT_MATCHERS
-from ..evals.scoring.match import agree, differences_between
+from ..evals.scoring.differences import differences_between
+from ..evals.scoring.match import agree
 from ..evals.scoring.rescues import Rescues, judge_rescues
 from ..schema import coerce
 from ..toolspec import ToolSpec

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..engine.any_protocol import AnyProtocol, any_protocol, is_native, listed_names
+from ..engine.any_protocol import AnyProtocol, any_protocol, listed_names
 from ..errors import BadOptions, BadPlan, UnknownProtocol, near
 from ..exchange.summary import LIMITS
+from ..plans import PLAN
 from ..prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..protocols.auto import AUTO
 from ..protocols.json.openai_json import OPENAI_JSON
+from ..protocols.json.openai_strict import OPENAI_STRICT
 from ..protocols.registry import is_shipped, protocol_of
 
 NATIVE = "native"
@@ -24,6 +26,8 @@ NATIVE = "native"
 
 STRICT = "strict"
 """The level of `decoding` that only native arms have."""
+
+_BY_NAME: Mapping[str, AnyProtocol | None] = {NATIVE: None, PLAN.id: PLAN}
 
 FACTORS: Mapping[str, str] = {
     "decoding": "free; grammar: the sampler may only write well-formed calls, in the first turn; "
@@ -132,7 +136,10 @@ class Arm:
         """
         if isinstance(self.protocol, LostProtocol):
             raise self.protocol.error()
-        return OPENAI_JSON if self.protocol is None else self.protocol
+        if self.protocol is not None:
+            return self.protocol
+        # Arms of ingested answers have no levels: nobody asked for them.
+        return OPENAI_STRICT if self.levels.get("decoding") == STRICT else OPENAI_JSON
 
     @property
     def conversing(self) -> bool:
@@ -170,13 +177,20 @@ def arm_of(protocol: Any, settings: Mapping[str, Any]) -> Arm:
 def arms_of(protocols: Any, settings: Mapping[str, Any]) -> tuple[Arm, ...]:
     """Return an arm for every protocol with every combination of the levels in `settings`.
 
-    protocols: ids, Protocols, protocol objects of one's own, 'native', or one of them alone.
+    protocols: ids, Protocols, protocol objects of one's own, 'native', 'plan', or one of these.
     settings: factor -> a level or a list of levels. Other names are ignored, missing factors have
     their default. 'native' is asked once for all levels of the factors that mean nothing to it.
     Raises BadPlan and UnknownProtocol.
     """
     levels = {factor: _levels_of(factor, settings) for factor in _DEFAULTS}
     chosen = prompt_protocols(protocols)
+    if PLAN in chosen and any(turns != 1 for turns in levels["max_turns"]):
+        raise BadPlan(
+            "a plan is written once, before anything is run",
+            got=f"max_turns={levels['max_turns']} beside the arm 'plan'",
+            expected="max_turns=1",
+            hint="read_plan_answer reads its answers, and run_plan runs them",
+        )
     if STRICT in levels["decoding"] and None not in chosen:
         raise BadPlan(
             "only a provider's own calls can be kept to their schemas by it",
@@ -199,7 +213,8 @@ def prompt_protocols(protocols: Any) -> list[AnyProtocol | None]:
     """
     by_id: dict[str, AnyProtocol | None] = {}
     for name in listed_names(protocols):
-        protocol = None if is_native(name) else any_protocol(name)
+        is_arm = isinstance(name, str) and name in _BY_NAME
+        protocol = _BY_NAME[name] if is_arm else any_protocol(name)
         key = prompt_protocol(protocol)
         _check_writes(protocol)
         if by_id.setdefault(key, protocol) != protocol or _poses_as_shipped(protocol):

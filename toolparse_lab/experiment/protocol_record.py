@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.any_protocol import AnyProtocol, any_protocol
 from ..errors import BadPlan, BadSpec, UnknownProtocol
+from ..plans import PLAN
 from ..prompt.own_prompt import OwnPrompt
 from ..protocols.auto import AUTO
 from ..protocols.base import Protocol
@@ -99,6 +100,8 @@ def _recorded(
         return None
     if name == AUTO.id:
         return AUTO
+    if name == PLAN.id:
+        return PLAN
     if "spec" in record:
         # A later version may have written what this one cannot read; then an object may do.
         with suppress(BadSpec):

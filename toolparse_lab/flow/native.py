@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.parse import parse_text
+from ..errors import NoStrictForm
 from ..middleware import Answer, Turn
 from ..middleware.answer import answer_of
 from ..middleware.call_ids import CallIds
 from ..middleware.choice import read_choice, read_tools
+from ..protocols.json.openai_json import OPENAI_JSON
+from ..protocols.json.openai_strict import OPENAI_STRICT
 from ..protocols.results import ToolResult
+from ..schema.strict_form import strict_form
 from ..toolspec import ToolSpec
 from ..types import ParseOptions
 from ..values import write_canonical
@@ -26,8 +30,9 @@ _RESULT = "tool-result"
 class NativeTools:
     """Sends tools, calls and results in OpenAI's shape, and reads the provider's own calls.
 
-    strict: ask the provider to keep its calls to the schemas. It refuses schemas that it cannot
-    decode by. OpenAI wants every property required and no others allowed.
+    strict: ask the provider to keep its calls to the schemas, which are sent in their strict form:
+    closed, every property required, and null for what is left out. The nulls are dropped again from
+    its calls.
     """
 
     strict: bool = False
@@ -40,7 +45,7 @@ class NativeTools:
         The tool choice drops out where it is 'auto', and if there are no tools. The turn is
         active where there are tools, so that the answer's calls are read with their schemas.
 
-        Raises BadToolSpec and BadToolChoice.
+        Raises BadToolSpec, NoStrictForm and BadToolChoice.
         """
         offered = read_tools(params.get("tools"))
         choice = read_choice(params.get("tool_choice"), offered)
@@ -73,10 +78,15 @@ class NativeTools:
         )
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
-        """Return a tool as it is sent."""
+        """Return a tool as it is sent. Raises NoStrictForm."""
         definition = tool.to_openai()
         if self.strict:
-            definition["function"]["strict"] = True
+            try:
+                form = strict_form(tool.schema_json)
+            except NoStrictForm as error:
+                error.message = f"tool {tool.name!r}: {error.message}"
+                raise
+            definition["function"] |= {"parameters": form.schema, "strict": True}
         return definition
 
     def wrap_generate(
@@ -97,7 +107,8 @@ class NativeTools:
         """
         # The runner records such an answer as the JSON of text and calls, which this format reads.
         options = ParseOptions(coerce="middleware")
-        result = parse_text(content, "openai_json", turn.tools, options, request=turn.messages)
+        reader = OPENAI_STRICT if self.strict else OPENAI_JSON
+        result = parse_text(content, reader, turn.tools, options, request=turn.messages)
         return answer_of(result, finish_reason, CallIds(), reasoning=reasoning)
 
 

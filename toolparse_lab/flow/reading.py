@@ -20,6 +20,7 @@ from ..types import ParseOptions, ParseResult, Problem, Segment, Span
 INTERNAL_ERROR = "read.internal-error"
 """The code of an answer at which our own code failed."""
 _LONGEST_MESSAGE = 300
+_NATIVE = ("native", "openai_json", "openai_strict")
 
 
 def read_answer(
@@ -65,7 +66,7 @@ def answer_reader(
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
     # The provider's own calls need no reading as JSON, forced or not.
-    if not choice.forced or getattr(protocol, "id", protocol) in ("native", "openai_json"):
+    if not choice.forced or getattr(protocol, "id", protocol) in _NATIVE:
         return _isolated(Reader(protocol, specs, allowed).parse, protocol, specs, allowed)
 
     # 'required' names no tool: any of them may be the one.

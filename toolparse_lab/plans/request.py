@@ -21,6 +21,16 @@ from ..values import write_canonical
 from .plan import TaskPlan, read_plan
 from .templates import references_in
 
+INSTRUCTIONS = """\
+You plan calls of tools. Answer with one JSON object and nothing else:
+{"steps": [{"step_id": "step_1", "tool": "NAME", "depends_on": [], "parameters": {}}]}
+
+A step runs when the steps in its depends_on are done. A part of their results is written
+as a template, such as "{{step_1.location.lat}}" or "{{step_1.items[0]}}". A template
+alone in its quotes keeps the type of the part.
+"""
+"""The planning prompt, before its tools."""
+
 PlanFault = Literal["no_answer", "no_plan", "bad_step", "unknown_tool", "wrong_type"]
 
 
@@ -62,13 +72,7 @@ def plan_messages(
     """
     specs = tool_specs(tools)
     lines = [
-        "You plan calls of tools. Answer with one JSON object and nothing else:",
-        '{"steps": [{"step_id": "step_1", "tool": "NAME", "depends_on": [], "parameters": {}}]}',
-        "",
-        "A step runs when the steps in its depends_on are done. A part of their results is written",
-        'as a template, such as "{{step_1.location.lat}}" or "{{step_1.items[0]}}". A template',
-        "alone in its quotes keeps the type of the part.",
-        "",
+        INSTRUCTIONS,
         "Tools:",
         *(write_canonical(spec.to_dict()) for spec in specs),
     ]
@@ -128,23 +132,34 @@ def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> 
     'a'
     """
     specs = {tool.name: tool for tool in tool_specs(tools)}
+    try:
+        plan, _ = find_plan(raw, list(specs.values()))
+    except BadTaskPlan as fault:
+        return PlanAnswer(raw, None, fault.kind, str(fault))
+    problems = {
+        step.step_id: complaints
+        for step in plan.steps
+        if (complaints := _problems(step.parameters, specs[step.tool], policy))
+    }
+    message = "; ".join(f"{step_id}: {p[0].message}" for step_id, p in problems.items())
+    return PlanAnswer(raw, plan, "wrong_type" if problems else None, message, problems)
+
+
+def find_plan(raw: str, tools: ToolsLike = None) -> tuple[TaskPlan, str]:
+    """Return the plan in a model's text, and the part of the text that is the plan.
+
+    tools: those that there are, None for no check. Raises BadTaskPlan with the first fault of
+    something that has steps, else of the kind "no_plan".
+    """
     fault = BadTaskPlan("the answer holds no plan", got=raw[:200], kind="no_plan")
-    for value in _values(raw):
+    for part, value in _values(raw):
         try:
-            plan = read_plan(value, list(specs.values()))
+            return read_plan(value, tools), part
         except BadTaskPlan as e:
             # The first complaint about something that has steps says more than "no plan".
             if fault.kind == "no_plan":
                 fault = e
-            continue
-        problems = {
-            step.step_id: complaints
-            for step in plan.steps
-            if (complaints := _problems(step.parameters, specs[step.tool], policy))
-        }
-        message = "; ".join(f"{step_id}: {p[0].message}" for step_id, p in problems.items())
-        return PlanAnswer(raw, plan, "wrong_type" if problems else None, message, problems)
-    return PlanAnswer(raw, None, fault.kind, str(fault))
+    raise fault
 
 
 def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> tuple[Problem, ...]:
@@ -159,8 +174,8 @@ def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> 
     )
 
 
-def _values(raw: str) -> Sequence[Any]:
-    """Return the JSON values that may be the plan, the likeliest first."""
+def _values(raw: str) -> Sequence[tuple[str, Any]]:
+    """Return the JSON values that may be the plan with their texts, the likeliest first."""
     # What a model thought before is not what it says.
     text = raw.rpartition("</think>")[2]
     parts = [part.partition("\n")[2] for part in text.split("```")[1::2]]
@@ -172,5 +187,5 @@ def _values(raw: str) -> Sequence[Any]:
     for part in parts:
         repaired = repair(part.strip())
         if repaired.ok and isinstance(repaired.value, (dict, list)):
-            values.append(repaired.value)
+            values.append((part.strip(), repaired.value))
     return values

@@ -77,6 +77,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
         "markdown_json",
         "glm4_9b",
     ),
+    "json.openai_strict": ("openai_strict",),
     "parameters.rows": (
         "minicpm5",
         "mimo_compact",

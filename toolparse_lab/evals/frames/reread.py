@@ -60,6 +60,7 @@ _RECORDED = (
     "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
     "server_json",
 )  # fmt: skip
+_STRICT = ("native", "openai_strict")
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
 process."""
@@ -383,9 +384,12 @@ class _Rereading:
         identities = zip(*[self._column(name) for name in IDENTITY], strict=True)
         answers = zip(*[self._column(name) for name in _RECORDED], strict=True)
 
-        for row, (identity, answer) in enumerate(zip(identities, answers, strict=True)):
+        readers = self._column("parse_protocol")
+
+        rows = zip(identities, answers, readers, strict=True)
+        for row, (identity, answer, reader) in enumerate(rows):
             try:
-                self._read(row, identity, _Answer(*answer))
+                self._read(row, identity, reader, _Answer(*answer))
             except UnreadableInput as e:
                 # By its label: a piece of a large frame keeps the places of the whole.
                 e.message = f"row {self.source.index[row]}, {e.message}"
@@ -414,10 +418,13 @@ class _Rereading:
             None if is_missing else value for value, is_missing in zip(values, missing, strict=True)
         ]
 
-    def _read(self, row: int, identity: tuple[Any, ...], answer: _Answer) -> None:
+    def _read(
+        self, row: int, identity: tuple[Any, ...], reader: str | None, answer: _Answer
+    ) -> None:
         """Add the readings of one answer by each protocol under each policy.
 
         row: its number in the source, from 0. identity: its cells of the columns `IDENTITY`.
+        reader: the protocol that its row was read by, where that is known.
         """
         run_id, case_id, trial, model, arm, own = identity
         text = answer.text()
@@ -425,7 +432,9 @@ class _Rereading:
         completion: Completion | None = None  # made for the first reading not in the memory
         signs = self.signs.get(own)
 
-        for protocol in self.reading.protocols or (self.own.get(own, own),):
+        # A provider's calls are read by the mode that it was in, which the row's own reading says.
+        default = _STRICT[1] if (own, reader) == _STRICT else self.own.get(own, own)
+        for protocol in self.reading.protocols or (default,):
             name = _id_of(protocol)
             for policy in self.reading.policies:
                 key = (protocol, policy, self.options, answer_key, signs)

@@ -26,7 +26,8 @@ from ...types import Edit, ToolCall
 from ...values import Value, pointer_tokens
 from ..cases.matchers import Matchers
 from ..cases.target import is_wish
-from .match import Difference, Match, agree, differences_between
+from .differences import Difference, differences_between
+from .match import Match, agree
 
 Rescues: TypeAlias = tuple[tuple[str, int, int], ...]
 """(rule, values it changed that are right, values that are wrong), by rule."""

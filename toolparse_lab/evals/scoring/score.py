@@ -8,31 +8,33 @@ the meaning of each outcome.
 
 # How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
 # a score ends it, and the last always has one. A stage looks at the recorded answer, never at a
-# stage before it. What several stages or levels of success need (a call's value, the calls that met
-# the target) is read once and kept, because a re-parse scores a hundred thousand answers.
+# stage before it. What several stages need is in two parts: `Levels` holds the calls that were read
+# to the target, once for whoever asks, because a re-parse scores a hundred thousand answers;
+# `UnreadText` looks for signs of a call in the rest of the text.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ...exchange.types import Completion
 from ...protocols.base import Signs
 from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
-from ...types import ParseResult, Span, ToolCall
-from ...values import Value, read_strict, same, write_canonical
+from ...types import ParseResult, ToolCall
+from ...values import read_strict, write_canonical
 from ...values.printable import printable
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import Attempt, example_spans, find_attempt, find_own_result, parameter_names
+from .attempt import find_own_result
 from .fabrication import find_fabrication, provider_name
-from .match import Match, agree, match_calls
+from .levels import Levels, as_provider_wrote
+from .naive import naive_calls
 from .outcomes import SUCCESSES
-from .rescues import Rescues, is_recovery, judge_rescues
+from .rescues import Rescues
+from .unread_text import UnreadText
 
 if TYPE_CHECKING:
     from ...flow import Conversation
@@ -59,12 +61,6 @@ _BECAUSE = {
     "cut_stream": ": the stream ended without a finish part",
 }
 _MOST_SHOWN = 80
-# Kinds of segments: all but reasoning, in which nobody is spoken to.
-_WORDS = ("text", "call", "recovered")
-_WORDS_AND_MARKUP = (*_WORDS, "markup")
-
-Call: TypeAlias = tuple[str, Value]
-"""A call as it is matched: name and arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,29 +231,27 @@ class _Scoring:
         self.completion = completion
         self.result = result
         self.matchers = matchers
-        self.signs = signs
         self.native = completion.endpoint_kind == "native_tools"
         self.tools: tuple[ToolSpec, ...] = case.tools or result.tools
+
+        message = completion.raw if self.native else None
+        self.unread = UnreadText(result, self.tools, signs, message)
 
         self.ok_calls: list[ToolCall] = []
         self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
         self.broken: list[ToolCall] = []
         for call in result.calls:
             if call.ok:
-                self.ok_calls.append(_as_provider_wrote(call) if self.native else call)
+                self.ok_calls.append(as_provider_wrote(call) if self.native else call)
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
             elif call.status == "echoed":
                 continue  # the model quotes somebody: no attempt of its own
-            elif not self._is_mention(call):
+            elif not self.unread.is_mention(call):
                 self.broken.append(call)
 
-        # What was worked out once, for whoever asks for it again.
-        self._values: dict[str, Value] = {}  # by JSON text
-        # The calls that were held to the target, and True if they met it.
-        self._matched: tuple[list[Call], bool] | None = None
-        self._match: Match | None = None  # the same with its reasons
+        self.levels = Levels(case, result, self.ok_calls, self.tools, matchers)
 
     def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
         """Return a provider's own call as one of the tool it means, None if it means none.
@@ -304,10 +298,10 @@ class _Scoring:
         It is `empty`, or `reasoning_only` if the model thought and then stopped. None for an answer
         that has anything else in it.
         """
-        if self.result.calls or self._text().strip():
+        if self.result.calls or self.unread.words().strip():
             return None
         # Markup alone is no text, but may be what is left of a call.
-        if self._attempt() is not None:
+        if self.unread.attempt() is not None:
             return None
 
         cut = self._cut_code()
@@ -346,11 +340,11 @@ class _Scoring:
         Only calls that were read are looked at: of the others no one would run anything.
         """
         for call in (*self.ok_calls, *self.unknown):
-            value = self._value(call.arguments_json) if call.arguments_json else None
+            value = self.levels.value(call.arguments_json) if call.arguments_json else None
             why = find_fabrication(self.result.raw, call, value=value)
             if why:
                 detail = f"call {call.index}: {why}"
-                return self._levels("fabricated", "", detail, fabricated=True)
+                return self._at_each_level("fabricated", "", detail, fabricated=True)
         return None
 
     def _unparseable(self) -> Score | None:
@@ -370,7 +364,7 @@ class _Scoring:
             detail = f"call {call.index}: {_complaint(call)}"
             return self._lose("attempted_unparseable", code, detail)
 
-        attempt = self._attempt()
+        attempt = self.unread.attempt()
         if attempt is None:
             return None
         detail = f"no call was found, but the text holds {_shortened(attempt.text)!r}"
@@ -382,7 +376,7 @@ class _Scoring:
         Return None for any other.
         """
         has_calls = bool(self.ok_calls or self.unknown)
-        sign = find_own_result(self._text_with_markup(), after_call=has_calls)
+        sign = find_own_result(self.unread.with_markup(), after_call=has_calls)
         if not sign:
             return None
         detail = f"the model wrote the tool's result itself: {sign[:_MOST_SHOWN]!r}"
@@ -410,17 +404,14 @@ class _Scoring:
             detail = f"{len(self.broken)} of {len(self.result.calls)} calls could not be read"
             return self._lose("wrong_call", "one_of_several_broken", detail)
 
-        calls = self._calls("arguments_json")
-        match = match_calls(calls, target, self.tools, self.matchers)
-        self._matched = calls, match.ok
-        self._match = match
+        match = self.levels.match()
         if match.ok:
-            return self._levels("correct", "", "the calls are the wanted ones")
+            return self._at_each_level("correct", "", "the calls are the wanted ones")
 
         detail = match.detail
         if match.note:
             detail = f"{detail} ({match.note})"
-        return self._levels("wrong_call", match.code, detail)
+        return self._at_each_level("wrong_call", match.code, detail)
 
     def _abstained(self, target: list[Any]) -> Score:
         """Score an answer that tries no call: right where every wanted call may be absent.
@@ -457,10 +448,19 @@ class _Scoring:
             False,
             naive,
             fabricated,
-            rescues=self._rescues(),
+            rescues=self.levels.rescues(),
         )
 
-    def _levels(self, outcome: str, sub_code: str, detail: str, fabricated: bool = False) -> Score:
+    def _naive(self) -> bool:
+        """Return the success that a regex and `json.loads` would have had.
+
+        See `naive_calls`.
+        """
+        return self.levels.met_by(naive_calls(self.completion.raw, native=self.native))
+
+    def _at_each_level(
+        self, outcome: str, sub_code: str, detail: str, fabricated: bool = False
+    ) -> Score:
         """Return a score with the success of the readable calls on each level.
 
         outcome: under the trial's own policy, which settles `success`. Another policy may have come
@@ -474,13 +474,9 @@ class _Scoring:
         safe = False
         # Unreadable or unknown calls beside the readable ones spoil every level alike.
         if self.ok_calls and not self.broken and not self.unknown:
-            if outcome == "fabricated" or any(_is_coerced(call) for call in self.ok_calls):
-                source = self._source_matches()
-            else:
-                source = success  # what was coerced is what was found, and was looked at already
-            safe = self._safe(success, source)
+            source, safe = self.levels.source_and_safe(success, outcome == "fabricated")
 
-        strict = source and not any(_is_touched(call) for call in self.ok_calls)
+        strict = source and self.levels.is_as_written()
         naive = self._naive()
         return Score(
             outcome,
@@ -492,173 +488,10 @@ class _Scoring:
             safe,
             naive,
             fabricated,
-            rescues=self._rescues(),
+            rescues=self.levels.rescues(),
         )
-
-    def _rescues(self) -> Rescues:
-        """Return the outcome of the values that rules changed in the readable calls."""
-        if not self.ok_calls or self.case.target is None:
-            return ()
-        values = [value for _, value in self._calls("arguments_json")]
-        return judge_rescues(
-            self.result.raw,
-            self.ok_calls,
-            values,
-            self.case.target,
-            self._match,
-            self.tools,
-            self.matchers,
-        )
-
-    def _source_matches(self) -> bool:
-        """Return True if the arguments as found, before coercion, are the wanted ones and the text
-        says them.
-        """
-        raw = self.result.raw
-        if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
-            return False
-
-        target = self.case.target or []
-        return agree(self._calls("source_json"), target, self.tools, self.matchers)
-
-    def _safe(self, success: bool, source: bool) -> bool:
-        """Return the success under the safe policy, computed only where this trial's own policy and
-        the arguments as found leave it open.
-
-        success: that under the trial's own policy. source: that of the arguments as found.
-        """
-        policy = self.result.options.coerce
-        if policy == "safe":
-            return success
-        # What is right without coercion counts as right with a lossless one.
-        if policy == "none" and source:
-            return True
-
-        calls = [(call.name, _coerce_safely(call, self.tools)) for call in self.ok_calls]
-        return agree(calls, self.case.target or [], self.tools, self.matchers)
-
-    def _naive(self) -> bool:
-        """Return the success that a regex and `json.loads` would have had.
-
-        See `naive_calls`.
-        """
-        calls = naive_calls(self.completion.raw, native=self.native)
-        # Often they are the very calls that were held to the target a moment ago.
-        if self._matched is not None and _are_same_calls(calls, self._matched[0]):
-            return self._matched[1]
-        return agree(calls, self.case.target or [], self.tools, self.matchers)
-
-    def _calls(self, field: str) -> list[Call]:
-        """Return the readable calls as they are matched.
-
-        field: which JSON of a call is read, "arguments_json" or "source_json".
-        """
-        return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
-
-    def _value(self, text: str) -> Value:
-        """Return the value of a call's JSON.
-
-        It is asked for several times, and no one changes it.
-        """
-        if text not in self._values:
-            self._values[text] = read_strict(text)
-        return self._values[text]
 
     # what the text shows
-
-    def _is_mention(self, call: ToolCall) -> bool:
-        """Return True if an unfinished call is prose about the format: an opener in mid-sentence
-        with no body behind it, such as "I would write <tool_call> here".
-
-        call: one that is neither readable nor of an unknown tool.
-        """
-        span = call.segment.span
-        if call.segment.closed or call.readable:
-            return False
-
-        # In mid-sentence: a word and a space stand before it on its line.
-        line = self.result.raw[: span.start].rpartition("\n")[2]
-        if not line.endswith(" "):
-            return False
-        if not line[-2:-1].isalnum():
-            return False
-
-        names = [tool.name for tool in self.tools]
-        text = span.of(self.result.raw)
-        return find_attempt(text, names, (), parameter_names(self.tools), self.signs) is None
-
-    def _unread_spans(self, kinds: tuple[str, ...]) -> list[Span]:
-        """Return the rest of the text without the calls that were read, in order.
-
-        kinds: the kinds of segments looked at, `_WORDS` or `_WORDS_AND_MARKUP`.
-        """
-        done = {call.segment_index for call in self.result.calls if call.readable}
-        spans = []
-        for i, segment in enumerate(self.result.segments):
-            if segment.kind in kinds and i not in done:
-                spans.append(segment.span)
-        return spans
-
-    def _text(self) -> str:
-        """Return the text without markup: the words of the model outside the calls that were read.
-
-        Of a native message that is its content.
-        """
-        if self.native:
-            return _native_message(self.completion.raw)[0]
-
-        raw = self.result.raw
-        return "".join([span.of(raw) for span in self._unread_spans(_WORDS)])
-
-    def _text_with_markup(self) -> str:
-        """Return the text with markup, where a lost call may have left its mark.
-
-        Of a native message that is its content, since its calls are no part of a text.
-        """
-        if self.native:
-            return _native_message(self.completion.raw)[0]
-
-        raw = self.result.raw
-        return "".join([span.of(raw) for span in self._unread_spans(_WORDS_AND_MARKUP)])
-
-    def _attempt(self) -> Attempt | None:
-        """Return the first sign of a call in anything not read as one, None for none."""
-        if self.native:
-            # A message with tool calls of which the parser made none.
-            _, calls = _native_message(self.completion.raw)
-            if calls:
-                return Attempt("undecodable", f"{len(calls)} tool calls", 0)
-
-        names = [tool.name for tool in self.tools]
-        text = self._text_with_markup()
-        return find_attempt(
-            text, names, self._quoted_ranges(), parameter_names(self.tools), self.signs
-        )
-
-    def _quoted_ranges(self) -> list[tuple[int, int]]:
-        """Return where the parser saw examples, as (start, end) in `_text_with_markup`.
-
-        The parser counts in the raw text, of which that is only some spans, joined. An example may
-        reach over several of them.
-        """
-        if self.native:
-            return []
-
-        examples = example_spans(self.result)
-        if not examples:
-            return []
-
-        ranges: list[tuple[int, int]] = []
-        offset = 0  # of the span in the joined text
-        for span in self._unread_spans(_WORDS_AND_MARKUP):
-            by = offset - span.start
-            for example in examples:
-                start = max(example.start, span.start)
-                end = min(example.end, span.end)
-                if start < end:
-                    ranges.append((start + by, end + by))
-            offset += len(span)
-        return ranges
 
     def _cut_code(self) -> str:
         """Return the sub-code of an answer that ended early, '' where it was not.
@@ -688,132 +521,3 @@ def _shortened(text: str) -> str:
     if len(text) <= _MOST_SHOWN:
         return text
     return text[: _MOST_SHOWN - 3] + "…"
-
-
-def _are_same_calls(a: list[Call], b: list[Call]) -> bool:
-    """Return True for the same calls in the same order, by JSON equality.
-
-    >>> _are_same_calls([("f", {"a": 1})], [("f", {"a": 1})]), _are_same_calls([("f", {})], [])
-    (True, False)
-    """
-    if len(a) != len(b):
-        return False
-    return all(name == other and same(x, y) for (name, x), (other, y) in zip(a, b, strict=True))
-
-
-def _is_coerced(call: ToolCall) -> bool:
-    """Return True if coercion changed the arguments, or took a step that left them as they were."""
-    if call.source_json != call.arguments_json:
-        return True
-    return any(step.stage == "coerce" for step in call.steps)
-
-
-def _as_provider_wrote(call: ToolCall) -> ToolCall:
-    """Return a provider's own call without the step that gave its name the tool's dots: the model
-    could not write them.
-    """
-    steps = tuple(step for step in call.steps if step.rule != "read.dotted-name")
-    return call if len(steps) == len(call.steps) else replace(call, steps=steps)
-
-
-def _is_touched(call: ToolCall) -> bool:
-    """Return True if a call is not the model's own writing in its own format alone: repaired,
-    changed by a step, recovered from a text that is not a call as it stands, or ended by a rule
-    because its closer is missing.
-    """
-    if call.edits or call.steps:
-        return True
-    if call.segment.kind == "recovered":
-        return True
-    return any(is_recovery(problem.code) for problem in call.problems)
-
-
-def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
-    """Return the arguments of a call as the safe policy would have left them.
-
-    tools: those offered. Without the call's own among them there is nothing to coerce by.
-    """
-
-    value = read_strict(call.source_json or "{}")
-    schema = next((tool.schema for tool in tools if tool.name == call.name), None)
-    if schema is None:
-        return value
-    return coerce(value, schema, "safe").value
-
-
-def _native_message(raw: str) -> tuple[str, list[Any]]:
-    """Return (content, tool calls) of a recorded native message.
-
-    The whole text as content where it is none.
-
-    >>> _native_message('{"content": null, "tool_calls": [{}]}')
-    ('', [{}])
-    >>> _native_message("Hello")
-    ('Hello', [])
-    """
-    try:
-        message = json.loads(raw)
-    except (ValueError, RecursionError):
-        return raw, []
-    if not isinstance(message, dict):
-        return raw, []
-
-    # A message with calls alone has null as content, and one without calls may have null as those.
-    content = message.get("content")
-    calls = message.get("tool_calls")
-    if not isinstance(content, str):
-        content = ""
-    if not isinstance(calls, list):
-        calls = []
-    return content, calls
-
-
-def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
-    """Return the calls that a regex for a JSON object and `json.loads` would find, none if that
-    fails.
-
-    native: `raw` is a native message, whose calls need no regex.
-
-    >>> naive_calls('Sure: {"name": "f", "arguments": {"a": 1}}')
-    [('f', {'a': 1})]
-    >>> naive_calls("{'name': 'f', 'arguments': {}}")
-    []
-    """
-    try:
-        return _native_calls(raw) if native else _object_call(raw)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return []
-
-
-def _native_calls(raw: str) -> list[tuple[str, Any]]:
-    """Return the calls of a native message.
-
-    Raises whatever is not as a script expects it.
-
-    >>> _native_calls('{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}')
-    [('f', {})]
-    """
-    message = json.loads(raw)
-    functions = [call["function"] for call in message.get("tool_calls") or ()]
-    return [(function["name"], json.loads(function["arguments"])) for function in functions]
-
-
-def _object_call(raw: str) -> list[tuple[str, Any]]:
-    """Return the call between the first brace and the last.
-
-    Raises like `_native_calls`.
-
-    None come back for a text without braces, and for an object whose two members are of other types
-    than a call's.
-    """
-    start = raw.find("{")
-    end = raw.rfind("}")
-    if start < 0 or end < start:
-        return []
-
-    call = json.loads(raw[start : end + 1])
-    name = call["name"]
-    arguments = call["arguments"]
-    if isinstance(name, str) and isinstance(arguments, dict):
-        return [(name, arguments)]
-    return []

@@ -12,7 +12,7 @@ from ...render.templating import Markup, render
 from ...toolspec import ToolSpec
 from ...types import ParseResult
 from ...values import write_canonical
-from .match import differences_between
+from .differences import differences_between
 
 if TYPE_CHECKING:
     from .trial import Trial

@@ -1,0 +1,406 @@
+"""How one call differs from a wanted one, value by value."""
+
+# How it works. A walk goes down both sides at once, with the schema of the place beside them: an
+# argument whose value is the schema's default may be written or left out on either side. A place
+# with a matcher or a wish is settled by that, scalars by the matcher of their type. Cost: linear in
+# the arguments; a wish with alternatives is walked once for each.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...toolspec import ToolSpec
+from ...values import Value, escape_token, pointer_tokens, write_canonical
+from ..cases.matchers import DEFAULT_MATCHERS, MATCHERS, Matchers, matcher_of
+from ..cases.target import is_optional, is_wish, plain_wish
+
+# The types whose `==` is equality in JSON, among values of one of them.
+_SCALARS = frozenset((str, int, bool, type(None)))
+_WEIGHT = {"name": 1000, "missing_argument": 2, "extra_argument": 2, "wrong_argument": 1}
+_MOST_REFERENCES = 20  # a longer chain of $ref is taken for a circle
+_MOST_SHOWN = 80
+
+Call: TypeAlias = tuple[str, Value]
+"""A call as it is compared: name and arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which a call of `tool` is not the wanted one.
+
+    `code` is a sub-code of `wrong_call`. `actual` and `expected` are the two values, or the two
+    names.
+    """
+
+    code: str
+    path: str
+    tool: str
+    actual: Any = None
+    expected: Any = None
+
+    @property
+    def detail(self) -> str:
+        """The difference as one sentence, made when it is asked for: most are never shown.
+
+        >>> Difference("wrong_argument", "/a", "f", 1, 2).detail
+        'f: /a is 1, wanted 2'
+        >>> Difference("name", "", "f", "f", ["g", "h"]).detail
+        'f called instead of g or h'
+        """
+        if self.code == "name":
+            names = " or ".join(map(str, self.expected))
+            return f"{self.tool} called instead of {names}"
+        if self.code == "missing_argument":
+            return f"{self.tool}: {self.path} is missing, wanted {_say(self.expected)}"
+
+        expected = "none" if self.code == "extra_argument" else _say(self.expected)
+        place = f"{self.tool}: {self.path or 'the arguments'}"
+        return f"{place} is {_say(self.actual)}, wanted {expected}"
+
+
+def differences_between(
+    call: Call, want: Any, tools: Sequence[ToolSpec], matchers: Matchers = DEFAULT_MATCHERS
+) -> tuple[Difference, ...]:
+    """Return how one call differs from one wanted call.
+
+    Of alternatives, from the nearest one.
+
+    >>> [one.path for one in differences_between(("f", {"a": 1}), {"name": "f"}, ())]
+    ['/a']
+    """
+    return compare_call(call, want, {tool.name: tool.schema for tool in tools}, matchers)
+
+
+def cost_of(differences: Sequence[Difference]) -> int:
+    """Return how far a call is from a wanted one, for the choice of the pair that explains most.
+
+    >>> cost_of([Difference("name", "", "f"), Difference("wrong_argument", "/a", "f")])
+    1001
+    """
+    return sum(_WEIGHT[difference.code] for difference in differences)
+
+
+def compare_call(
+    call: Call, want: Any, schemas: Mapping[str, Any], matchers: Matchers
+) -> tuple[Difference, ...]:
+    """Return the differences.
+
+    Of alternatives, that of the nearest one.
+
+    want: one entry of a target. schemas: those of the tools by name.
+    """
+    name, arguments = call
+    if "$any" in want:
+        every = [compare_call(call, one, schemas, matchers) for one in want["$any"]]
+        return min(every, key=cost_of)
+
+    names = want["name"]
+    allowed = names["$any"] if isinstance(names, Mapping) else [names]
+    if name not in allowed:
+        return (Difference("name", "", name, name, allowed),)
+
+    schema = schemas.get(name, {})
+    comparison = _Comparison(name, schema, matchers)
+    comparison.compare(arguments, want.get("arguments", {}), "", schema)
+    return tuple(comparison.differences)
+
+
+class _Comparison:
+    """The differences between the arguments of one call and the wanted ones, as they are found.
+
+    root: the schema of the tool, which references begin at. plain: no matcher but the default ones
+    is in use, so that scalars can be compared at once. A walk goes down both sides at once, with
+    the schema of the place beside them, because a default counts as written.
+    """
+
+    __slots__ = ("differences", "matchers", "plain", "root", "tool")
+
+    def __init__(self, tool: str, root: Any, matchers: Matchers) -> None:
+        """Begin with no difference. tool: its name, which differences carry."""
+        self.tool = tool
+        self.root = root
+        self.matchers = matchers
+        self.plain = matchers.plain
+        self.differences: list[Difference] = []
+
+    def compare(self, actual: Value, want: Any, path: str, schema: Any) -> None:
+        """add the differences between a value and the target at a path.
+
+        want: a value or a wish. path: a JSON Pointer into the arguments.
+        schema: that of the value, perhaps a reference. Anything if there is none.
+        """
+        # Most values are scalars without a wish or a matcher of their own.
+        if self.plain:
+            kind = type(want)
+            own = type(actual)
+            if kind in _SCALARS and own in _SCALARS:
+                # By type first: in Python, True equals 1.
+                if own is not kind or actual != want:
+                    self._add_wrong(path, actual, want)
+                return
+        self._compare_slowly(actual, want, path, schema)
+
+    def _compare_slowly(self, actual: Value, want: Any, path: str, schema: Any) -> None:
+        """add the differences where matchers and wishes may have a say. See `compare`."""
+        matcher = self.matchers.at(self.tool, path)
+        if matcher is not None:
+            is_right = matcher(actual, plain_wish(want))
+        elif is_wish(want):
+            is_right = self._grants(actual, want, path, schema)
+        else:
+            self._compare_parts(actual, want, path, schema)
+            return
+
+        if not is_right:
+            self._add_wrong(path, actual, want)
+
+    def _compare_parts(self, actual: Value, want: Any, path: str, schema: Any) -> None:
+        """add the differences between a value and another one that is not a wish: in their members,
+        where they have some.
+        """
+        if isinstance(want, Mapping) and isinstance(actual, Mapping):
+            self._compare_objects(actual, want, path, schema)
+        elif isinstance(want, list) and isinstance(actual, list):
+            self._compare_lists(actual, want, path, schema)
+        elif not _are_equal_scalars(actual, want, self.matchers):
+            self._add_wrong(path, actual, want)
+
+    def _compare_lists(self, actual: list[Value], want: list[Any], path: str, schema: Any) -> None:
+        """add the differences between two lists, item by item where they are of one length."""
+        # Of two lengths nobody knows which item is the one too many.
+        if len(want) != len(actual):
+            self._add_wrong(path, actual, want)
+            return
+
+        items = _resolve(schema, self.root).get("items")
+        for i, (a, w) in enumerate(zip(actual, want, strict=True)):
+            self.compare(a, w, f"{path}/{i}", items)
+
+    def _compare_objects(
+        self, actual: Mapping[str, Value], want: Mapping[str, Any], path: str, schema: Any
+    ) -> None:
+        """add the differences between two objects: in the members that are wanted, then in those
+        that are not.
+        """
+        properties = _resolve(schema, self.root).get("properties")
+        if not isinstance(properties, Mapping):
+            properties = {}
+
+        # A loop without a call for each member, because every argument of every call comes by.
+        plain = self.plain
+        for key, inner in want.items():
+            if key not in actual:
+                place = f"{path}/{escape_token(key)}"
+                self._compare_absent(inner, place, properties.get(key))
+                continue
+            value = actual[key]
+            kind = type(inner)
+            if plain and kind in _SCALARS and type(value) is kind and value == inner:
+                continue  # what most arguments are
+            place = f"{path}/{escape_token(key)}"
+            self._compare_member(value, inner, place, properties.get(key))
+
+        # Equal keys are the rule, and comparing the two sets of them is done in C.
+        if actual.keys() != want.keys():
+            self._compare_unwanted(actual, want, path, properties)
+
+    def _compare_unwanted(
+        self,
+        actual: Mapping[str, Value],
+        want: Mapping[str, Any],
+        path: str,
+        properties: Mapping[str, Any],
+    ) -> None:
+        """Add the members of an object that are not wanted. properties: their schemas by name."""
+        for key, value in actual.items():
+            if key in want:
+                continue
+            place = f"{path}/{escape_token(key)}"
+            self._compare_extra(value, place, properties.get(key))
+
+    def _compare_member(self, value: Value, inner: Any, path: str, schema: Any) -> None:
+        """add the differences in a member that both sides have. inner: its wanted value."""
+        if is_optional(inner):
+            default = _resolve(schema, self.root)
+            # Written out, the default is what leaving out would have said.
+            if "default" in default and self._agrees(value, {"$value": default["default"]}, path):
+                return
+        self.compare(value, inner, path, schema)
+
+    def _compare_absent(self, inner: Any, path: str, schema: Any) -> None:
+        """Add a member that the call has not, unless it may be left out or its default is the
+        target. inner: its wanted value.
+        """
+        if is_optional(inner):
+            return
+        default = _resolve(schema, self.root)
+        if "default" in default and self._agrees(default["default"], inner, path):
+            return
+        self.differences.append(Difference("missing_argument", path, self.tool, None, inner))
+
+    def _compare_extra(self, value: Value, path: str, schema: Any) -> None:
+        """Add a member that is not wanted, unless its value is the default or it is ignored."""
+        default = _resolve(schema, self.root)
+        if "default" in default and self._agrees(value, default["default"], path):
+            return
+        if self.matchers.at(self.tool, path) is MATCHERS["ignore"]:
+            return
+        self.differences.append(Difference("extra_argument", path, self.tool, value))
+
+    def _agrees(self, actual: Value, want: Any, path: str) -> bool:
+        """Return True if a value and another one do not differ, without a schema.
+
+        A comparison of its own, so that no difference of this question is added to the answer.
+        """
+        other = _Comparison(self.tool, {}, self.matchers)
+        other.compare(actual, want, path, {})
+        return not other.differences
+
+    def _grants(self, actual: Value, wish: Mapping[str, Any], path: str, schema: Any) -> bool:
+        """Return True if a value is everything wished for. wish: an object of `$` keys."""
+        # `$match` first, since it may stand beside a `$value`.
+        if "$match" in wish:
+            return matcher_of(wish["$match"])(actual, wish.get("$value"))
+        if "$any" in wish:
+            return any(self._fits(actual, one, path, schema) for one in wish["$any"])
+        if "$value" in wish:
+            return _is_same(actual, wish["$value"], self.matchers)
+        return True  # `$optional` alone: any value will do
+
+    def _fits(self, actual: Value, want: Any, path: str, schema: Any) -> bool:
+        """Return True if a value does not differ from one alternative of a wish."""
+        other = _Comparison(self.tool, self.root, self.matchers)
+        other.compare(actual, want, path, schema)
+        return not other.differences
+
+    def _add_wrong(self, path: str, actual: Value, want: Any) -> None:
+        """Add a value that is not the wanted one."""
+        self.differences.append(Difference("wrong_argument", path, self.tool, actual, want))
+
+
+def _is_same(a: Value, b: Any, matchers: Matchers) -> bool:
+    """Return True if a value is exactly another one, wishes in it read as they stand.
+
+    Scalars are compared by the matcher of their type.
+
+    >>> _is_same({"$any": [1]}, {"$any": [1.0]}, DEFAULT_MATCHERS)
+    True
+    >>> _is_same([1], [1, 2], DEFAULT_MATCHERS)
+    False
+    """
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return _are_same_objects(a, b, matchers)
+    if isinstance(a, list) and isinstance(b, list):
+        return _are_same_lists(a, b, matchers)
+    return _are_equal_scalars(a, b, matchers)
+
+
+def _are_same_objects(a: Mapping[str, Value], b: Mapping[str, Any], matchers: Matchers) -> bool:
+    """Return True for two objects with the same keys, in any order, and the same values."""
+    if a.keys() != b.keys():
+        return False
+    return all(_is_same(a[key], b[key], matchers) for key in a)
+
+
+def _are_same_lists(a: list[Value], b: list[Any], matchers: Matchers) -> bool:
+    """Return True for two lists of one length with the same values in the same order."""
+    if len(a) != len(b):
+        return False
+    return all(_is_same(x, y, matchers) for x, y in zip(a, b, strict=True))
+
+
+def _are_equal_scalars(actual: Value, want: Any, matchers: Matchers) -> bool:
+    """Return True for two scalars that are equal by the matcher of their type.
+
+    False if one is an object or an array.
+    """
+    if isinstance(want, (Mapping, list)) or isinstance(actual, (Mapping, list)):
+        return False
+    is_equal = matchers.of(want)
+    return is_equal(actual, want)
+
+
+def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
+    """Return the schema behind local references. {} if there is none to be had.
+
+    root: the whole schema, which references begin at.
+
+    >>> _resolve({"$ref": "#/$defs/n", "default": 1}, {"$defs": {"n": {"type": "integer"}}})
+    {'type': 'integer', 'default': 1}
+    """
+    if type(schema) is dict and "$ref" not in schema:
+        return schema  # what most are
+
+    for _ in range(_MOST_REFERENCES):
+        if not isinstance(schema, Mapping):
+            return {}
+        ref = schema.get("$ref")
+        if not isinstance(ref, str):
+            return schema
+        schema = _referred(schema, ref, root)
+    return {}
+
+
+def _referred(schema: Mapping[str, Any], ref: str, root: Any) -> Mapping[str, Any] | None:
+    """Return the schema with its reference replaced by its target, None if that is not in this
+    document.
+
+    ref: the text behind `$ref`. root: the whole schema.
+    """
+    node = _schema_at(root, ref[1:]) if ref.startswith("#") else None
+    if not isinstance(node, Mapping):
+        return None
+
+    # What stands beside $ref (a default, say) wins over what it refers to.
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**node, **beside}
+
+
+def _schema_at(root: Any, pointer: str) -> Any:
+    """Return the node of a schema at a JSON Pointer, None if there is none.
+
+    >>> _schema_at({"a": {"b": 1}}, "/a/b")
+    1
+    """
+    node = root
+    for token in pointer_tokens(pointer):
+        node = node.get(token) if isinstance(node, Mapping) else None
+    return node
+
+
+# words
+
+
+def _say(x: Any) -> str:
+    """Return a wanted value in words: a wish as the list of allowed values, anything else as JSON.
+
+    >>> _say("x"), _say({"$any": [1, 2]}), _say({"$optional": True})
+    ('"x"', 'one of 1, 2', 'anything')
+    """
+    if is_wish(x):
+        return _say_wish(x)
+    text = write_canonical(x)
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return text[: _MOST_SHOWN - 3] + "…"
+
+
+def _say_wish(wish: Mapping[str, Any]) -> str:
+    """Return a wish in words, by the first of its parts that says something.
+
+    >>> _say_wish({"$match": "regex", "$value": "par.*"})
+    'regex "par.*"'
+    """
+    if "$match" in wish:
+        name = str(wish["$match"])
+        if "$value" not in wish:
+            return name
+        return f"{name} {_say(wish['$value'])}"
+
+    if "$any" in wish:
+        return "one of " + ", ".join(_say(value) for value in wish["$any"])
+    if "$value" in wish:
+        return _say(wish["$value"])
+    return "anything"
