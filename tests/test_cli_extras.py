@@ -38,9 +38,15 @@ for words in json.loads(sys.argv[1]):
     ends.append([words, code, err.getvalue()])
 print(json.dumps(ends))
 """
-WORKING = ("parse answer.txt", "list protocols", "list models", "init made", "config")
-LACKING = (
+WORKING = (
+    "parse answer.txt",
     "parse answer.txt --html page.html",
+    "list protocols",
+    "list models",
+    "init made",
+    "config",
+)
+LACKING = (
     "ingest answer.txt",
     "list runs",
     "view latest",
@@ -81,6 +87,7 @@ def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) ->
     ends = json.loads(done.stdout)
     for words, code, complaint in ends[: len(WORKING)]:
         assert code == 0, (words, complaint)
+    assert "</html>" in (tmp_path / "page.html").read_text("utf-8")
     for words, code, complaint in ends[len(WORKING) :]:
         assert code == 2, (words, complaint)
         assert complaint.startswith("toolparse: this command needs "), (words, complaint)
