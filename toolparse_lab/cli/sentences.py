@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import BadOptions
 from ..render.show import visible
 from .options import add_json, add_policy, add_store, check_folder, need_lab
 from .output import put, put_json, records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def add_sentences(command: argparse.ArgumentParser) -> None:
@@ -47,10 +44,10 @@ def check_sentences(options: Any) -> None:
         check_folder(file)
 
 
-def show_sentences(run_id: str, title: str, text: str, frame: pd.DataFrame, options: Any) -> int:
+def show_sentences(run_id: str, title: str, text: str, frame: Any, options: Any) -> int:
     """Write figures to their files and to standard output, and return the exit code.
 
-    text: one line per row of `frame`.
+    text: one line per row of `frame`, which is a pandas frame.
     """
     from ..evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
 
