@@ -193,6 +193,9 @@ LIKELY: dict[str, list[list[str]]] = {
     "ingest": [["log-good.jsonl"]],
     "check": [["none"]],
     "retry": [["latest", "--quiet"]],
+    "power": [["latest"], ["latest", "--again"], ["latest", "hermes", "morph_xml", "--drop", "0.1"]],
+    "noise": [["latest"], ["latest", "latest"]],
+    "ladder": [["latest", "--json"]],
 }  # fmt: skip
 # What installs, downloads or never ends is not run; its options are.
 SKIPPED = ("setup-local",)

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,15 @@ for words in json.loads(sys.argv[1]):
     ends.append([words, code, err.getvalue()])
 print(json.dumps(ends))
 """
-WORKING = ("parse answer.txt", "list protocols", "list models", "init made", "config")
-LACKING = (
+WORKING = (
+    "parse answer.txt",
     "parse answer.txt --html page.html",
+    "list protocols",
+    "list models",
+    "init made",
+    "config",
+)
+LACKING = (
     "ingest answer.txt",
     "list runs",
     "view latest",
@@ -55,6 +62,9 @@ LACKING = (
     "report --out page.html",
     "compare latest a b",
     "diff",
+    "power",
+    "noise --out noise.md",
+    "ladder",
     "reparse",
     "reparse trials.parquet",
     "ablation --shipped",
@@ -81,6 +91,7 @@ def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) ->
     ends = json.loads(done.stdout)
     for words, code, complaint in ends[: len(WORKING)]:
         assert code == 0, (words, complaint)
+    assert "</html>" in (tmp_path / "page.html").read_text("utf-8")
     for words, code, complaint in ends[len(WORKING) :]:
         assert code == 2, (words, complaint)
         assert complaint.startswith("toolparse: this command needs "), (words, complaint)
@@ -101,6 +112,43 @@ def test_ctrl_c_is_one_line_that_is_true(
     monkeypatch.setattr(app, "_exit_code", interrupted)
     assert main(words.split()) == 130
     assert capsys.readouterr().err == f"\ntoolparse: {complaint}\n"
+
+
+STARTING = """
+import signal, sys
+from importlib.machinery import PathFinder
+
+really = PathFinder.find_spec
+moment = sys.argv[1]
+
+def find_spec(name, path=None, target=None):
+    if name == moment:
+        signal.raise_signal(signal.SIGINT)
+    return really(name, path, target)
+
+PathFinder.find_spec = find_spec
+import toolparse_start
+
+sys.argv[1:] = ["list", "protocols"]
+sys.exit(toolparse_start.main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["toolparse_lab", "toolparse_lab.engine", "toolparse_lab.cli.verbs.list"]
+)
+def test_ctrl_c_while_the_package_loads_is_one_line(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTING, module],
+        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "\ntoolparse: interrupted\n"
+
+
+def test_the_command_starts_where_ctrl_c_is_taken() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["scripts"] == {"toolparse": "toolparse_start:main"}
 
 
 def test_ctrl_c_while_a_verb_loads_is_one_line(

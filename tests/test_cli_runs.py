@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import toolparse_lab as tp
@@ -486,6 +487,73 @@ def test_a_pipe_gets_every_column(
     assert len(head) > 120
     for column in ("coercion rate", "Δ hermes", "Δ interval", "p Holm"):
         assert column in head
+
+
+def test_power_is_told_of_every_pair_or_of_two_names(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["power"]) == 0
+    assert capsys.readouterr().out.startswith("hermes v morph_xml: 6 cases show a drop of ")
+    (row,) = out_of(capsys, ["power", "latest", "morph_xml", "hermes", "--drop", "0.2"])["rows"]
+    assert (row["comparison"], row["cases"], row["drop"]) == ("morph_xml v hermes", 6, 0.2)
+    (surer,) = out_of(
+        capsys,
+        ["power", "latest", "morph_xml", "hermes", "--drop=0.2", "--power=0.95", "--alpha=0.01"],
+    )["rows"]
+    assert surer["needed"] > row["needed"]
+    later = out_of(capsys, ["power", "latest", "--again"])["rows"]
+    assert [r["comparison"] for r in later] == ["hermes v a later run", "morph_xml v a later run"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("power latest hermes", "power compares two names"),
+        ("power latest hermes nobody", "no such two arms"),
+        ("power --drop 3", "drop is a share"),
+        ("noise nothing", "no run of this id"),
+        ("ladder --out ladder.pdf", "not written as this kind of file"),
+        ("noise --out gone/noise.md", "no such folder"),
+    ],
+)
+def test_figures_that_cannot_be_told_say_why(
+    words: str, complaint: str, recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert complaint in err
+
+
+def test_noise_is_told_of_one_run_or_of_several(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["noise"]) == 0
+    assert "No case has two trials" in capsys.readouterr().out
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {}}}
+    call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    with tp.Lab("runs.db") as lab:
+        for raw in (call, "none"):
+            row = {"case_id": "c", "input": "x", "raw": raw, "target": [{"name": "f"}]}
+            lab.ingest([row], tools=[tool])
+    (cell,) = out_of(capsys, ["noise", "latest~1", "latest"])["rows"]
+    assert (cell["cases"], cell["trials"], cell["disagree"]) == (1, 2, 1.0)
+    (alone,) = out_of(capsys, ["noise", "latest"])["rows"]
+    assert (alone["trials"], alone["disagree"]) == (1, None)
+
+
+def test_a_ladder_is_told_and_written(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["ladder.html", "ladder.md", "ladder.csv", "ladder.parquet"]
+    assert main(["ladder", *(word for file in files for word in ("--out", file))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    with tp.Lab("runs.db") as lab:
+        ladder = lab.open().ladder()
+    assert lines == str(ladder).splitlines()
+    assert pd.read_parquet("ladder.parquet").equals(ladder.frame)
+    assert len(pd.read_csv("ladder.csv")) == len(lines) == 7
+    page, marked = (Path(file).read_text("utf-8") for file in files[:2])
+    assert page.count("<li>") == marked.count("\n- ") == 7
+    assert out_of(capsys, ["ladder"])["rows"][0]["layer"] == "repair"
 
 
 def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ def test_rich_display_is_safe_for_terminals_and_messages(text: str) -> None:
 @pytest.mark.parametrize(
     ("call", "module", "extra"),
     [
-        (notebook.debug, "toolparse_lab.widgets", "jupyter"),
+        (notebook.debug, "toolparse_lab.widgets.parse_view", "jupyter"),
         (notebook.frame, "toolparse_lab.evals.frames.recorded", "lab"),
     ],
 )

@@ -58,6 +58,20 @@ def questions(models: dict[str, Model], orders: str = "", count: int = COUNT) ->
     ]
 
 
+def noted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of lanes that were down, without their jitter."""
+    pauses: list[float] = []
+    probe_later = lane.Breaker._probe_later
+
+    def noted(breaker: lane.Breaker, kind: str, now: float) -> None:
+        probe_later(breaker, kind, now)
+        if not breaker.lost:
+            pauses.append(round(breaker.opens - now, 6))
+
+    monkeypatch.setattr(lane.Breaker, "_probe_later", noted)
+    return pauses
+
+
 def run(requests: list[Request], store: Store, **options: Any) -> tuple[Summary, str]:
     items = [PlanItem(str(n), r.model_alias, r.key) for n, r in enumerate(requests)]
     run_id = store.begin_run({}, items, requests=requests)
@@ -113,7 +127,9 @@ def test_dead_models_are_given_up_and_asked_again_once_they_live(
             assert why["not_asked"] == len(untouched) > 30
         open_ = sum(why["not_asked"] for why in summary.given_up.values())
         assert (summary.failed, summary.missing) == (4 * COUNT - open_, 4 * COUNT)
-        assert "gone was given up (connection: " in str(summary)
+        why = summary.given_up["gone"]
+        assert f"gone was given up after {why['calls']} calls in " in str(summary)
+        assert (why["calls"], why["seconds"] > 0) == (sent["gone"], True)
         # It says where nobody was found, and nothing of an object's address.
         assert (
             f"Cannot connect to host 127.0.0.1:{free_port} [" in summary.given_up["gone"]["message"]
@@ -159,7 +175,7 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
     servers: list[MockOpenAI] = []
 
     def start(event: RunEvent) -> None:
-        if event.kind == "retry" and event.summary.calls >= 12 and not servers:
+        if event.kind == "retry" and event.summary.calls >= 10 and not servers:
             servers.append(MockOpenAI(port=free_port))
             servers[0].__enter__()
 
@@ -170,7 +186,46 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
             server.__exit__(None, None, None)
     assert (summary.done, summary.failed, summary.given_up) == (COUNT, 0, {})
     # A few more than were under way at once: the server takes a moment to come up.
-    assert 12 <= summary.retries <= 30
+    assert 10 <= summary.retries <= 30
+
+
+def test_an_address_where_nobody_ever_was_is_given_up_soon(
+    store: Store, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = noted_pauses(monkeypatch)
+    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_connections=1)})
+    summary, _ = run(asked, store)
+    # Ten failures in a row, then two probes.
+    assert (summary.calls, summary.given_up["m"]["calls"]) == (12, 12)
+    assert pauses == [0.02, 0.04]
+
+
+def test_one_that_was_there_gets_all_the_pauses(
+    store: Store, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = noted_pauses(monkeypatch)
+    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_connections=1)})
+    server = MockOpenAI(port=free_port)
+    server.__enter__()
+
+    def stop(event: RunEvent) -> None:
+        if event.kind == "recorded":
+            server.__exit__(None, None, None)
+
+    summary, _ = run(asked, store, on_event=stop)
+    # A connection that is open may carry one answer more.
+    assert summary.done <= 4
+    assert summary.calls == summary.done + 10 + 5
+    assert pauses == [0.02, 0.04, 0.08, 0.16, 0.32]
+
+
+def test_a_model_of_an_earlier_round_was_there(
+    store: Store, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = noted_pauses(monkeypatch)
+    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_connections=1)})
+    summary, _ = run(asked, store, met=["m"])
+    assert (summary.calls, len(pauses)) == (15, 5)
 
 
 def test_a_rate_limit_as_a_date_is_waited_for(store: Store) -> None:

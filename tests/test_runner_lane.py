@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.runner.failures import is_nobody
 from toolparse_lab.runner.lane import Breaker, Lane, Question, Window
 
 MODEL = Model("openai/m", max_connections=4, max_retries=2)
@@ -80,6 +81,40 @@ def test_a_breaker_that_never_gives_up() -> None:
         breaker.note("auth", now)
         breaker.exhausted()
     assert (breaker.down, breaker.lost) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "nobody"),
+    [
+        ("connection", "Cannot connect to host localhost:9 [Connect call failed]", True),
+        ("connection", "Cannot connect to host no.invalid:8000 [Name or service not known]", True),
+        ("connection", "[Errno 111] Connection refused", True),
+        ("connection", "All connection attempts failed", True),
+        ("connection", "Connection reset by peer", False),
+        ("connection", "Server disconnected", False),
+        ("connection", None, False),
+        ("server_error", "upstream: Connection refused", False),
+        (None, None, False),
+    ],
+)
+def test_nobody_is_told_from_somebody_who_hung_up(
+    kind: str | None, message: str | None, nobody: bool
+) -> None:
+    assert is_nobody(kind, message) is nobody
+
+
+def test_an_address_where_nobody_ever_was_has_two_pauses() -> None:
+    pauses: dict[bool, list[float]] = {}
+    for met in (False, True):
+        breaker = Breaker(2, met=met)
+        now, pauses[met] = 0.0, []
+        breaker.note("connection", now, nobody=True)
+        while not breaker.lost:
+            breaker.note("connection", now, nobody=True)
+            if not breaker.lost:
+                pauses[met].append(breaker.opens - now)
+            now = breaker.opens
+    assert pauses == {False: [1, 2], True: [1, 2, 4, 8, 16]}
 
 
 def test_pauses_double() -> None:

@@ -70,6 +70,16 @@ def test_the_latest_run_of_the_nearest_store(shown: Any, store: str) -> None:
     assert repr(view) == "Browser(2 trials, 0 failures)"
 
 
+def test_one_trial_is_no_plural(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "one.db") as lab:
+        run = lab.ingest([{"input": "x", "raw": "<tool_call>{"}], tools=[{"name": "f"}])
+        view = Browser(run.frame())
+        assert repr(run.failures()).startswith("1 trial\n")
+    assert repr(view) == "Browser(1 trial, 1 failure)"
+    assert "<b>1 trial, 1 failure</b>" in view.static_html()
+    assert view._page({}, 0)["summary"] == "1 trial, 1 failure"
+
+
 def test_a_store_a_run_and_a_trial(shown: Any, tmp_path: Path) -> None:
     run_id = ingested(tmp_path / "other" / "logs.db")
     assert isinstance(shown("other/logs.db")[1], Browser)

@@ -49,6 +49,7 @@ from .store.recording import replay
 from .store.store import RunRecord, Store
 from .toolspec import ToolsLike, tool_specs
 from .types import ParseOptions, ParseResult, Policy
+from .values.printable import counted
 
 if TYPE_CHECKING:
     from .ablation import Ablation
@@ -192,7 +193,7 @@ class Lab:
         if plan.items and not plan.requests:
             raise BadPlan(
                 "there is nothing to ask: these are outputs from elsewhere",
-                got=f"{len(plan.items)} answers",
+                got=counted(len(plan.items), "answer"),
                 hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
             )
 

@@ -84,7 +84,7 @@ def browse(frame: Any, **options: Any) -> Any:
 def _widgets() -> Any:
     """Return the module of widgets. Raises MissingExtra without the `jupyter` extra."""
     try:
-        return importlib.import_module("toolparse_lab.widgets")
+        return importlib.import_module("toolparse_lab.widgets.parse_view")
     except ImportError as e:
         if _ours(e):
             raise

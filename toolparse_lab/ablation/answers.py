@@ -17,6 +17,7 @@ from ..experiment.plan import Plan
 from ..experiment.run import Run
 from ..toolspec import ToolSpec
 from ..types import Policy, ToolCall
+from ..values.printable import counted
 from .settings import AblationSettings
 
 # How it works. Each base answer is read once under each policy, by the same reader as in any run,
@@ -106,7 +107,7 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
     if not questions:
         raise BadPlan(
             "an ablation needs cases in which a call is wanted, with or without layer 1",
-            got=f"{len(plan.items)} questions, none of them of this kind",
+            got=f"{counted(len(plan.items), 'question')}, none of this kind",
         )
     return questions
 

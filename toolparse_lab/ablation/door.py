@@ -16,6 +16,7 @@ from ..experiment.plan import Plan
 from ..experiment.run import Run
 from ..runner.loop import run_sync
 from ..store.store import Store
+from ..values.printable import counted
 from .ablation import Ablation
 from .answers import questions_of, wants_call
 from .recording import read_recorded, record
@@ -93,7 +94,9 @@ class AblationDoor:
         loaded = cases if isinstance(cases, Cases) else load_cases(cases)
         subjects = Cases(filter(wants_call, loaded), loaded.source, loaded.skipped)
         if loaded and not subjects:
-            raise BadPlan("no call is wanted in any of these cases", got=f"{len(loaded)} cases")
+            raise BadPlan(
+                "no call is wanted in any of these cases", got=counted(len(loaded), "case")
+            )
         plan = self.plan(subjects, models, protocols, **{factor: [off, on]}, **settings)
         return plan, len(loaded) - len(subjects)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import BadOptions, MissingRecording, near
+from ..values.printable import counted
 from . import cells, costs, detectors, layers, rows, thresholds
 from .recording import Recorded
 
@@ -58,7 +59,8 @@ class Figures:
             names = ", ".join(self.missing[:5])
             more = f" and {len(self.missing) - 5} more" if len(self.missing) > 5 else ""
             raise MissingRecording(
-                f"{len(self.missing)} answers of this ablation are not recorded: {names}{more}",
+                f"not recorded for this ablation: {counted(len(self.missing), 'answer')}, "
+                f"{names}{more}",
                 keys=self.missing,
                 hint=f"lab.ablation({self.run.run_id!r}) with the models asks them",
             )

@@ -15,6 +15,7 @@ from ..evals.reports.pages.markdown import md, section_lines
 from ..evals.reports.pages.tables import Section
 from ..evals.reports.pages.text import aligned
 from ..render.templating import Markup, render
+from ..values.printable import counted
 from .chart import TEMPLATES
 from .figures import Figures
 from .pictures import chart
@@ -52,9 +53,9 @@ def headline(ablation: Figures) -> str:
     models = {one.question.model for one in answers}
     corrections = ablation.corrections["key"].nunique()
     return (
-        f"{len(answers)} base answers to {len(cases)} cases by {len(models)} "
-        f"model{'' if len(models) == 1 else 's'}, {corrections} different corrections; layer 2 is "
-        f"the policy {ablation.settings.policy}, the tools are "
+        f"{counted(len(answers), 'base answer')} to {counted(len(cases), 'case')} by "
+        f"{counted(len(models), 'model')}, {counted(corrections, 'different correction')}; layer 2 "
+        f"is the policy {ablation.settings.policy}, the tools are "
         + ("functions" if ablation.settings.functions else "mocks of their schemas")
     )
 
@@ -73,7 +74,7 @@ def notes(ablation: Figures) -> list[str]:
         "Layer 2 is re-run on the same recorded bytes under every policy.",
         "Layer 3 asks a model only where the tool refused a call. Equal correction prompts are one "
         "question, whichever cell asks it.",
-        f"A tool is tried {settings.feedback.max_attempts} times, corrections are "
+        f"A tool is tried {counted(settings.feedback.max_attempts, 'time')}, corrections are "
         f"{settings.feedback.max_validation_retries} at most; layer 2 is applied to them as well.",
         "An answer with several calls is valid, accepted or gold where all its calls are.",
         "A tool that is a mock takes whatever its schema allows, so that accepted is valid there.",
@@ -102,9 +103,10 @@ def warnings(ablation: Figures) -> list[str]:
             "layer 3 is not known where a call was refused."
         )
     if ablation.missing:
+        size = len(ablation.missing)
         out.append(
-            f"{len(ablation.missing)} questions have no recorded answer. A cell that needs one of "
-            "their corrections is not known; it does not count as a failure."
+            f"{counted(size, 'question')} {'has' if size == 1 else 'have'} no recorded answer. A "
+            "cell that needs a correction of theirs is not known; it does not count as a failure."
         )
     frame = ablation.cells
     few = int(frame["n_cases"].max()) if len(frame) else 0

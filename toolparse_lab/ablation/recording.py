@@ -109,7 +109,9 @@ async def record(
         # In the order of the plan, which is balanced wherever it stops.
         round_of = [one for key, one in recorded.open_questions.items() if key in set(leaves)]
         await loop.run_in_executor(store.writer, _extend, run, tree, round_of)
-        later = await run_requests(round_of, store, **options, **rest)
+        # These follow answers, so that each of their models was reached.
+        met = {one.model_alias for one in round_of}
+        later = await run_requests(round_of, store, met=met, **options, **rest)
         summary = summary.joined(later)
         tree.recorded = {key: one for key, one in tree.recorded.items() if one is not None}
         recorded = await loop.run_in_executor(

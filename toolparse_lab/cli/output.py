@@ -34,7 +34,7 @@ def put_json(value: Any) -> None:
 
 def put_page(result: Any, path: str) -> None:
     """Write the parse view of a result as one HTML file."""
-    from ..widgets import export_html  # anywidget: 0.3 s, and an extra
+    from ..widgets.page import export_html  # most commands write no page
 
     export_html(result, path)
 

@@ -21,6 +21,7 @@ from ..exchange.types import Completion, Model, Request
 from ..experiment.arms import NATIVE, prompt_protocol
 from ..toolspec import ToolSpec
 from ..values import write_canonical
+from ..values.printable import counted
 
 Verdict: TypeAlias = Literal["ok", "failed", "uncertain"]
 
@@ -132,10 +133,8 @@ def _notes(completion: Completion) -> Iterator[str]:
     They name reasoning that came apart from the text, and switches of litellm that were set.
     """
     if completion.reasoning:
-        yield (
-            f"reasoning came apart from the text ({len(completion.reasoning)} characters); it is "
-            "recorded"
-        )
+        size = counted(len(completion.reasoning), "character")
+        yield f"reasoning came apart from the text ({size}); it is recorded"
 
     switches = (completion.response or {}).get("litellm")
     if switches:

@@ -15,13 +15,15 @@ EventKind = Literal["asked", "recorded", "retry", "failed", "given_up", "stopped
 
 
 class GivenUp(TypedDict):
-    """Why a model was given up (an error kind and its last message), and how many questions were
-    not sent to it.
+    """Why a model was given up (an error kind and its last message), how many questions were not
+    sent to it, and after how many calls and seconds of its endpoint that was.
     """
 
     kind: str
     message: str
     not_asked: int
+    calls: int
+    seconds: float
 
 
 LIMITS = ("max_cost", "max_calls", "deadline")
@@ -132,7 +134,8 @@ class Summary:
 
         for alias, reason in self.given_up.items():
             yield (
-                f"{alias} was given up ({reason['kind']}: {reason['message']}), "
+                f"{alias} was given up after {counted(reason['calls'], 'call')} in "
+                f"{reason['seconds']:.1f} s ({reason['kind']}: {reason['message']}), "
                 f"{reason['not_asked']} not asked"
             )
 

@@ -20,7 +20,7 @@ import asyncio
 import dataclasses
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from ..exchange.redaction import redact_strings
@@ -32,18 +32,24 @@ from .plan import Plan
 
 
 async def run_rounds(
-    plan: Plan, store: Store, run_id: str, *, more: bool = False, **limits: Any
+    plan: Plan,
+    store: Store,
+    run_id: str,
+    *,
+    more: bool = False,
+    met: Collection[str] = (),
+    **limits: Any,
 ) -> Summary:
     """Ask a plan's first questions, and the later ones of its conversations, as one run.
 
     limits: as for `run_requests`. max_cost, max_calls and deadline hold for all rounds together.
-    more: further parts of this run follow, so that it is not marked complete. Returns the summary
-    of all rounds. Raises as `run_requests` does.
+    more: further parts of this run follow, so that it is not marked complete. met: the models
+    reached in earlier parts. Returns the summary of all rounds. Raises as `run_requests` does.
     """
     began = time.monotonic()
     conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
     summary = await run_requests(
-        plan.requests, store, run_id=run_id, more=more or bool(conversing), **limits
+        plan.requests, store, run_id=run_id, more=more or bool(conversing), met=met, **limits
     )
     if not conversing:
         return summary
@@ -59,8 +65,10 @@ async def run_rounds(
                 planned = summary.planned + len(questions)
                 summary = dataclasses.replace(summary, planned=planned, stopped="deadline")
                 break
+            # A next question comes from an answer, so that each of these models was reached.
+            answered = {request.model_alias for request in questions.values()}
             later = await run_requests(
-                questions.values(), store, run_id=run_id, more=True, **remaining
+                questions.values(), store, run_id=run_id, more=True, met=answered, **remaining
             )
             summary = summary.joined(later)
     except asyncio.CancelledError:

@@ -21,7 +21,7 @@ from ..protocols.like import ProtocolLike
 from ..runner.pool import Summary
 from ..store.store import Store
 from ..types import Policy
-from ..values.printable import printable
+from ..values.printable import counted, printable
 from .plan import Plan
 from .run_reader import RunReader, in_batches, with_code
 
@@ -95,7 +95,7 @@ class Trials(Sequence[Trial]):
         try:
             return self._trials[index]
         except IndexError:
-            size = f"{len(self)} trials" if self._trials else "none: no trial fits"
+            size = counted(len(self), "trial") if self._trials else "none: no trial fits"
             raise NoTrial("there is no such trial", got=index, expected=size) from None
 
     def as_pytest(self, path: str | Path) -> Path:
@@ -110,7 +110,7 @@ class Trials(Sequence[Trial]):
         return write_tests([trial for trial in self if trial.result is not None] or self, path)
 
     def __repr__(self) -> str:
-        lines = [f"{len(self)} trials"]
+        lines = [counted(len(self), "trial")]
         for i, trial in enumerate(self._trials[:_ROWS_AS_TEXT]):
             place = f"{trial.case_id} · {trial.model} · {trial.arm}"
             lines.append(printable(f"[{i}] {place}: {trial.outcome} – {trial.detail}"))
@@ -135,7 +135,7 @@ def _trials_html(trials: Sequence[Trial]) -> str:
     head = "".join(f"<th {cell}>{title}</th>" for title in titles)
     more = len(trials) - _ROWS_AS_HTML
     return (
-        f"<b>{len(trials)} trials</b><table><thead><tr>{head}</tr></thead>"
+        f"<b>{counted(len(trials), 'trial')}</b><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table>{f'<p>… and {more} more</p>' if more > 0 else ''}"
     )
 

@@ -307,13 +307,15 @@ async def run_until(
     loop = asyncio.get_running_loop()
     means = CaseMeans(rule, plan)
     answers: tuple[Answer, ...] = ()
-    summary, cases, keys = Summary(run_id=run_id), 0, set[str]()
+    summary, cases, keys, met = Summary(run_id=run_id), 0, set[str](), set[str]()
     for part in batches_of(plan, rule):
         rest = remaining_limits(limits, summary, time.monotonic() - began)
         if rest.get("deadline") is not None and rest["deadline"] <= 0:
             summary = dataclasses.replace(summary, stopped="deadline")
             break
-        summary = summary.joined(await run_rounds(part, store, run_id, more=True, **rest))
+        batch = await run_rounds(part, store, run_id, more=True, met=met, **rest)
+        summary = summary.joined(batch)
+        met |= {item.model for item in part.items} - set(batch.given_up)
         cases += len({item.case_id for item in part.items})
         keys |= set(part.requests)
         if summary.stopped is not None:

@@ -14,6 +14,7 @@ from ..engine.stream_parser import StreamParser
 from ..errors import UnknownProtocol
 from ..protocols.base import Protocol
 from ..values import read_plain, write_canonical
+from ..values.printable import counted
 from .checks import chunkings, merge
 
 
@@ -55,7 +56,8 @@ class StreamReport:
     def __str__(self) -> str:
         """Return the report as text. Of a fault, one chunking that shows it."""
         if self.ok:
-            return f"the same result for all {self.tried} chunkings of {len(self.raw)} characters"
+            size = counted(len(self.raw), "character")
+            return f"the same result for all {counted(self.tried, 'chunking')} of {size}"
 
         first = self.differences[0]
         single = [d.cuts[0] for d in self.differences if len(d.cuts) == 1]

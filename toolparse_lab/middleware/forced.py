@@ -16,6 +16,7 @@ from ..rjson.strict import read_if_strict
 from ..toolspec import ToolSpec
 from ..types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..values import read_strict, write_canonical
+from ..values.printable import counted
 
 _CODEC = JsonCall("", "")
 _PROSE = "rjson.prose"
@@ -188,7 +189,7 @@ def _json_calls(
     if any(e.rule == _PROSE for d in decoded for e in d.edits):
         return "there are other words beside it"
     if not _is_number(len(decoded), many):
-        return f"it says {len(decoded)} calls"
+        return f"it says {counted(len(decoded), 'call')}"
 
     segment = Segment("call", rest.span, Span(start, start + len(inner)))
     body = Body(inner, start, rest.span.start, True, "closer", rest.own.protocol)

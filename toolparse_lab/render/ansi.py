@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from ..errors import BadOptions
 from ..types import ParseResult, Problem, ToolCall, Verdict
 from ..types.why import explain_readings, explain_sources
+from ..values.printable import counted
 from .changes import Change, changes_of, place, protocol_words, sentence_of
 from .marks import Mark, Run, clip, marks_of, runs_of
 from .show import one_line, shorten, visible
@@ -128,14 +129,12 @@ class _Pen:
 
 def _header(result: ParseResult, pen: _Pen) -> str:
     """Return the line above all: the verdict, and the result in figures."""
-    count = len(result.calls)
-    calls = "1 call" if count == 1 else f"{count} calls"
     parts = [
         _verdict(result.verdict, pen),
         # The id of a user's own protocol is their text, not ours.
         visible(protocol_words(result)),
-        calls,
-        f"{len(result.raw):,} characters",
+        counted(len(result.calls), "call"),
+        counted(len(result.raw), "character"),
         f"policy {result.options.coerce}",
     ]
     return "  ".join(parts)

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from ..types import ParseResult, Problem, Step, ToolCall
 from ..types.why import explain_readings, explain_sources
+from ..values.printable import counted
 from .cells import (
     badge,
     call_title,
@@ -125,32 +126,21 @@ def _facts(result: ParseResult) -> list[str]:
     facts = ["no calls"]
     if calls:
         executable = sum(call.valid for call in calls)
-        facts = [_count(len(calls), "call"), f"{executable} executable"]
+        facts = [counted(len(calls), "call"), f"{executable} executable"]
 
     repairs = sum(len(call.edits) for call in calls)
     if repairs:
-        facts.append(_count(repairs, "repair"))
+        facts.append(counted(repairs, "repair"))
 
     # The other steps say how a value was read.
     steps = [step for call in calls for step in call.steps]
     coercions = sum(step.stage == "coerce" for step in steps)
     if coercions:
-        facts.append(_count(coercions, "coercion"))
+        facts.append(counted(coercions, "coercion"))
 
-    facts.append(f"{len(result.raw):,} characters")
+    facts.append(counted(len(result.raw), "character"))
     facts.append(f"policy {result.options.coerce}")
     return facts
-
-
-def _count(n: int, noun: str) -> str:
-    """Return a number of things, in words.
-
-    >>> _count(1, "call"), _count(2_000, "call")
-    ('1 call', '2,000 calls')
-    """
-    if n == 1:
-        return f"1 {noun}"
-    return f"{n:,} {noun}s"
 
 
 def _left_out(n: int, noun: str) -> list[Markup]:

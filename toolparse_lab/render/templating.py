@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from ..values.printable import counted
 from .cells import escaped
 from .style import constant
 
@@ -76,7 +77,7 @@ def _environment() -> Environment:
                 else:
                     yield token
 
-    return Environment(
+    environment = Environment(
         autoescape=True,
         # Autoescape alone would show no hidden character, and would trust any object that has a
         # method `__html__`.
@@ -86,6 +87,8 @@ def _environment() -> Environment:
         auto_reload=False,  # the files of an installed package do not change
         extensions=[Layout],
     )
+    environment.globals["counted"] = counted
+    return environment
 
 
 def _joint(line_break: re.Match[str]) -> str:

@@ -57,6 +57,12 @@ _CONNECTION = re.compile(
     r"|server disconnected|name resolution"
     r"|incomplete (?:chunked )?read|payload is not completed|getaddrinfo"
 )
+# No socket was opened: nobody listens there, or the name is no host's. Each client has its words.
+_NOBODY = re.compile(
+    r"(?i)cannot connect to host|connect call failed|connection refused"
+    r"|all connection attempts failed|name or service not known|nodename nor servname"
+    r"|name resolution|getaddrinfo|no address associated|no route to host|network is unreachable"
+)
 # A prompt with a lone surrogate, which no JSON over HTTP can carry.
 _UNSENDABLE = re.compile(r"codec can't encode|surrogates not allowed")
 # litellm and the clients below it raise anything for a key that nobody set, even a server's error.
@@ -165,6 +171,16 @@ def _is_connection_failure(e: BaseException, message: str) -> bool:
     if any(isinstance(cause, (ConnectionError, OSError)) for cause in _chain(e)):
         return True
     return _CONNECTION.search(message) is not None
+
+
+def is_nobody(kind: str | None, message: str | None) -> bool:
+    """Return True for a failure before any server was reached: a refused connection, an unknown
+    host.
+
+    A connection that broke off later was somebody's. `kind` and `message` are those of the
+    completion.
+    """
+    return kind == "connection" and _NOBODY.search(message or "") is not None
 
 
 def status_code(e: BaseException) -> int | None:

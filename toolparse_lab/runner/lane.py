@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..exchange.questions import Questions
 from ..exchange.types import Completion, Model, Request
-from .failures import RETRIABLE
+from .failures import RETRIABLE, is_nobody
 from .local.provider import is_local
 
 # How a lane works. All questions of one endpoint wait in one lane, and three things decide when the
@@ -28,6 +28,7 @@ _UNREACHABLE = frozenset({"timeout", "server_error", "connection"})
 _DEAD = _HOPELESS | _UNREACHABLE
 _PROBES = {"timeout": 2}  # each costs the whole time that a call may take
 _MOST_PROBES = 5
+_FIRST_PROBES = 2  # of an address where nobody ever was: a typing error, or a server not started
 _FIRST_PROBE = 1.0  # seconds, doubled each time
 _FIRST_CONNECTIONS = 4
 _MOST_CONNECTIONS = 128
@@ -40,6 +41,8 @@ class Breaker:
     After `limit` of them (0: never) the endpoint is `down`: one call at a time finds out whether it
     is back, after 1, 2, 4 … seconds. Where none of these is answered, and at once where a key or a
     name is refused, it is `lost`. Any other failure is an answer of a server that lives.
+
+    An endpoint that nobody was ever met at gets fewer probes than one that went away.
     """
 
     limit: int
@@ -49,6 +52,8 @@ class Breaker:
     """when the next call may find out"""
     lost: str | None = None
     """the error kind for which it was given up"""
+    met: bool = False
+    """a server was reached, whatever it said"""
 
     @property
     def down(self) -> bool:
@@ -58,14 +63,16 @@ class Breaker:
         """
         return self.limit > 0 and self.failed >= self.limit
 
-    def note(self, kind: str | None, now: float) -> None:
+    def note(self, kind: str | None, now: float, *, nobody: bool = False) -> None:
         """Count an attempt.
 
-        `kind`: None for an answer, else the error kind. `now` in seconds of any clock.
+        `kind`: None for an answer, else the error kind. `now` in seconds of any clock. `nobody`: no
+        connection came about.
 
         Attempts that were under way when the endpoint went down arrive later, and must not count as
         probes.
         """
+        self.met |= not nobody
         if kind is None or kind not in _DEAD:
             # A rate limit is no news of that kind, see `exhausted`; all else is a server that
             # lives.
@@ -87,7 +94,8 @@ class Breaker:
 
         A refused key will not be accepted later, while a server that is not there may come back.
         """
-        if kind in _HOPELESS or self.probes >= _PROBES.get(kind, _MOST_PROBES):
+        most = _PROBES.get(kind, _MOST_PROBES) if self.met else _FIRST_PROBES
+        if kind in _HOPELESS or self.probes >= most:
             self.lost = kind
             return
         self.opens = now + _FIRST_PROBE * 2.0**self.probes
@@ -190,6 +198,10 @@ class Lane:
     claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
     workers: int = 0
     closed_until: float = 0.0
+    calls: int = 0
+    """attempts that were noted"""
+    began: float | None = None
+    """when its first worker began, on the clock of the pool"""
 
     @classmethod
     def of(cls, model: Model, give_up_after: int | None) -> Lane:
@@ -282,7 +294,9 @@ class Lane:
         """
         if completion.fidelity == "replayed":
             return
-        self.breaker.note(completion.error_kind, now)
+        self.calls += 1
+        nobody = is_nobody(completion.error_kind, completion.error_message)
+        self.breaker.note(completion.error_kind, now, nobody=nobody)
         if completion.ok:
             self.window.answered(completion.latency)
         elif completion.error_kind in ("rate_limited", "timeout"):

@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,7 @@ async def run_requests(
     backoff: float = 0.5,
     give_up_after: int | None = GIVE_UP_AFTER,
     more: bool = False,
+    met: Collection[str] = (),
 ) -> Summary:
     """Ask the questions that the store does not know yet and record every answer and every failure.
 
@@ -76,8 +77,10 @@ async def run_requests(
     time, with jitter, or as long as the provider asks. A model that fails `give_up_after` times in
     a row (None: never), by a refused key or an unknown name, or because no one answers, not even
     after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why,
-    and the other models go on. `max_cost` (US dollars, calls in flight are reserved), `max_calls`
-    (retries included) and `deadline` (seconds) stop the run before they are passed. `fresh` asks
+    and the other models go on. The pauses are 1, 2, 4, 8 and 16 s, and only the first two where no
+    connection ever came about, unless the alias is in `met`: models reached earlier in this run.
+    `max_cost` (US dollars, calls in flight are reserved), `max_calls` (retries included) and
+    `deadline` (seconds) stop the run before they are passed. `fresh` asks
     again the questions that this run has not asked itself, `max_age` answers older than that
     (seconds). `progress` None shows a bar where someone can see it. `more` says that further
     requests of this run follow, so that it is not marked complete.
@@ -101,6 +104,7 @@ async def run_requests(
         deadline=deadline,
         backoff=backoff,
         give_up_after=give_up_after,
+        met=met,
     )
     loop = asyncio.get_running_loop()
     done = await loop.run_in_executor(
@@ -141,6 +145,7 @@ class _Pool:
     deadline: float | None
     backoff: float
     give_up_after: int | None
+    met: Collection[str] = ()
     turns: list[deque[Lane]] = field(default_factory=list)
     workers: set[asyncio.Task[None]] = field(default_factory=set)
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -189,6 +194,7 @@ class _Pool:
             turn = model.endpoint if model.swaps else repr(name)
             turns.setdefault(turn, deque()).append(lane)
         lane.join(alias, model)
+        lane.breaker.met |= alias in self.met
         return lane
 
     def checked(self, complete: Complete | None) -> Complete:
@@ -257,6 +263,8 @@ class _Pool:
         It is called whenever the window may have grown or questions may have come back. Mostly
         there is nothing to do.
         """
+        if lane.began is None:
+            lane.began = time.monotonic()
         while lane.workers < min(lane.limit, lane.workers + lane.open):
             lane.workers += 1
             task = asyncio.create_task(self._work(lane, turn, complete))
@@ -501,6 +509,8 @@ class _Pool:
                 "kind": str(lane.breaker.lost),
                 "message": message,
                 "not_asked": not_asked[alias],
+                "calls": lane.calls,
+                "seconds": round(time.monotonic() - (lane.began or 0.0), 3),
             }
             self.summary.given_up[alias] = reason
         self.reporter.tell("given_up", request, completion)

@@ -1,11 +1,25 @@
 """Interactive notebook views on anywidget.
 
-Nothing here is imported before a view is asked for.
+Nothing here is imported before a view is asked for, and anywidget only for a live one.
 """
 
 from __future__ import annotations
 
-from .parse_view import ParseView, export_html
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .page import export_html
+
+if TYPE_CHECKING:
+    from .parse_view import ParseView
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return `ParseView`, whose module needs the extra `jupyter`."""
+        if name == "ParseView":
+            return importlib.import_module("toolparse_lab.widgets.parse_view").ParseView
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # `widgets.browser.Browser` needs pandas, which a parse view does not.
 __all__ = ["ParseView", "export_html"]

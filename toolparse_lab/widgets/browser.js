@@ -250,7 +250,7 @@ class Browser {
     this.lines.push(...page.lines);
     this.total = page.total;
     this.failures = page.failures;
-    this.status.textContent = `${page.total.toLocaleString("en")} trials, ${page.failures.toLocaleString("en")} failures`;
+    this.status.textContent = page.summary;
     this.drawLines(page.start);
     if (this.after) {
       const go = this.after;

@@ -18,6 +18,7 @@ from ..render import render_page
 from ..render.show import visible
 from ..render.templating import render
 from ..types import ParseResult
+from ..values.printable import counted
 from .bench import Desk, bench_module, bench_style, setups_of
 from .payload import payload_of
 
@@ -115,10 +116,12 @@ class Browser(anywidget.AnyWidget):
         if self._numbers[0] != key:
             self._numbers = (key, self._rows.numbers(query))
         numbers = self._numbers[1]
+        failures = int(self._rows.failed[numbers].sum())
         return {
             "start": start,
             "total": len(numbers),
-            "failures": int(self._rows.failed[numbers].sum()),
+            "failures": failures,
+            "summary": _summary(len(numbers), failures),
             "lines": self._rows.lines(numbers[start : start + PAGE]),
         }
 
@@ -224,7 +227,7 @@ class Browser(anywidget.AnyWidget):
                 (row, [_figure(by_names.get((row, name))) for name in cells["columns"]])
                 for row in cells["rows"]
             ],
-            total=len(self._rows.frame),
+            summary=_summary(len(self._rows.frame), len(numbers)),
             failures=len(numbers),
             lines=self._rows.lines(numbers[:STATIC_LINES]),
         )
@@ -249,7 +252,12 @@ class Browser(anywidget.AnyWidget):
             display(views, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
     def __repr__(self) -> str:
-        return f"Browser({len(self._rows.frame)} trials, {int(self._rows.failed.sum())} failures)"
+        return f"Browser({_summary(len(self._rows.frame), int(self._rows.failed.sum()))})"
+
+
+def _summary(trials: int, failures: int) -> str:
+    """Return how many trials there are and how many of them are failures, in words."""
+    return f"{counted(trials, 'trial')}, {counted(failures, 'failure')}"
 
 
 def _figure(cell: list[Any] | None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ import anywidget
 import traitlets
 
 from ..errors import BadOptions
-from ..render import render_page, render_result
+from ..render import render_result
 from ..render.show import visible
 from ..types import ParseResult
-from .payload import payload_json, payload_of
+from .page import checked, export_html
+from .payload import payload_of
 from .static import show_both, static_id
 
 _HERE = Path(__file__).parent
@@ -46,7 +46,7 @@ class ParseView(anywidget.AnyWidget):
     def __init__(self, result: ParseResult, *, stage: str = "raw", pinned: str = "") -> None:
         if stage not in STAGES:
             raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
-        self._result = _checked(result)
+        self._result = checked(result)
         super().__init__(
             _payload=payload_of(result), _static=static_id(), stage=stage, pinned=pinned
         )
@@ -57,7 +57,7 @@ class ParseView(anywidget.AnyWidget):
 
     @result.setter
     def result(self, result: ParseResult) -> None:
-        self._result = _checked(result)
+        self._result = checked(result)
         # The path of another result's argument may mean something else in this one.
         self.pinned = ""
         self._payload = payload_of(result)
@@ -84,43 +84,3 @@ class ParseView(anywidget.AnyWidget):
             return static
         views, metadata = bundle
         return {**views, **static}, metadata
-
-
-def _checked(result: Any) -> ParseResult:
-    if not isinstance(result, ParseResult):
-        raise BadOptions("the parse view shows a ParseResult", got=type(result).__name__)
-    return result
-
-
-def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse view") -> Path:
-    """Write the interactive view to one HTML file, and return its path.
-
-    The file works from disk without network.
-
-    The file runs only the front-end module it carries. Without JavaScript it shows the static view.
-
-    >>> import tempfile
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.widgets import export_html
-    >>> export_html(tp.parse("Hi", "hermes"), tempfile.mkdtemp() + "/view.html").name
-    'view.html'
-    """
-    data = payload_json(payload_of(_checked(result)))
-    # The front end of the notebook, with two lines that mount it where there is no notebook.
-    module = _source("parse_view.js") + (
-        "\nconst data = document.getElementById('toolparse-payload');"
-        "\nmount(document.getElementById('toolparse-view'), JSON.parse(data.textContent));\n"
-    )
-    body = (
-        '<div id="toolparse-view"></div>'
-        f'<script type="application/json" id="toolparse-payload">{data}</script>'
-        f"<noscript>{render_result(result)}</noscript>"
-    )
-    target = Path(path)
-    page = render_page(title, body, css=_source("parse_view.css"), module=module)
-    target.write_text(page, encoding="utf-8")
-    return target
-
-
-def _source(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")

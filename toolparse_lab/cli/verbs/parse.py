@@ -13,7 +13,7 @@ from ...render import render_ansi
 from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult
 from ..inputs import read_text, read_tools
-from ..options import add_color, add_config, add_policy, color, need, settings_of
+from ..options import add_color, add_config, add_policy, color, settings_of
 from ..output import put, put_json, put_page, say
 
 EXAMPLES = (
@@ -50,8 +50,6 @@ def run(options: Any) -> int:
     The exit code says whether its calls may be executed.
     """
     settings = settings_of(options)
-    if options.html:
-        need("open", "anywidget")
     allowed = ParseOptions(
         repair=not options.no_repair,
         recover=not options.no_recover,

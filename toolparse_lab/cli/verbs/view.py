@@ -21,7 +21,6 @@ from ..options import (
     add_run,
     add_store,
     color,
-    need,
     open_lab,
     settings_of,
 )
@@ -78,8 +77,6 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: Any) -> int:
     """Show one trial of a run, the first failure where none is named."""
     settings = settings_of(options)
-    if options.html:
-        need("open", "anywidget")
     with open_lab(settings) as lab:
         trial = _chosen_trial(_opened(lab, options), options, settings)
         if options.html:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...toolspec import ToolSpec
+from ...values.printable import counted
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
 from .differences import Call, Difference, compare_call, cost_of
@@ -97,7 +98,7 @@ def _count_detail(calls: Sequence[Call], least: int, most: int) -> str:
     """
     number = f"{least} to {most}" if least < most else str(most)
     names = _names(calls) or "none"
-    return f"{_count(len(calls))} instead of {number}: {names}"
+    return f"{counted(len(calls), 'call')} instead of {number}: {names}"
 
 
 def agree(
@@ -183,12 +184,3 @@ def _names(calls: Sequence[Call]) -> str:
     if more <= 0:
         return text
     return f"{text} and {more} more"
-
-
-def _count(n: int) -> str:
-    """Return a number of calls in words.
-
-    >>> _count(1), _count(0)
-    ('1 call', '0 calls')
-    """
-    return "1 call" if n == 1 else f"{n} calls"

@@ -453,7 +453,7 @@ class Bench {
   scrub(step) {
     const { pieces, fed, settled } = replayed(this.timeline, step);
     const last = this.timeline.ends.length - 1;
-    const words = step === last ? "the end of the text" : `chunk ${step + 1} of ${last}, ${fed} characters`;
+    const words = step === last ? "the end of the text" : `chunk ${step + 1} of ${last}, ${counted(fed, "character")}`;
     this.at.textContent = words;
     this.slider.setAttribute("aria-valuetext", `${words}, ${fed - settled} held back`);
     const slice = (from, to) => plain(this.points.slice(from, to).join(""));

@@ -19,6 +19,7 @@ import pandas as pd
 
 from .... import hooks
 from ....errors import BadOptions, UnknownArm, near
+from ....values.printable import counted
 from . import stats
 from .cells import UNRECORDED, check_by, check_trials, clusters_of, groups, read_under
 from .differences import paired_difference
@@ -377,7 +378,7 @@ def _edited_note(edited: pd.DataFrame, b: str) -> str:
     )
     cases = edited["case_id"].drop_duplicates().tolist()
     names = ", ".join(map(str, cases[:3])) + (" …" if len(cases) > 3 else "")
-    count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    count = counted(len(cases), "case")
     return f"Not the same question: {b} has another {columns} in {count}: {names}."
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from ....values.printable import counted
 from . import stats
 from .cells import check_trials, coerced_policy, groups, read_under
 from .differences import paired_difference
@@ -71,7 +72,7 @@ class Ladder:
         return (
             f"{head}: {row['before']:.1%} → {row['after']:.1%}, {gap} points "
             f"({self.level:.0%} interval {low} to {high}; p {row['p_holm']:.2g} by Holm; "
-            f"{row['n_cases']} cases)"
+            f"{counted(row['n_cases'], 'case')})"
         )
 
     def markdown(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from ....values.printable import counted
 from .cells import check_trials, groups, read_under
 from .power_table import case_counts, disagreement
 from .stats import NAN, are_copies
@@ -52,7 +53,7 @@ class CellNoise:
     copies: bool = False
 
     def __str__(self) -> str:
-        head = f"{self.name}: {self.trials} trials of {self.cases} cases"
+        head = f"{self.name}: {counted(self.trials, 'trial')} of {counted(self.cases, 'case')}"
         if self.copies:
             return (
                 f"{head}. All trials of a case are the same text: the endpoint was not asked anew, "

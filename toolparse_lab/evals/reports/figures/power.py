@@ -27,6 +27,7 @@ import numpy.typing as npt
 from scipy import stats as scipy_stats
 
 from ....errors import BadOptions
+from ....values.printable import counted
 from .stats import wilson
 
 MOST_CASES = 1_000_000
@@ -106,12 +107,10 @@ class Power:
         return f"{self.name}: {self._now()} {self._wanted()} Spread: {self.spread.source}."
 
     def _now(self) -> str:
-        cases = f"{self.cases:,} case{'' if self.cases == 1 else 's'}"
+        cases = f"{counted(self.cases, 'case')} {'shows' if self.cases == 1 else 'show'}"
         if self.detectable is None:
-            return f"{cases} show no drop, however large, with {self.power:.0%} power."
-        return (
-            f"{cases} show a drop of {_points(self.detectable)} or more ({self.power:.0%} power)."
-        )
+            return f"{cases} no drop, however large, with {self.power:.0%} power."
+        return f"{cases} a drop of {_points(self.detectable)} or more ({self.power:.0%} power)."
 
     def _wanted(self) -> str:
         needed = f"more than {MOST_CASES:,}" if self.needed is None else f"{self.needed:,}"

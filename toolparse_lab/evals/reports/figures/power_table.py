@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ....errors import BadOptions
+from ....values.printable import counted
 from .cells import check_trials, groups, read_under
 from .power import Power, Spread, cautious, check_shares, power_of
 
@@ -135,7 +136,7 @@ def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
     square = cautious(float((gaps**2).mean()), cases)
     variance = max(0.0, square - float(gaps.mean()) ** 2)
     share = float((gaps != 0).mean())
-    source = f"the two differ on {share:.0%} of {cases} cases"
+    source = f"the two differ on {share:.0%} of {counted(cases, 'case')}"
     return Spread(variance, cases, source, growth=2)
 
 
@@ -149,7 +150,8 @@ def _again(rates: pd.DataFrame) -> Spread:
     per_case = float((1 / rates["n"]).mean())
     if len(several):
         noise = float(disagreement(several).mean())
-        source = f"two trials of a case disagree {noise:.0%} of the time ({len(several)} cases)"
+        size = counted(len(several), "case")
+        source = f"two trials of a case disagree {noise:.0%} of the time ({size})"
         return Spread(cautious(noise, len(several)) * per_case, cases, source, growth=1)
     rate = float((rates["hits"] / rates["n"]).mean())
     source = (

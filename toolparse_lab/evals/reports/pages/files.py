@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ....errors import BadOptions, StoreError
+from ....render import render_page
+from ....render.cells import escaped
 from ....render.show import visible
 from ..figures.cells import UNRECORDED, groups
 from .comparison_html import render_comparison_page
 from .html import render_report
-from .markdown import render_comparison_markdown, render_markdown
+from .markdown import md, render_comparison_markdown, render_markdown
 from .numbers import percent, points, span
 from .spreadsheet import plain_cells, write_workbook
 
@@ -48,6 +50,30 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
         ".parquet": lambda f: comparison.frame.to_parquet(f, index=False),
     }
     return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
+
+
+SENTENCE_FILES = (".html", ".md", ".csv", ".parquet")
+"""The suffixes that `save_sentences` knows."""
+
+
+def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write figures that are told in sentences and return the path: .html and .md have the
+    sentences, .csv and .parquet the numbers.
+
+    text: one line per row of `frame`. Raises BadOptions for another suffix, and StoreError where
+    the file cannot be written.
+    """
+    lines = visible(text).splitlines()
+    items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
+    page = f"<h1>{escaped(title)}</h1><ul>{items}</ul>"
+    marked = [f"# {md(title)}", "", *(f"- {md(line)}" for line in lines)]
+    writers: Mapping[str, Callable[[Path], object]] = {
+        ".html": lambda f: f.write_text(render_page(title, page), encoding="utf-8"),
+        ".md": lambda f: f.write_text("\n".join([*marked, ""]), encoding="utf-8"),
+        ".csv": lambda f: plain_cells(frame).to_csv(f, index=False),
+        ".parquet": lambda f: frame.to_parquet(f, index=False),
+    }
+    return save_file(path, writers, lambda writer, file: writer(file), "such figures")
 
 
 def save_file(

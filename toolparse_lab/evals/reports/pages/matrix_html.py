@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ....render.templating import render
+from ....values.printable import counted
 from ..figures.cells import UNRECORDED
 from .html_parts import TEMPLATES
 from .numbers import percent, span
@@ -39,7 +40,7 @@ class _MatrixCell:
         if pd.isna(cell["success"]):
             return cls(reason=cell["reason"] or UNRECORDED)
 
-        counts = f"n {cell['n']} · {cell['n_cases']} cases"
+        counts = f"n {cell['n']} · {counted(cell['n_cases'], 'case')}"
         if cell["missing"]:
             counts += f" · {cell['missing']} missing"
         return cls(

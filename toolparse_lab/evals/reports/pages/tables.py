@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ....types import VERDICTS
+from ....values.printable import counted
 from ..figures.breakdowns import EVERYTHING, leader_sentence
 from ..figures.notes import levels_legend
 from .numbers import money, percent, points, span
@@ -188,7 +189,11 @@ def _flips(report: Report) -> Section | None:
         "first."
     )
     if len(grid) > MAX_ROWS or len(names) > _MOST_CELLS:
-        lead += f" {len(grid)} cases flip between {len(names)} cells; report.flip_grid has all."
+        flips = "flips" if len(grid) == 1 else "flip"
+        lead += (
+            f" {counted(len(grid), 'case')} {flips} between {len(names)} cells; report.flip_grid "
+            "has all."
+        )
     return Section("Cases that flip", lead, head, tuple(rows))
 
 

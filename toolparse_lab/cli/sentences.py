@@ -1,0 +1,61 @@
+"""The common part of `power`, `noise` and `ladder`: figures of a run that are told in sentences."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadOptions
+from ..render.show import visible
+from .options import add_json, add_policy, add_store, check_folder, need_lab
+from .output import put, put_json, records
+
+
+def add_sentences(command: argparse.ArgumentParser) -> None:
+    """`--store`, `--policy`, `--out` and `--json`."""
+    add_store(command)
+    add_policy(command)
+    command.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write .html, .md, .csv or .parquet; may be repeated",
+    )
+    add_json(command)
+
+
+def check_sentences(options: Any) -> None:
+    """Check the packages and the files, before anything is read.
+
+    Raises MissingExtra and BadOptions.
+    """
+    need_lab()
+    from ..evals.reports.pages.files import SENTENCE_FILES  # pandas: 1 s, and an extra
+
+    for file in options.out:
+        if Path(file).suffix.lower() not in SENTENCE_FILES:
+            raise BadOptions(
+                "these figures are not written as this kind of file",
+                got=Path(file).name,
+                expected=", ".join(SENTENCE_FILES),
+            )
+        check_folder(file)
+
+
+def show_sentences(run_id: str, title: str, text: str, frame: Any, options: Any) -> int:
+    """Write figures to their files and to standard output, and return the exit code.
+
+    text: one line per row of `frame`, which is a pandas frame.
+    """
+    from ..evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
+
+    for file in options.out:
+        save_sentences(title, text, frame, file)
+    if options.json:
+        put_json({"run_id": run_id, "rows": records(frame)})
+    else:
+        # Names of models and arms must not act on the terminal.
+        put(visible(text))
+    return 0
