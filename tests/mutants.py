@@ -151,8 +151,8 @@ MUTANTS = (
     ),
     Mutant(
         "engine/feed.py",
-        "size = self._size",
-        "size = self.base + len(self.tail) + self._late_size",
+        "if start >= end:",
+        "if start > begin:",
         "text taken back",
     ),
     Mutant(
