@@ -131,6 +131,7 @@ _RULES = (
     Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),
     Rule("barekey.quotes", "A text in ordinary quotes gets those of the format."),
     Rule("barekey.colon", "A colon before the word that begins a call is dropped."),
+    Rule("barekey.tag", "`<call>` before a name is read as the word that begins a call."),
     Rule("barekey.comma", "A comma that is missing behind a text is added."),
     Rule("barekey.open-text", "A text that no quote closes ends at the brace of its call.",
         lossless=False),

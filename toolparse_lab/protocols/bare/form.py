@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 HEAD = "call:"
 """What every call of the family begins with."""
+TAG = "<call>"
+"""What models write for it where they know the delimiters as tags."""
 
-CALL = re.compile(rf"{HEAD}[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+(?P<open>[{{(])")
-CALL_SO_FAR = re.compile(rf"{HEAD}[ \t]{{0,8}}+(?:[\w.:/-]{{1,128}}+\s{{0,8}}+)?\Z")
+CALL = re.compile(
+    rf"(?P<head>{HEAD}|{TAG})[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+(?P<open>[{{(])"
+)
+CALL_SO_FAR = re.compile(rf"(?:{HEAD}|{TAG})[ \t]{{0,8}}+(?:[\w.:/-]{{1,128}}+\s{{0,8}}+)?\Z")
 # What stands before a name where a model calls through the module of its tools.
 MODULES = ("default_api.", "default_api:", "functions.", "tools.")
 

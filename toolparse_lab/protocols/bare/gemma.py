@@ -25,7 +25,7 @@ from ..base import (
     make_opening,
 )
 from ..scan import Scanner
-from .form import CALL, CALL_SO_FAR, HEAD, MODULES, BareForm
+from .form import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm
 from .reader import BareReader
 from .scan import BareBody
 
@@ -59,8 +59,8 @@ class BareCalls(Envelope):
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the opener, and the beginning of a call that lost it."""
-        return (self.form.opener, HEAD)
+        """Return the opener, and the beginnings of a call that lost it."""
+        return (self.form.opener, HEAD, TAG)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening at `text[pos]`. See `Envelope.open`."""
@@ -94,9 +94,10 @@ class BareCalls(Envelope):
         while at < len(text) and text[at].isspace():
             at += 1
         at += text.startswith(":", at)
-        if text.startswith(HEAD, at):
+        if text.startswith((HEAD, TAG), at):
             return True
-        return NEED_MORE if not final and HEAD.startswith(text[at : at + len(HEAD)]) else False
+        rest = text[at : at + len(TAG)]
+        return NEED_MORE if not final and any(h.startswith(rest) for h in (HEAD, TAG)) else False
 
 
 @dataclass(frozen=True, slots=True)

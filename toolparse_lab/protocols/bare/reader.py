@@ -24,7 +24,7 @@ from ...schema.view import View, view_of
 from ...types import Edit, Span
 from ...values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .form import CALL, MODULES, BareForm
+from .form import CALL, HEAD, MODULES, BareForm
 
 _SPACE = re.compile(r"\s*")
 _KEY = re.compile(
@@ -98,6 +98,8 @@ class BareReader:
         match = CALL.match(self.text, self.pos)
         if match is None:
             raise self.fail("expected call:name{")
+        if match["head"] != HEAD:
+            self.fix(self.pos, match.end("head"), HEAD, "barekey.tag")
         self.places = {}
         name, start = match["name"], match.start("name")
         tools = self.reading.tools
