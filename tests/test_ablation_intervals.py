@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import proportion_confint
 
+import toolparse_lab as tp
+from toolparse_lab.ablation.example import example_ablation
 from toolparse_lab.ablation.intervals import mean_of, ratio_of, share_of
 
 
@@ -70,3 +73,25 @@ def test_a_mean_is_that_of_its_cases() -> None:
     assert same.rate == 0
     assert same.low == -same.high < 0, "twenty equal cases are no certainty"
     assert math.isnan(mean_of([], [], 0.95).low)
+
+
+def test_a_comparison_has_the_interval_of_the_gain_that_it_asks_for(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        lab.replaying(tp.example_recording(ablation=True))
+        ablation = example_ablation(lab, progress=False)
+        frame = ablation.attribution
+        for protocol in ("hermes", "morph_xml"):
+            (gain,) = frame[
+                (frame["rung"] == "gold")
+                & (frame["layer"] == "layer 1")
+                & (frame["protocol"] == protocol)
+            ].to_dict("records")
+            a, b = f"{protocol} no-rules", f"{protocol} type-rules"
+            (plain,) = ablation.run.compare(a, b, policy="none").frame.to_dict("records")
+            assert (plain["difference"], plain["ci_low"], plain["ci_high"]) == (
+                gain["gain"], gain["gain_low"], gain["gain_high"],
+            )  # fmt: skip
+            # Under safe, coercion stands beside both arms.
+            (safe,) = ablation.run.compare(a, b, policy="safe").frame.to_dict("records")
+            cells = ablation.cells.set_index(["protocol", "cell"])["gold"][protocol]
+            assert (safe["success_a"], safe["success_b"]) == (cells["S010"], cells["S110"])

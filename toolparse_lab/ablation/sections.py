@@ -184,7 +184,10 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "What each layer adds",
         "In points: the gain in the order 1, 2, 3, which is that of the waterfall, and the Shapley "
         "share, which is the mean gain over all six orders. Both add up to S111 − S000. Where two "
-        "layers mend the same answers, the earlier one has all the gain and each its share.",
+        "layers mend the same answers, the earlier one has all the gain and each its share. A gain "
+        "has the interval of comparisons, a share one from resampling cases. Layer 1 is S000 → "
+        "S100, without coercion: a comparison under the policy none. One under safe asks another "
+        "question, S010 → S110.",
         (
             _word("rung"),
             _word("layer"),

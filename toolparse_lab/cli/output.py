@@ -32,13 +32,6 @@ def put_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
-def put_page(result: Any, path: str) -> None:
-    """Write the parse view of a result as one HTML file."""
-    from ..widgets.page import export_html  # most commands write no page
-
-    export_html(result, path)
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: missing figures are null, numbers of numpy are numbers."""
     if isinstance(value, Mapping):

@@ -11,6 +11,9 @@ from ..render.show import visible
 from .options import add_json, add_policy, add_store, check_folder, need_lab
 from .output import put, put_json, records
 
+_FILES = (".html", ".md", ".csv", ".parquet")
+"""Those of `save_sentences`, whose module takes a second to import."""
+
 
 def add_sentences(command: argparse.ArgumentParser) -> None:
     """`--store`, `--policy`, `--out` and `--json`."""
@@ -32,14 +35,12 @@ def check_sentences(options: Any) -> None:
     Raises MissingExtra and BadOptions.
     """
     need_lab()
-    from ..evals.reports.pages.files import SENTENCE_FILES  # pandas: 1 s, and an extra
-
     for file in options.out:
-        if Path(file).suffix.lower() not in SENTENCE_FILES:
+        if Path(file).suffix.lower() not in _FILES:
             raise BadOptions(
                 "these figures are not written as this kind of file",
                 got=Path(file).name,
-                expected=", ".join(SENTENCE_FILES),
+                expected=", ".join(_FILES),
             )
         check_folder(file)
 

@@ -12,9 +12,10 @@ from ...evals.scoring.attempt import Attempt, example_spans, find_attempt, param
 from ...render import render_ansi
 from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult
+from ...widgets.page import export_html
 from ..inputs import read_text, read_tools
 from ..options import add_color, add_config, add_policy, color, settings_of
-from ..output import put, put_json, put_page, say
+from ..output import put, put_json, say
 
 EXAMPLES = (
     "toolparse parse answer.txt --protocol hermes --tools tools.json",
@@ -62,7 +63,7 @@ def run(options: Any) -> int:
     result = parse(read_text(options.file), options.protocol, tools, allowed)
     # The page is written first: a full disk is told before anything is printed.
     if options.html:
-        put_page(result, options.html)
+        export_html(result, options.html)
     if options.json:
         put_json(result.to_dict())
     else:

@@ -13,6 +13,7 @@ from ...render import render_ansi
 from ...render.show import visible
 from ...values import write_canonical
 from ...values.printable import counted
+from ...widgets.page import export_html
 from ..options import (
     add_color,
     add_config,
@@ -24,7 +25,7 @@ from ..options import (
     open_lab,
     settings_of,
 )
-from ..output import put, put_json, put_page, say
+from ..output import put, put_json, say
 
 if TYPE_CHECKING:
     from ...evals.scoring.trial import Trial
@@ -80,7 +81,7 @@ def run(options: Any) -> int:
     with open_lab(settings) as lab:
         trial = _chosen_trial(_opened(lab, options), options, settings)
         if options.html:
-            put_page(_result(trial), options.html)
+            export_html(_result(trial), options.html)
             say(f"wrote {options.html}")
         if options.pytest:
             say(f"wrote {trial.as_pytest(options.pytest)}")

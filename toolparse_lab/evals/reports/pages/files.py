@@ -52,10 +52,6 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
     return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
 
 
-SENTENCE_FILES = (".html", ".md", ".csv", ".parquet")
-"""The suffixes that `save_sentences` knows."""
-
-
 def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path) -> Path:
     """Write figures that are told in sentences and return the path: .html and .md have the
     sentences, .csv and .parquet the numbers.
