@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -112,43 +111,6 @@ def test_ctrl_c_is_one_line_that_is_true(
     monkeypatch.setattr(app, "_exit_code", interrupted)
     assert main(words.split()) == 130
     assert capsys.readouterr().err == f"\ntoolparse: {complaint}\n"
-
-
-STARTING = """
-import signal, sys
-from importlib.machinery import PathFinder
-
-really = PathFinder.find_spec
-moment = sys.argv[1]
-
-def find_spec(name, path=None, target=None):
-    if name == moment:
-        signal.raise_signal(signal.SIGINT)
-    return really(name, path, target)
-
-PathFinder.find_spec = find_spec
-import toolparse_start
-
-sys.argv[1:] = ["list", "protocols"]
-sys.exit(toolparse_start.main())
-"""
-
-
-@pytest.mark.parametrize(
-    "module", ["toolparse_lab", "toolparse_lab.engine", "toolparse_lab.cli.verbs.list"]
-)
-def test_ctrl_c_while_the_package_loads_is_one_line(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STARTING, module],
-        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "\ntoolparse: interrupted\n"
-
-
-def test_the_command_starts_where_ctrl_c_is_taken() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["scripts"] == {"toolparse": "toolparse_start:main"}
 
 
 def test_ctrl_c_while_a_verb_loads_is_one_line(
