@@ -38,7 +38,9 @@ _SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z
 # A block is an example where the words before it say so, or say that it is somebody else's.
 _EXAMPLE = re.compile(
     r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
-    r"|drafts?|pseudo-?code|like th(?:is|at)|looks? like|instead of|avoid|never|refuse"
+    # A draft may be what the tool writes: only that of a call, or one that is not sent, is shown.
+    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not)\b)|pseudo-?code"
+    r"|like th(?:is|at)|looks? like|instead of|avoid|never(?!\s+mind)|refuse"
     r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
     r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
