@@ -42,4 +42,4 @@ def test_none_is_no_limit() -> None:
 def test_every_limit_is_one_that_the_runner_takes() -> None:
     taken = run_requests.__kwdefaults__
     assert taken is not None
-    assert set(RunLimits.__annotations__) == set(taken) - {"run_id", "more"}
+    assert set(RunLimits.__annotations__) == set(taken) - {"run_id", "more", "met"}
