@@ -141,11 +141,9 @@ class AnyEnvelope(Envelope):
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening at `text[pos]` with its owner. See `Envelope.open`."""
         head = self._heads.at(text, pos)
-        sure = self._heads.sure(head, text, pos)
-        if sure is None:
-            return self._compared(head, text, pos, final, tools)
+        sure = self._heads.tokens.get(head) or self._heads.sure(head, text, pos)
         # A tool may be called `function`, and have an element of that name.
-        if head[1:].isalpha() and self._has_varying_head(text, pos, tools):
+        if sure is None or (head[1:].isalpha() and self._has_varying_head(text, pos, tools)):
             return self._compared(head, text, pos, final, tools)
         return sure
 
@@ -268,10 +266,20 @@ class AnyEnvelope(Envelope):
 class _Heads:
     """The literals of the formats whose heads are fixed, and which formats have which.
 
-    literals: the heads. closers: those of `closers_in_text`. Each once.
+    literals: the heads. closers: those of `closers_in_text`. Each once. tokens: a head that is
+    always the same -> its opening.
     """
 
-    __slots__ = ("_beginnings", "_pattern", "_places", "_sure", "closers", "literals", "longest")
+    __slots__ = (
+        "_beginnings",
+        "_pattern",
+        "_places",
+        "_sure",
+        "closers",
+        "literals",
+        "longest",
+        "tokens",
+    )
 
     def __init__(self, members: tuple[Protocol, ...]) -> None:
         """Make the index of those of the members that have fixed heads."""
@@ -290,6 +298,11 @@ class _Heads:
             literal: _sure_rows(literal, [members[i] for i in self._places[literal]])
             for literal in self.literals
         }
+
+        owners = {head: [members[i] for i in self._places[head]] for head in self.literals}
+        tokens = ((head, _token_of(head, owners[head])) for head in self.literals)
+        # A head that begins another one may still become that.
+        self.tokens = {h: token for h, token in tokens if token and h not in self._beginnings}
 
     def at(self, text: str, pos: int) -> str:
         """Return the longest head at `text[pos]`, "" if there is none."""
@@ -332,6 +345,20 @@ def _places_at(
     """
     places = (i for i, own in heads.items() if longest.startswith(own))
     return tuple(i for i in places if members[i].envelope.may_open(longest))
+
+
+def _token_of(head: str, members: list[Protocol]) -> Opening | None:
+    """Return what a head is for all of the members that have it, None if the text decides.
+
+    The first one owns it, which says nothing of markup: no scanner reads on from there.
+    """
+    tokens = [member.envelope.token(head) for member in members]
+    first = tokens[0]
+    if first is None or any(token != first for token in tokens):
+        return None
+    if len(tokens) > 1 and (first.kind != "markup" or first.text):
+        return None
+    return _owned_by(first, members[0])
 
 
 def _sure_rows(
