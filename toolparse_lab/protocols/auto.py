@@ -299,10 +299,9 @@ class _Heads:
             for literal in self.literals
         }
 
-        owners = {head: [members[i] for i in self._places[head]] for head in self.literals}
-        tokens = ((head, _token_of(head, owners[head])) for head in self.literals)
         # A head that begins another one may still become that.
-        self.tokens = {h: token for h, token in tokens if token and h not in self._beginnings}
+        whole = [head for head in self.literals if head not in self._beginnings]
+        self.tokens = _tokens_of(whole, self._places, members)
 
     def at(self, text: str, pos: int) -> str:
         """Return the longest head at `text[pos]`, "" if there is none."""
@@ -347,18 +346,22 @@ def _places_at(
     return tuple(i for i in places if members[i].envelope.may_open(longest))
 
 
-def _token_of(head: str, members: list[Protocol]) -> Opening | None:
-    """Return what a head is for all of the members that have it, None if the text decides.
+def _tokens_of(
+    heads: Iterable[str], places: dict[str, tuple[int, ...]], members: tuple[Protocol, ...]
+) -> dict[str, Opening]:
+    """Return the openings of the heads that open the same for all members that have them.
 
-    The first one owns it, which says nothing of markup: no scanner reads on from there.
+    The first member owns one, which says nothing of markup: no scanner reads on from there.
     """
-    tokens = [member.envelope.token(head) for member in members]
-    first = tokens[0]
-    if first is None or any(token != first for token in tokens):
-        return None
-    if len(tokens) > 1 and (first.kind != "markup" or first.text):
-        return None
-    return _owned_by(first, members[0])
+    tokens: dict[str, Opening] = {}
+    for head in heads:
+        owners = [members[i] for i in places[head]]
+        first, *others = (owner.envelope.token(head) for owner in owners)
+        if first is None or any(other != first for other in others):
+            continue
+        if not others or (first.kind == "markup" and not first.text):
+            tokens[head] = _owned_by(first, owners[0])
+    return tokens
 
 
 def _sure_rows(
