@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.protocols.auto import AUTO
+from toolparse_lab.protocols.base import Opening
 from toolparse_lab.protocols.registry import protocol_of
 
 from .core_cases import SHIPPED, load
@@ -112,6 +114,13 @@ def test_a_sure_body_opens_what_asking_all_formats_opens(case: dict[str, Any]) -
         sure = envelope._heads.sure(head, case["raw"], at)
         if sure is not None:
             assert sure == envelope._compared(head, case["raw"], at, True, tools)
+        token = envelope._heads.tokens.get(head)
+        if token is not None:
+            compared = envelope._compared(head, case["raw"], at, True, tools)
+            assert isinstance(compared, Opening)
+            # Markup is nobody's: it has no body that its owner would read.
+            owner = compared.owner if token.kind != "markup" else token.owner
+            assert replace(compared, owner=owner) == token
 
 
 @pytest.mark.parametrize("literal", AUTO_HEADS)

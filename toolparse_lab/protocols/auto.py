@@ -141,11 +141,9 @@ class AnyEnvelope(Envelope):
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening at `text[pos]` with its owner. See `Envelope.open`."""
         head = self._heads.at(text, pos)
-        sure = self._heads.sure(head, text, pos)
-        if sure is None:
-            return self._compared(head, text, pos, final, tools)
+        sure = self._heads.tokens.get(head) or self._heads.sure(head, text, pos)
         # A tool may be called `function`, and have an element of that name.
-        if head[1:].isalpha() and self._has_varying_head(text, pos, tools):
+        if sure is None or (head[1:].isalpha() and self._has_varying_head(text, pos, tools)):
             return self._compared(head, text, pos, final, tools)
         return sure
 
@@ -268,10 +266,20 @@ class AnyEnvelope(Envelope):
 class _Heads:
     """The literals of the formats whose heads are fixed, and which formats have which.
 
-    literals: the heads. closers: those of `closers_in_text`. Each once.
+    literals: the heads. closers: those of `closers_in_text`. Each once. tokens: a head that is
+    always the same -> its opening.
     """
 
-    __slots__ = ("_beginnings", "_pattern", "_places", "_sure", "closers", "literals", "longest")
+    __slots__ = (
+        "_beginnings",
+        "_pattern",
+        "_places",
+        "_sure",
+        "closers",
+        "literals",
+        "longest",
+        "tokens",
+    )
 
     def __init__(self, members: tuple[Protocol, ...]) -> None:
         """Make the index of those of the members that have fixed heads."""
@@ -290,6 +298,10 @@ class _Heads:
             literal: _sure_rows(literal, [members[i] for i in self._places[literal]])
             for literal in self.literals
         }
+
+        # A head that begins another one may still become that.
+        whole = [head for head in self.literals if head not in self._beginnings]
+        self.tokens = _tokens_of(whole, self._places, members)
 
     def at(self, text: str, pos: int) -> str:
         """Return the longest head at `text[pos]`, "" if there is none."""
@@ -332,6 +344,24 @@ def _places_at(
     """
     places = (i for i, own in heads.items() if longest.startswith(own))
     return tuple(i for i in places if members[i].envelope.may_open(longest))
+
+
+def _tokens_of(
+    heads: Iterable[str], places: dict[str, tuple[int, ...]], members: tuple[Protocol, ...]
+) -> dict[str, Opening]:
+    """Return the openings of the heads that open the same for all members that have them.
+
+    The first member owns one, which says nothing of markup: no scanner reads on from there.
+    """
+    tokens: dict[str, Opening] = {}
+    for head in heads:
+        owners = [members[i] for i in places[head]]
+        first, *others = (owner.envelope.token(head) for owner in owners)
+        if first is None or any(other != first for other in others):
+            continue
+        if not others or (first.kind == "markup" and not first.text):
+            tokens[head] = _owned_by(first, owners[0])
+    return tokens
 
 
 def _sure_rows(

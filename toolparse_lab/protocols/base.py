@@ -245,6 +245,13 @@ class Envelope(ABC):
         """
         return ()
 
+    def token(self, head: str) -> Opening | None:
+        """Return what a head opens whatever stands behind it.
+
+        None where the text behind it decides. `auto` then asks nobody about such a token.
+        """
+        return None
+
     @property
     def opener_is_body(self) -> bool:
         """True if the literal before a sure body is a part of it: the opening is empty."""

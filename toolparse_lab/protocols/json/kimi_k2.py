@@ -42,6 +42,10 @@ class KimiSection(Envelope):
         """Return the section's tokens, the one that begins a call, and the beginning of an id."""
         return (*_SECTION, _BEGIN, _BARE_ID)
 
+    def token(self, head: str) -> Opening | None:
+        """Return the markup of a section."""
+        return Opening(len(head), "markup") if head in _SECTION else None
+
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the markup of a section, or a call with the name that its id holds.
 

@@ -125,6 +125,10 @@ class JsonHeaders(Envelope):
             earlier += f"(?!{header.rest(grouped=False)})"
         return tuple(patterns)
 
+    def token(self, head: str) -> Opening | None:
+        """Return the opening of markup, or of a thought."""
+        return next((opening for token, opening in self._tokens if head.startswith(token)), None)
+
     def heads(self, tools: Tools) -> tuple[str, ...]:
         """Return the beginnings of all headers, and the markup."""
         return self._heads
