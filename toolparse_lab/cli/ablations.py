@@ -18,7 +18,7 @@ from ..exchange.summary import LIMITS
 from ..lab import Lab
 from ..settings import Settings
 from .asking import with_credentials
-from .options import check_folder, open_lab
+from .options import check_kinds, open_lab
 from .output import put, put_json, say
 
 
@@ -44,14 +44,7 @@ def _check(options: Any) -> None:
     """
     check_names(options.figures or (), FIGURES, "an ablation has no such figure")
     check_names(options.by or (), BY, "an ablation is not grouped by this")
-    for file in options.out:
-        if Path(file).suffix.lower() not in WRITERS:
-            raise BadOptions(
-                "an ablation is not written as this kind of file",
-                got=Path(file).name,
-                expected=", ".join(WRITERS),
-            )
-        check_folder(file)
+    check_kinds(options.out, WRITERS, "an ablation is")
     if options.shipped and (options.ask or options.run != "latest"):
         raise BadOptions("the shipped recording is no run, and asks nobody", got="--shipped")
 

@@ -7,7 +7,7 @@ import importlib.util
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -222,6 +222,21 @@ def check_folder(file: str | None) -> None:
         raise BadOptions(
             "there is no such folder to write into", got=file, hint=f"make it: mkdir -p {folder}"
         )
+
+
+def check_kinds(files: Iterable[str], kinds: Collection[str], what: str) -> None:
+    """Raise BadOptions if one of the files is of no kind that is written, or has no folder.
+
+    kinds: the suffixes, with their dots. what: is written, as the beginning of a sentence.
+    """
+    for file in files:
+        if Path(file).suffix.lower() not in kinds:
+            raise BadOptions(
+                f"{what} not written as this kind of file",
+                got=Path(file).name,
+                expected=", ".join(kinds),
+            )
+        check_folder(file)
 
 
 def color(settings: Settings, stream: TextIO) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from ..errors import BadOptions
-from .options import check_folder, names
+from .options import check_folder, check_kinds, names
 
 
 def add_report(command: argparse.ArgumentParser) -> None:
@@ -40,12 +38,5 @@ def check_files(options: Any) -> None:
     """Raise BadOptions for files that could not be written in the end, before anything is spent."""
     from ..evals.reports.pages.files import WRITERS  # pandas and SciPy: 2 s, and an extra
 
-    for file in map(Path, options.out):
-        if file.suffix.lower() not in WRITERS:
-            raise BadOptions(
-                "a report is not written as this kind of file",
-                got=file.name,
-                expected=", ".join(WRITERS),
-            )
-    for path in (*options.out, getattr(options, "recording", None)):
-        check_folder(path)
+    check_kinds(options.out, WRITERS, "a report is")
+    check_folder(getattr(options, "recording", None))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from ..errors import BadOptions
 from ..render.show import visible
-from .options import add_json, add_policy, add_store, check_folder, need_lab
+from .options import add_json, add_policy, add_store, check_kinds, need_lab
 from .output import put, put_json, records
 
 _FILES = (".html", ".md", ".csv", ".parquet")
@@ -35,14 +33,7 @@ def check_sentences(options: Any) -> None:
     Raises MissingExtra and BadOptions.
     """
     need_lab()
-    for file in options.out:
-        if Path(file).suffix.lower() not in _FILES:
-            raise BadOptions(
-                "these figures are not written as this kind of file",
-                got=Path(file).name,
-                expected=", ".join(_FILES),
-            )
-        check_folder(file)
+    check_kinds(options.out, _FILES, "these figures are")
 
 
 def show_sentences(run_id: str, title: str, text: str, frame: Any, options: Any) -> int:
