@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from toolparse_lab.engine import resolve
 from toolparse_lab.schema.scalar_members import read_texts
 from toolparse_lab.schema.validate import find_problems
 from toolparse_lab.values import write_canonical
@@ -44,7 +45,7 @@ SCHEMAS = st.fixed_dictionaries(
     {"properties": st.dictionaries(NAMES, MEMBERS, max_size=4)},
     optional={
         "type": st.just("object"),
-        "required": st.lists(NAMES, max_size=2),
+        "required": st.lists(NAMES, max_size=2, unique=True),
         "additionalProperties": st.sampled_from([False, True, {"type": "integer"}]),
         "minProperties": st.just(2),
     },
@@ -93,3 +94,19 @@ def test_the_short_way_leaves_the_rest_to_the_long_one(
     members: dict[str, Any], texts: dict[str, str]
 ) -> None:
     assert read_texts(texts, json.dumps({"type": "object", "properties": members})) is None
+
+
+@pytest.mark.parametrize("text", ["C", "12"])
+def test_texts_that_fit_are_not_shown_to_the_library(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "find_problems", lambda *_: pytest.fail("asked the library"))
+    tool = {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {"unit": {"type": "string", "enum": ["C", "12"]}},
+        },
+    }
+    raw = f"<tool_call><function=f><parameter=unit>{text}</parameter></function></tool_call>"
+    assert tp.parse(raw, "qwen3_coder_xml", [tool]).calls[0].problems == ()

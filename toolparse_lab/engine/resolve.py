@@ -327,7 +327,7 @@ class Resolver:
                 steps = tuple(record.steps)
                 StepSpans(steps, partial(find_step_spans, d, steps, body.start, body.text))
                 return steps, write_canonical(value)
-        elif not may_be_wrapped(d.arguments) and fits(
+        if not may_be_wrapped(d.arguments) and fits(
             d.arguments, tool.schema_json, policy, d.untyped
         ):
             return (), source_json
