@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import UnreadableTemplate
 from ..toolspec import ToolSpec
-from .common import common_prefix, common_suffix
+from .affixes import common_prefix, common_suffix
 from .probes import (
     ANSWER,
     FIT,

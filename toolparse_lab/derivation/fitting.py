@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from .affixes import common_prefix, common_suffix
 from .answers import Answers
-from .common import common_prefix, common_suffix
 from .probes import EMPTY, KINDS, ONE, SAID, TEXT, THOUGHT, THOUGHTFUL, TWO, Call
 
 Constants: TypeAlias = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import BadOptions
 from ..protocols.base import Protocol
 from ..toolspec import ToolSpec
-from .common import common_prefix, common_suffix
+from .affixes import common_prefix, common_suffix
 from .probes import QUESTION, plain_tool
 from .renderer import ChatTemplate
 

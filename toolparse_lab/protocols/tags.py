@@ -69,7 +69,7 @@ class JsonTags(Envelope):
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         """Return the head of a call.
 
-        None for a fence, whose opener is more than a literal.
+        Empty for a fence, whose opener is more than a literal.
         """
         return () if self.line else (_OBJECT,)
 

@@ -105,7 +105,7 @@ class JsonHeaders(Envelope):
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         """Return the rest of each header with that head, and the beginning of its body.
 
-        None where markup begins like it, and where nothing is said of the body.
+        Empty where markup begins like it, and where nothing is said of the body.
         """
         tokens = (*self.markup, *dict(self.texts), *dict(self.thoughts))
         if not self.first or self.speculative or head.startswith(tokens):
