@@ -9,6 +9,7 @@ const protocols = {
   hermes: peer.hermesProtocol,
   morph_xml: peer.morphXmlProtocol,
   qwen3_coder_xml: peer.qwen3CoderProtocol,
+  yaml_xml: peer.yamlXmlProtocol,
 };
 const cpu = () => {
   const { user, system } = process.cpuUsage();

@@ -74,12 +74,23 @@ def write_call(protocol: str, name: str, arguments: dict[str, Any]) -> str:
     if protocol == "morph_xml":
         inner = "".join(f"<{k}>{_plain(v)}</{k}>" for k, v in arguments.items())
         return f"<{name}>{inner}</{name}>"
+    if protocol == "yaml_xml":
+        inner = "".join(f"{k}: {_yaml(v)}\n" for k, v in arguments.items())
+        return f"<{name}>\n{inner}</{name}>"
     inner = "".join(f"<parameter={k}>\n{_plain(v)}\n</parameter>\n" for k, v in arguments.items())
     return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
 
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _yaml(value: Any) -> str:
+    """A text of more than a line as a block, anything else as it is."""
+    text = _plain(value)
+    if "\n" not in text:
+        return text
+    return "|\n" + "\n".join(f"  {line}" for line in text.split("\n"))
 
 
 ARGUMENTS = {
@@ -194,7 +205,7 @@ Row = tuple[str, float, dict[str, float | None]]
 
 
 def rows(node: Node, quick: bool) -> Iterator[Row]:
-    protocols = [p for p in ("hermes", "morph_xml", "qwen3_coder_xml") if p in tp.protocols()]
+    protocols = ("hermes", "morph_xml", "qwen3_coder_xml", "yaml_xml")
     # The npm package takes hours for what is not quick: its cost grows with the square of the text.
     for size, beside in ((100_000, True),) if quick else ((100_000, True), (1_000_000, False)):
         for protocol in protocols:

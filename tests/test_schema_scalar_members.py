@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.engine import resolve
+from toolparse_lab.schema.record import UNRECORDED, Record
 from toolparse_lab.schema.scalar_members import read_texts
 from toolparse_lab.schema.validate import find_problems
 from toolparse_lab.values import write_canonical
@@ -56,15 +57,16 @@ SCHEMAS = st.fixed_dictionaries(
 def test_the_short_way_says_what_the_long_one_says(
     schema: dict[str, Any], texts: dict[str, str]
 ) -> None:
-    result = read_texts(texts, json.dumps(schema))
-    if result is None:
+    record = Record("safe")
+    arguments_json = read_texts(texts.items(), json.dumps(schema), record)
+    assert arguments_json == read_texts(texts.items(), json.dumps(schema), UNRECORDED)
+    if arguments_json is None:
         return
-    record, value = result
     coerced = tp.coerce(texts, schema, one_item=True, raw_text=True)
-    assert write_canonical(value) == write_canonical(coerced.value)
+    assert arguments_json == write_canonical(coerced.value)
     assert tuple(record.steps) == coerced.steps
     assert coerced.problems == ()
-    assert find_problems(value, json.dumps(schema)) == ()
+    assert find_problems(coerced.value, json.dumps(schema)) == ()
 
 
 @pytest.mark.parametrize(
@@ -73,10 +75,11 @@ def test_the_short_way_says_what_the_long_one_says(
 )
 def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> None:
     schema = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
-    result = read_texts({"x": text}, json.dumps(schema))
-    assert result is not None
-    assert result[1] == {"x": value}
-    assert [step.before for step in result[0].steps] == ([] if kind == "string" else [text])
+    record = Record("safe")
+    arguments_json = read_texts([("x", text)], json.dumps(schema), record)
+    assert arguments_json is not None
+    assert json.loads(arguments_json) == {"x": value}
+    assert [step.before for step in record.steps] == ([] if kind == "string" else [text])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,18 @@ def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> 
 def test_the_short_way_leaves_the_rest_to_the_long_one(
     members: dict[str, Any], texts: dict[str, str]
 ) -> None:
-    assert read_texts(texts, json.dumps({"type": "object", "properties": members})) is None
+    schema_json = json.dumps({"type": "object", "properties": members})
+    assert read_texts(texts.items(), schema_json, Record("safe")) is None
+
+
+def test_a_name_that_stands_twice_is_not_read() -> None:
+    schema_json = json.dumps({"type": "object", "properties": {"x": {"type": "string"}}})
+    assert read_texts([("x", "a"), ("x", "b")], schema_json, Record("safe")) is None
+
+
+def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
+    schema_json = json.dumps({"type": "object", "properties": {"x": {"type": "string"}}})
+    assert read_texts([("x", "\ud83d")], schema_json, UNRECORDED) == '{"x":"\\ud83d"}'
 
 
 @pytest.mark.parametrize("text", ["C", "12"])

@@ -24,7 +24,6 @@ CORE = (
 MOST_COMPLEX = 15
 # File and function over that -> why it is not taken apart. None may be over 20.
 COMPLEX: dict[str, str] = {
-    "engine/resolve.py:Resolver._call": "one step for each thing that is found out of a call",
     "engine/text.py:TextScanner._hold": "one question for each way in which text may be a call",
     "protocols/bare/reader.py:BareReader.scalar": "one branch for each kind of scalar",
     "protocols/parameters/tags.py:ParameterTags.open": "one branch for each kind of head",

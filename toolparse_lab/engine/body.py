@@ -35,6 +35,7 @@ from ..values import Value
 from .feed import Feed
 from .log import Log
 from .open_heads import open_head
+from .plain import PlainCalls
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
@@ -79,6 +80,7 @@ class BodyReader:
     __slots__ = (
         "_feed",
         "_log",
+        "_plain",
         "_read_alone",
         "_repeat_end",
         "_setting",
@@ -103,6 +105,7 @@ class BodyReader:
         self._feed = feed
         self._log = log
         self._text = text
+        self._plain = PlainCalls(setting, feed, log, text)
         self._read_alone = read_alone
         self._spent = 0
         self._repeat_end = -1  # behind a call that repeats the one before, and has no closer either
@@ -162,14 +165,16 @@ class BodyReader:
             self._finish_call(whole, unit, end, decoded)
             return
 
-        scanner = setting.protocol.envelope.scanner(opening, setting.tools)
-        self.open = OpenBody(opening, start, end, scanner)
         if self._feed.chunk:
             # The closer of the format that opened the body, where several are read at once.
             envelope = (opening.owner or setting.protocol).envelope
             closer = envelope.closer_of(opening)
             if closer is not None:
                 self._feed.fetch_closer(closer)
+        if self._plain.read(opening, start):
+            return
+        scanner = setting.protocol.envelope.scanner(opening, setting.tools)
+        self.open = OpenBody(opening, start, end, scanner)
 
     # scanning
 

@@ -20,13 +20,15 @@ And where each argument came from.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
-from ..schema.scalar_members import read_texts
+from ..schema.record import UNRECORDED, Record
+from ..schema.scalar_members import read_texts, takes_texts
 from ..schema.validate import find_problems, fits
 from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
@@ -41,7 +43,7 @@ from ..types import (
     Step,
     ToolCall,
 )
-from ..types.call import make_call
+from ..types.call import LateAccount, make_call, make_late_call
 from ..types.readings import Reading as Candidate
 from ..types.spans import StepSpans, make_problem
 from ..values import Value, write_canonical
@@ -76,13 +78,25 @@ class Body:
 class Resolver:
     """Turns bodies into calls under one protocol, one set of tools and one set of options."""
 
-    __slots__ = ("options", "protocol", "tools")
+    __slots__ = ("_plain_tools", "options", "protocol", "tools")
 
     def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
         """Take the protocol whose bodies come, the tools on offer by name, and the options."""
         self.protocol = protocol
         self.tools = tools
         self.options = options
+        self._plain_tools: Mapping[str, ToolSpec] | None = None
+
+    @property
+    def plain_tools(self) -> Mapping[str, ToolSpec]:
+        """The tools whose arguments may be read in one pass over their texts, by name.
+
+        Worked out when first asked for, since many answers hold no call.
+        """
+        if self._plain_tools is None:
+            tools = self.tools if self.options.coerce == "safe" else {}
+            self._plain_tools = {n: t for n, t in tools.items() if takes_texts(t.schema_json)}
+        return self._plain_tools
 
     def reading(self, opening: Opening, closed: bool) -> Reading:
         """Return the facts that a codec may use in reading the body behind `opening`."""
@@ -147,6 +161,39 @@ class Resolver:
             # The refusal itself is reported; a codec's second fault adds nothing to it.
             return ()
         return self.calls(decoded, body, segment, segment_index, index) if decoded else ()
+
+    def plain_call(
+        self,
+        texts: list[tuple[str, str]],
+        tool: ToolSpec,
+        opening: Opening,
+        body: str,
+        name_at: int,
+        segment: Segment,
+        segment_index: int,
+        index: int,
+    ) -> ToolCall | None:
+        """Return the call of a body that its codec showed in one look.
+
+        None if its texts are not plainly what its tool wants. The same as `decode` and `calls`
+        return otherwise.
+
+        texts: the arguments. opening: the opener before the body. body: its characters. name_at:
+        the offset of the tool's name in raw. The rest as for `calls`.
+        """
+        arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
+        if arguments_json is None:
+            return None
+        return make_late_call(
+            index,
+            segment_index,
+            tool.name,
+            Span(name_at, name_at + len(tool.name)),
+            opening.owner.id if opening.owner else self.protocol.id,
+            arguments_json,
+            segment,
+            LateAccount(_plain_account, self, tool, opening, body, segment),
+        )
 
     # calls without arguments
 
@@ -246,13 +293,10 @@ class Resolver:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
-        arguments_json = source_json = write_canonical(d.arguments)
         steps = _shift_steps(d.steps, start) if d.steps else ()
-        coerced: tuple[Step, ...] = ()
-        if tool is not None:
-            coerced, arguments_json = self._fitted(d, tool, body, source_json, problems)
-            if coerced:
-                steps += coerced
+        source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
+        if coerced:
+            steps += coerced
 
         name_span = d.name_span
         if name_span is not None:
@@ -304,38 +348,37 @@ class Resolver:
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
     def _fitted(
-        self,
-        d: Decoded,
-        tool: ToolSpec,
-        body: Body,
-        source_json: str,
-        problems: list[Problem],
-    ) -> tuple[tuple[Step, ...], str]:
-        """Return the steps that fit arguments to the schema, with spans in raw, and their text.
+        self, d: Decoded, tool: ToolSpec | None, body: Body, problems: list[Problem]
+    ) -> tuple[str, str, tuple[Step, ...]]:
+        """Return arguments as JSON before and after they are fit to the schema, and the steps.
 
-        What the schema says against the result is added to the problems.
+        What the schema says against the result is added to the problems. tool: None if it is none
+        of those on offer, so that nothing is known of its arguments.
         """
         policy = self.options.coerce
         # One look is enough for arguments that plainly are what the schema says, which most are;
         # and one pass for texts that plainly say what it wants.
-        if d.untyped and policy == "safe":
-            texts = read_texts(d.arguments, tool.schema_json)
-            if texts is not None:
-                record, value = texts
-                if not record.steps:
-                    return (), source_json
+        if d.untyped and policy == "safe" and tool is not None and type(d.arguments) is dict:
+            record = Record("safe")
+            arguments_json = read_texts(d.arguments.items(), tool.schema_json, record)
+            if arguments_json is not None:
                 steps = tuple(record.steps)
+                if not steps:
+                    return arguments_json, arguments_json, ()
                 StepSpans(steps, partial(find_step_spans, d, steps, body.start, body.text))
-                return steps, write_canonical(value)
-        if not may_be_wrapped(d.arguments) and fits(
-            d.arguments, tool.schema_json, policy, d.untyped
+                return write_canonical(d.arguments), arguments_json, steps
+
+        source_json = write_canonical(d.arguments)
+        if tool is None or (
+            not may_be_wrapped(d.arguments)
+            and fits(d.arguments, tool.schema_json, policy, d.untyped)
         ):
-            return (), source_json
+            return source_json, source_json, ()
 
         coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
         if self.options.validate:
             problems.extend(self._validate(d, tool, body, coerced, value))
-        return coerced, arguments_json
+        return source_json, arguments_json, coerced
 
     def _coerce(
         self,
@@ -394,6 +437,25 @@ class Resolver:
             Problem(p.stage, p.code, p.severity, p.message, p.path, span)
             for p, span in zip(problems, spans, strict=True)
         ]
+
+
+def _plain_account(
+    resolver: Resolver, tool: ToolSpec, opening: Opening, body: str, segment: Segment
+) -> tuple[str, tuple[Step, ...], OriginTable]:
+    """Return source, steps and origins of a plain call, as its codec reads the body.
+
+    tool: that of the call. The rest as for `plain_call`.
+    """
+    start = (segment.body or segment.span).start
+    (d,) = resolver.protocol.codec.read(body, resolver.reading(opening, True))
+    record = Record("safe")
+    if isinstance(d.arguments, dict):
+        read_texts(d.arguments.items(), tool.schema_json, record)
+    steps = tuple(record.steps)
+    if steps:
+        StepSpans(steps, partial(find_step_spans, d, steps, start, body))
+    table = OriginTable(partial(trace_table, d, steps, start, body))
+    return write_canonical(d.arguments), steps, table
 
 
 def _fault(error: Exception) -> Refusal:

@@ -120,6 +120,18 @@ class TextScanner:
         """True if calls outside their format are looked for in this text."""
         return self._setting.recovers and not self._message_ends
 
+    @property
+    def is_plain(self) -> bool:
+        """True if nothing before this place can make an example of the opener of a call here."""
+        quoting = self._quoting
+        return not (
+            quoting.fence
+            or quoting.ticks
+            or self._shown.end
+            or self._message_ends
+            or self.given_up is not None
+        )
+
     # what bodies tell
 
     def resume(self) -> None:
@@ -139,6 +151,15 @@ class TextScanner:
         """Text begins again behind a call."""
         self._fresh = True
         self._quoting.call()
+
+    def resume_behind_calls(self, line_at: int) -> None:
+        """Text begins again behind calls that were read in a row.
+
+        line_at: the offset in raw of the last line that began between them, -1 for none.
+        """
+        if line_at >= 0:
+            self._quoting.line(line_at)
+        self.resume_behind_call()
 
     def resume_at_no_call(self) -> None:
         """Text begins with text that looked like a call. So does the tail again."""

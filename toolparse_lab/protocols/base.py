@@ -20,7 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, Unpack, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, final
 
 from .. import hooks
 from ..errors import BadOptions, BadSpec, UnwritableCall
@@ -162,6 +162,21 @@ class Message(tuple[Decoded, ...]):
         message = super().__new__(cls, calls)
         message.pieces = tuple(sorted(pieces, key=lambda piece: piece.span.start))
         return message
+
+
+class PlainCall(NamedTuple):
+    """A call of nothing but raw texts, with the closer behind it, found in one look.
+
+    texts: the parameters' names and texts, a name twice if it stands twice; white space around the
+    text of a number does not count. Offsets are those of the text that was looked at: of the name,
+    and where the closer begins and ends.
+    """
+
+    name: str
+    name_start: int
+    texts: list[tuple[str, str]]
+    closer: int
+    end: int
 
 
 class Envelope(ABC):
@@ -353,6 +368,14 @@ class Codec(ABC):
         By default none does.
         """
         return ()
+
+    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
+        """Return the call whose body begins at `text[start]`, where one look shows all of it.
+
+        Scanner and `read` then say the same of it. None says nothing of the body, and is the
+        default. opening: the opener before the body. tools: a call of any other is none.
+        """
+        return None
 
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:

@@ -38,3 +38,16 @@ class Record:
         """
         self.steps.append(make_step("coerce", rule, path, None, before, after))
         return after
+
+
+class _Unrecorded(Record):
+    """A record of a safe coercion whose steps nobody asks for now."""
+
+    __slots__ = ()
+
+    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
+        """Return the new value."""
+        return after
+
+
+UNRECORDED = _Unrecorded("safe")

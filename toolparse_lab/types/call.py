@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -320,3 +321,66 @@ class ToolCall:
 
 
 make_call = maker_of(ToolCall)
+
+
+class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
+    """Gives the source, the steps and the origins of a call when the first of them is asked for.
+
+    Until then it stands in the place of all three. Most calls are executed, and nobody asks how
+    their arguments came about; to find that takes as long as to read them.
+    """
+
+    __slots__ = ()
+
+
+def _late(name: str) -> property:
+    """Return a property for a field of calls that may hold a late account."""
+    slot = ToolCall.__dict__[name]
+
+    def get(call: ToolCall) -> Any:
+        value = slot.__get__(call)
+        if type(value) is LateAccount:
+            for own, part in zip(_ACCOUNT_SLOTS, value(), strict=True):
+                own.__set__(call, part)
+            value = slot.__get__(call)
+        return value
+
+    return property(get, slot.__set__)
+
+
+# The slots stay, and are read through these.
+_ACCOUNT = ("source_json", "steps", "origins")
+_ACCOUNT_SLOTS = [ToolCall.__dict__[name] for name in _ACCOUNT]
+for _name in _ACCOUNT:
+    setattr(ToolCall, _name, _late(_name))
+
+
+def make_late_call(
+    index: int,
+    segment_index: int,
+    name: str,
+    name_span: Span,
+    protocol: str,
+    arguments_json: str,
+    segment: Segment,
+    account: LateAccount,
+) -> ToolCall:
+    """Return a good call whose source, steps and origins are not worked out yet."""
+    late: Any = account
+    return make_call(
+        index,
+        segment_index,
+        name,
+        name_span,
+        None,
+        protocol,
+        "ok",
+        1.0,
+        late,
+        arguments_json,
+        (),
+        late,
+        (),
+        segment,
+        late,
+    )

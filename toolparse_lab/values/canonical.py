@@ -163,6 +163,11 @@ def write_canonical(value: Value) -> str:
     except (RecursionError, ValueError):  # too deep, or an int too long for Python's own limit
         text = write_deep(value)
 
+    return escape_surrogates(text)
+
+
+def escape_surrogates(text: str) -> str:
+    """Return JSON text with an escape for each lone surrogate, which UTF-8 cannot carry."""
     if text.isascii():
         return text
     try:

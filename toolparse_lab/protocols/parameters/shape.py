@@ -142,6 +142,11 @@ class Form(ABC):
     __slots__ = ()
 
     @property
+    def without_flags(self) -> Form | None:
+        """The form of texts whose tags say no types, None if this format's own always do."""
+        return None if self.flags else self
+
+    @property
     def flags_may_miss(self) -> bool:
         """True if values without a type are as much the format's own as those with one."""
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -100,6 +100,11 @@ class SlotForm(Form):
     def flags(self) -> bool:  # type: ignore[override]  # an attribute of the other forms
         """A parameter's tag says its type."""
         return bool(self.flag or self.types[0])
+
+    @property
+    def without_flags(self) -> Form | None:
+        """The form of texts without types, which may miss where they are an addition."""
+        return None if self.flag else replace(self, types=("", ""))
 
     @property
     def flags_may_miss(self) -> bool:

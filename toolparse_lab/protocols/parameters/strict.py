@@ -30,12 +30,17 @@ class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value behind the line break that it loses.
+    its name, its value behind the line break that it loses. plain: a block of one function, of
+    whose values no one can doubt where they end: its name, its parameters, and the block's closer.
+    plain_parameter: a parameter of such a block: its name, its value without the line breaks that
+    it loses.
     """
 
     block: re.Pattern[str]
     function: re.Pattern[str]
     parameter: re.Pattern[str]
+    plain: re.Pattern[str]
+    plain_parameter: re.Pattern[str]
 
 
 @lru_cache(maxsize=256)
@@ -64,6 +69,15 @@ def strict_form(form: Form) -> StrictForm:
     function_closer = rf"{_SPACE}{re.escape(form.function_closer)}"
     closer = re.escape(form.closer) or "(?!)"
 
+    # Without brackets in a value nothing in it looks like a damaged tag; references need decoding.
+    unsure = r"<>\]&" if form.entities else r"<>\]"
+    sure_value = rf"[^{unsure}]*+"
+    sure_parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}{sure_value}{value_end})*+"
+    sure_text = f"({sure_value})"
+    if form.trim:
+        last_break = rf"\r?\n{value_end}"
+        sure_text = rf"((?:[^{unsure}\r\n]++|(?!{last_break})[\r\n])*+)(?:\r?\n)?+"
+
     # A function's pattern has matched already, so that a value's first closer is its own.
     inner = rf"[^<]*+(?:<(?!{value_end[1:]})[^<]*+)*+"
     line = r"(?:\r?+\n)?+" if form.trim else ""
@@ -80,6 +94,12 @@ def strict_form(form: Form) -> StrictForm:
             rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
             re.ASCII,
         ),
+        re.compile(
+            rf"{_SPACE}{function}({_NAME}){function_end}({sure_parameters}){function_closer}"
+            rf"{_SPACE}({closer})",
+            re.ASCII,
+        ),
+        re.compile(rf"{parameter}({_NAME}){parameter_end}{line}{sure_text}{value_end}", re.ASCII),
     )
 
 

@@ -27,6 +27,7 @@ from ..base import (
     Envelope,
     NeedMore,
     Opening,
+    PlainCall,
     Protocol,
     Reading,
     Signs,
@@ -42,7 +43,7 @@ from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .shape import Form, Heads, kind_of_value
-from .strict import read_functions
+from .strict import StrictForm, read_functions, strict_form
 from .type_rules import tag_type_rules
 
 _ALONE = Opening(0)
@@ -331,7 +332,7 @@ def _may_be(word: str, name: str, size: int) -> bool:
     return name == word or (len(word) == size and name.startswith(word))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterCall(Codec):
     """Codec of the whole family.
 
@@ -345,6 +346,24 @@ class ParameterCall(Codec):
     # on its own, so that one that cannot be read leaves the others alone. What took edits is read
     # once more, strictly, from the edited body: a repaired tag could make others count. So a body
     # is gone over three times at most, whatever is wrong with it.
+
+    @cached_property
+    def _strict(self) -> StrictForm | None:
+        """The patterns of blocks with a closer, in which no tag says the type of a value."""
+        form = self.form.without_flags
+        return strict_form(form) if form and form.closer else None
+
+    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
+        """Return the one call of a block that is plainly in the format's own spelling."""
+        strict = self._strict
+        if strict is None or not opening.end or opening.attributes:
+            return None
+        match = strict.plain.match(text, start)
+        if match is None or match[1] not in tools:
+            return None
+        _, (name_start, _), parameters, (closer, end) = match.regs
+        texts = strict.plain_parameter.findall(text, *parameters)
+        return PlainCall(match[1], name_start, texts, closer, end)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body.

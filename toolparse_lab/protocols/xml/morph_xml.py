@@ -31,6 +31,7 @@ from ..base import (
     NeedMore,
     Opening,
     Places,
+    PlainCall,
     Protocol,
     Reading,
     Tools,
@@ -43,7 +44,7 @@ from .attributes import with_attributes, with_own_attributes
 from .grammar import element_grammar
 from .headless import NamedEnd, checked, has_property, headless
 from .judge import ElementJudge
-from .scan import ElementBody, ends_in_element
+from .scan import ElementBody, ends_in_element, plain_body, plain_texts
 from .type_rules import XML_TYPE_RULES
 
 _ATTRIBUTES = re.compile(
@@ -288,6 +289,18 @@ class ElementCall(Codec):
         if opening.speculative and opening.end == 0:
             call = checked(call, body, reading)
         return (call,)
+
+    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
+        """Return the call of an element whose children are flat and hold no mark of any kind."""
+        name = opening.name
+        if name not in tools or opening.attributes or opening.name_span is None:
+            return None
+        match = plain_body(name).match(text, start)
+        if match is None:
+            return None
+        closer, end = match.span(2)
+        texts = plain_texts(text, start, closer)
+        return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
     def _call(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call of a closed body, by the first reader that fits. Raises Refusal."""

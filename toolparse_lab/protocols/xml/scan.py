@@ -65,6 +65,30 @@ def _flat_body(name: str) -> re.Pattern[str]:
     )
 
 
+# Such a name needs no escape, and is nowhere the word for text beside elements.
+_PLAIN_NAME = r"[A-Za-z_][\w-]*+"
+_PLAIN_TEXT = r"[^<&\]]*+"  # it holds no markup, and does not end with a tag in other brackets
+plain_texts = re.compile(rf"<({_PLAIN_NAME})>({_PLAIN_TEXT})</", re.ASCII).findall
+
+
+@lru_cache(maxsize=512)
+def plain_body(name: str) -> re.Pattern[str]:
+    """Return a pattern for a flat body in which no text holds a mark, and its closer, group 2.
+
+    What it matches, `_flat_body` matches too.
+
+    name: of the element, which is the tool's.
+
+    >>> plain_body("f").match("<a>1</a> </f>").span(2), plain_body("f").match("<a>&lt;</a></f>")
+    ((9, 13), None)
+    """
+    return re.compile(
+        rf"(?:[ \t\r\n]*+<({_PLAIN_NAME})>{_PLAIN_TEXT}</\1>)++"
+        rf"[ \t\r\n]*+({_close_tag(name).pattern})",
+        re.ASCII,
+    )
+
+
 @lru_cache(maxsize=2048)
 def _raw_param(param: str, element: str) -> re.Pattern[str]:
     """Return a pattern for the characters that mean anything inside a text parameter.
