@@ -84,8 +84,13 @@ def began_in_prompt(answer: Answer) -> bool:
 
 
 def letters(text: str) -> list[str]:
-    """The characters of a text in the order of their values, without white space."""
-    return sorted("".join(pairs(text).split()))
+    """The characters of a text in the order of their values, without white space.
+
+    Halves of a character are two: what stands between them in one text may stand elsewhere in
+    another.
+    """
+    units = "".join(text.split()).encode("utf-16-le", "surrogatepass")
+    return sorted(units[i : i + 2].hex() for i in range(0, len(units), 2))
 
 
 def pairs(text: str) -> str:

@@ -229,6 +229,11 @@ class Code:
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.repeated", "A call without its closer stands twice, and is one call."),
+    Code(
+        "call.repeated-opener",
+        "The opener stands several times in a row; one call begins.",
+        lossless=True,
+    ),
     Code("call.missing-closer", "The closer is missing, but the body is complete.", lossless=True),
     Code(
         "call.wrong-closer",

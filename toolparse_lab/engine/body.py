@@ -22,25 +22,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
-from ..protocols.base import Decoded, Message, Opening
+from ..protocols.base import Decoded, NeedMore, Opening
 from ..protocols.scan import Close, LiteralBody, Scanner
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from ..rjson.damage import Refusal
-from ..types import CallDelta, ParseResult, Problem, ReasoningDelta, Segment, Span, ToolCall
-from ..types.spans import make_segment
-from ..values import Value
+from ..types import ParseResult, Problem, Span
+from .body_calls import BodyCalls
 from .feed import Feed
 from .log import Log
+from .open_body import OpenBody
 from .open_heads import open_head
 from .plain import PlainCalls
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
 from .unclosed import (
-    as_draft,
     calls_at_end,
     doubtful_end,
     partial_closer,
@@ -53,36 +54,21 @@ _AGAIN = 4  # and this many times its length beyond that
 _NO_BODY: Scanner = LiteralBody(())  # for an opener that is the whole call; never asked
 
 
-class OpenBody:
-    """A body under way. Offsets are in raw: of its opener, and of its first character."""
-
-    __slots__ = ("delta", "opener", "opening", "pieces", "scanner", "start")
-
-    def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
-        """Begin a body of which nothing is final yet.
-
-        opener, start: the offsets in raw where its opener and the body itself begin. scanner: finds
-        its end.
-        """
-        self.opening = opening
-        self.opener = opener
-        self.start = start
-        self.scanner = scanner
-        self.delta: type[CallDelta | ReasoningDelta] = (
-            CallDelta if opening.kind == "call" else ReasoningDelta
-        )
-        self.pieces: list[str] = []  # what its scanner has settled
+@lru_cache(maxsize=128)
+def _row_of(literal: str) -> re.Pattern[str]:
+    """Return the pattern of a literal that stands any number of times, with white space between."""
+    return re.compile(rf"(?:{re.escape(literal)}\s*+)++")
 
 
 class BodyReader:
     """Reads the bodies of one parser. read_alone: parses a text of its own, under a setting."""
 
     __slots__ = (
+        "_calls",
         "_feed",
         "_log",
         "_plain",
         "_read_alone",
-        "_repeat_end",
         "_setting",
         "_spent",
         "_text",
@@ -106,9 +92,9 @@ class BodyReader:
         self._log = log
         self._text = text
         self._plain = PlainCalls(setting, feed, log, text)
+        self._calls = BodyCalls(setting, feed, log, text)
         self._read_alone = read_alone
         self._spent = 0
-        self._repeat_end = -1  # behind a call that repeats the one before, and has no closer either
         self.open: OpenBody | None = None
         if setting.options.reasoning == "prefilled":
             # The think tag was in the prompt, so the answer begins inside its body.
@@ -161,8 +147,8 @@ class BodyReader:
         setting = self._setting
         if opening.whole:
             whole = OpenBody(opening, start, end, _NO_BODY)
-            unit, decoded = self._decode(whole, "", True, "closer")
-            self._finish_call(whole, unit, end, decoded)
+            unit, decoded = self._calls.decode(whole, "", True, "closer")
+            self._finish(whole, unit, end, decoded)
             return
 
         if self._feed.chunk:
@@ -190,6 +176,11 @@ class BodyReader:
         if tail or final:
             step = body.scanner.scan(tail, final)
             if isinstance(step, Close):
+                again = None
+                if step.kind == "implicit" and body.opening.kind == "call":
+                    again = self._begin_again(body, step.end, final)
+                if again is not None:
+                    return again
                 self._close(body, step)
                 return True
             if step:
@@ -230,6 +221,55 @@ class BodyReader:
         self._spent += cost
         return True
 
+    # an opener that stands again
+
+    def _begin_again(self, body: OpenBody, end: int, final: bool) -> bool | None:
+        """Pass the openers of a body that stand in a row, up to the last one, which counts.
+
+        Return True when there is more to do, None if the body holds anything before `end`, or its
+        own opener does not stand there. Only white space may stand between the openers.
+        """
+        feed, opening = self._feed, body.opening
+        if opening.speculative or opening.lone or body.start == body.head:
+            return None
+        at = end - (feed.base - body.start)
+        if "".join(body.pieces).strip() or feed.tail[: max(at, 0)].strip():
+            return None
+        if body.literal is None:
+            body.literal = feed.text_of(Span(body.head, body.start)).strip()
+        literal = body.literal
+        rest = feed.tail[at : at + len(literal)]
+        if rest != literal:
+            if final or not literal.startswith(rest):
+                return None
+            # The opener may still come: until then the body is looked at from its beginning.
+            if body.pieces:
+                self._log.retract(body.start)
+                feed.go_to(body.start, "".join(body.pieces) + feed.tail)
+            self._move(body, 0)
+            return False
+
+        row = _row_of(literal).match(feed.tail, at)
+        at = feed.tail.rfind(literal, at, row.end()) if row else at
+        again = self._setting.protocol.envelope.open(feed.tail, at, final, self._setting.tools)
+        if isinstance(again, Opening) and again.kind == "call" and again.end:
+            body.opening, body.head = again, feed.base + at
+            at += again.end
+        self._move(body, at)
+        if isinstance(again, NeedMore):
+            return False
+        if body.opening is not again:
+            self._close(body, Close(0, 0, "implicit"))
+        return True
+
+    def _move(self, body: OpenBody, n: int) -> None:
+        """Let a body begin `n` characters of the tail later: they belong to its opener."""
+        feed, setting = self._feed, self._setting
+        self._log.delta(body.delta, feed.base, feed.base + n)
+        feed.take(n)
+        body.start, body.pieces = feed.base, []
+        body.scanner = setting.protocol.envelope.scanner(body.opening, setting.tools)
+
     # closing
 
     def _close(self, body: OpenBody, close: Close) -> None:
@@ -251,19 +291,26 @@ class BodyReader:
             body.opening = replace(body.opening, name=name, name_span=span)
         inner = text[: close.start]
         closed = close.kind != "implicit"
-        unit, decoded = self._decode(body, inner, closed, close.kind, close.value)
+        unit, decoded = self._calls.decode(body, inner, closed, close.kind, close.value)
         after = close.end
         clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
         if not clean and not body.opening.speculative:
             cut = self._restart(body, inner, decoded)
             if cut is not None:
                 after = cut
-                unit, decoded = self._decode(body, text[:cut], False, "implicit")
+                unit, decoded = self._calls.decode(body, text[:cut], False, "implicit")
 
         self._settle(body, text, len(unit.text), after)
-        self._finish_call(body, unit, body.start + after, decoded)
+        self._finish(body, unit, body.start + after, decoded)
         if not unit.closed:
             self._give_up(body, text[:after], decoded)
+
+    def _finish(
+        self, body: OpenBody, unit: Body, after: int, decoded: tuple[Decoded, ...] | Refusal
+    ) -> None:
+        """End the open body with its calls. The arguments are those of `BodyCalls.finish`."""
+        self.open = None
+        self._calls.finish(body, unit, after, decoded)
 
     def _give_up(self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal) -> None:
         """Note a body that ends before an opener and cannot be read, where a value is open.
@@ -381,12 +428,14 @@ class BodyReader:
         # The beginning of a closer belongs to the closer, even if the rest never came. Another
         # format's may begin with a bracket.
         closers = (body.opening.owner or self._setting.protocol).envelope.closers
-        unit, decoded = self._decode(body, text[: partial_closer(text, closers)], False, "end")
+        unit, decoded = self._calls.decode(
+            body, text[: partial_closer(text, closers)], False, "end"
+        )
         after = len(text)
         if isinstance(decoded, Refusal):
             unit, decoded, after = self._read_less(body, text, unit, decoded)
         self._settle(body, text, len(unit.text), after)
-        self._finish_call(body, unit, body.start + after, decoded)
+        self._finish(body, unit, body.start + after, decoded)
         if feed.tail:
             self._give_up(body, text[:after], decoded)
         return bool(feed.tail)
@@ -404,14 +453,14 @@ class BodyReader:
         """
         cut = wrong_closer(text)
         if cut is not None:
-            unit, decoded = self._decode(body, text[:cut], False, "wrong")
+            unit, decoded = self._calls.decode(body, text[:cut], False, "wrong")
             # With quotes that were guessed, the closer may be that of a call in a string.
             if not isinstance(decoded, Refusal) and doubtful_end(text, decoded) < 0:
                 return unit, decoded, len(text)
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)
         if cut is not None:
-            return *self._decode(body, text[:cut], False, "implicit"), cut
+            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
         return replace(refused, text=text), refusal, len(text)
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
@@ -437,154 +486,3 @@ class BodyReader:
         self.open = None
         self._text.resume()
         return cut is not None
-
-    # from a body to its calls
-
-    def _decode(
-        self,
-        body: OpenBody,
-        text: str,
-        closed: bool,
-        kind: str,
-        value: tuple[Value] | None = None,
-    ) -> tuple[Body, tuple[Decoded, ...] | Refusal]:
-        """Hand a finished body to the codec. value: its content, where the scanner read it.
-
-        text: the characters of the body. closed: its closer is there. kind: how it was closed (see
-        `scan.Close`). Returns the body for the resolver, and the calls or the refusal.
-        """
-        opening = body.opening
-        span = opening.name_span.shift(body.opener) if opening.name_span else None
-        owner = opening.owner.id if opening.owner else ""
-        unit = Body(text, body.start, body.opener, closed, kind, owner, opening.name, span)
-        resolver = self._setting.resolver
-        reading = resolver.reading(opening, closed)
-        if value is not None:
-            reading.strict_value = text, value[0]
-        return unit, resolver.decode(unit, reading)
-
-    def _finish_call(
-        self, body: OpenBody, unit: Body, after: int, decoded: tuple[Decoded, ...] | Refusal
-    ) -> None:
-        """Log the calls of a body. after: the offset in raw behind its closer.
-
-        unit: the body. A speculative body that holds no good call was none, and is given back as
-        text.
-        """
-        log = self._log
-        self.open = None
-        if isinstance(decoded, Message):
-            self._finish_message(body, unit, after, decoded)
-            return
-        end = body.start + len(unit.text)
-        segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
-        resolver = self._setting.resolver
-        calls: tuple[ToolCall, ...] = ()
-        if isinstance(decoded, Refusal) and not body.opening.speculative:
-            calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
-        at = len(log.calls) + len(calls)
-        calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
-        if body.opening.speculative and not any(c.ok for c in calls):
-            self._take_back(body, after)
-            return
-        if self._repeats(body, calls):
-            self._drop_repeat(body, unit, after)
-            return
-        given_up = self._text.given_up
-        quoted = given_up is not None and given_up.quotes(body.opener, after)
-        if quoted or self._is_inside_words(calls):
-            calls = tuple(map(as_draft, calls))
-        log.call(segment, end, calls)
-        self._text.resume_behind_call()
-
-    def _repeats(self, body: OpenBody, calls: tuple[ToolCall, ...]) -> bool:
-        """Return True if a body is the call before it once more, which ended at its opener.
-
-        A call without its closer, and the same call right behind it, were begun twice and meant
-        once. With other arguments they are two: whole JSON counts without its closer.
-        """
-        log = self._log
-        if len(calls) != 1 or not log.calls or not log.segments:
-            return False
-        call, last, before = calls[0], log.calls[-1], log.segments[-1]
-        if before.kind == "call":
-            is_open = before.span.end == body.opener and last.segment is before
-        else:
-            is_open = self._repeat_end == body.opener
-        return (
-            is_open
-            and call.ok
-            and call.name == last.name
-            and call.arguments_json == last.arguments_json
-            and call.wire_id == last.wire_id
-            and any(problem.code == "call.missing-closer" for problem in last.problems)
-        )
-
-    def _drop_repeat(self, body: OpenBody, unit: Body, end: int) -> None:
-        """Log a call that repeats the one before it, up to `end`, as no call of its own."""
-        log = self._log
-        log.retract(body.opener)
-        log.markup(body.opener, end)
-        message = "the call before has no closer and stands here again: it is one call"
-        problem = Problem("scan", "call.repeated", "warning", message, "", Span(body.opener, end))
-        log.problems.append(problem)
-        if unit.kind == "implicit":
-            self._repeat_end = end
-        self._text.resume_behind_call()
-
-    def _is_inside_words(self, calls: tuple[ToolCall, ...]) -> bool:
-        """Return True if the words that were dropped around a call begin another one."""
-        for call in calls:
-            for edit in call.edits:
-                if edit.rule == "rjson.prose":
-                    words = self._feed.text_of(edit.span)
-                    if open_head(words, self._setting.tools) is not None:
-                        return True
-        return False
-
-    def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
-        """Log a body that is a whole message.
-
-        Its calls and texts are segments of their own, and markup is between them, up to `end`.
-        """
-        log = self._log
-        log.retract(body.opener)
-        at, calls = body.opener, iter(message)
-
-        for piece in message.pieces:
-            span = piece.span.shift(body.start)
-            log.markup(at, span.start)
-            at = span.end
-            if piece.kind == "call":
-                call = next(calls)
-                segment = Segment("call", span, span, unit.closed or not call.truncated)
-                # The message's own closer says nothing of the calls in it.
-                own = replace(unit, closed=True, kind="end")
-                resolver = self._setting.resolver
-                log.message_call(
-                    segment,
-                    resolver.calls((call,), own, segment, len(log.segments), len(log.calls)),
-                )
-            elif len(span) == 0:
-                continue
-            elif piece.kind == "text":
-                log.message_text(span)
-            else:
-                log.message_reasoning(span)
-
-        log.markup(at, end)
-        self._text.resume_behind_call()
-
-    def _take_back(self, body: OpenBody, end: int) -> None:
-        """Give back as text, up to `end`, a body that only looked like a call.
-
-        The tail begins with it again. The rest of the tail follows as before.
-        """
-        feed, tools = self._feed, self._setting.tools
-        envelope = (body.opening.owner or self._setting.protocol).envelope
-        self._text.remember().suspect(
-            body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
-        )
-        feed.go_to(body.opener, feed.text_of(Span(body.opener, end)) + feed.tail)
-        self._log.retract(body.opener)
-        self._text.resume_at_no_call()
