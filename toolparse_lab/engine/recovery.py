@@ -57,6 +57,11 @@ TURN_ENDS = (
     "<end_of_turn>",
     "<｜end▁of▁sentence｜>",
     "</s>",
+    "<eos>",
+    "<turn|>",
+    "<|eot|>",
+    "<|observation|>",
+    "<|user|>",
 )
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name

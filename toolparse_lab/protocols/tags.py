@@ -24,6 +24,9 @@ THINK_TAGS = {
     "<ifm|think>": "</ifm|think>",
     "<ifm|think_fast>": "</ifm|think_fast>",
     "<ifm|think_faster>": "</ifm|think_faster>",
+    "<longcat_think>": "</longcat_think>",
+    "<mm:think>": "</mm:think>",
+    "<|channel>thought": "<channel|>",
 }
 THINK_ENDS = tuple(THINK_TAGS.values())
 

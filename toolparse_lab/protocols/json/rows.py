@@ -89,7 +89,7 @@ def _around(opener: str, closer: str) -> Callable[[str, str, str], str]:
 _MISTRAL = JsonHeaders(
     (
         "[TOOL_CALLS]{ }{name}[CALL_ID]{id}[ARGS]",
-        "[TOOL_CALLS]{ }{name}[ARGS]",
+        "[TOOL_CALLS]{ }{name}{ }[ARGS]",
         "[TOOL_CALLS]{ }{name}{ }",
         "[TOOL_CALLS]",
     ),

@@ -85,7 +85,6 @@ class FunctionReader:
         self._edits: list[Edit] = []
         self._values: dict[str, list[_Text]] = {}
         self._flags: dict[str, str] = {}  # parameter -> the type that its tag says
-        self._opened_twice = False  # a parameter's tag stood twice
         self._steps: list[Step] = []
         tool = reading.tools.get(self._head.name)
         self._view: View | None = view_of(tool.schema_json) if tool else None
@@ -183,7 +182,6 @@ class FunctionReader:
                 closed = self._take_function_closer(mark, following) or closed
             elif mark.kind == "parameter" and self._is_doubled(mark, following):
                 self._fix(mark.start, mark.end, "", "tags.doubled-opener")
-                self._opened_twice = True
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
                 if following is not None and following.kind == "/parameter":
@@ -308,7 +306,7 @@ class FunctionReader:
         pattern = _stray_closer(self._form, function=closed)
         pos = start
         while (match := pattern.match(self._body, pos, end)) is not None:
-            if self._opened_twice and not closed:
+            if not closed and any(edit.rule == "tags.doubled-opener" for edit in self._edits):
                 message = "a parameter inside a parameter of the same name"
                 raise Refusal("decode.ambiguous", message, match.start("tag"))
             self._fix(match.start("tag"), match.end(), "", "tags.doubled-closer")
