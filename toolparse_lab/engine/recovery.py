@@ -41,7 +41,7 @@ _FENCE = re.compile(
     re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
-_ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*[{{"']""")
+_ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
 # Between two calls of one text: Llama's semicolon, a comma, or a line break.
 _BETWEEN = re.compile(r"\s{0,40}[;,]?\s{0,40}")
@@ -57,6 +57,11 @@ TURN_ENDS = (
     "<end_of_turn>",
     "<｜end▁of▁sentence｜>",
     "</s>",
+    "<eos>",
+    "<turn|>",
+    "<|eot|>",
+    "<|observation|>",
+    "<|user|>",
 )
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name

@@ -153,7 +153,9 @@ def calls_at_end(
     """Return the offset of the calls at the very end of reasoning that was never closed, or None
     when there are none.
 
-    They must be good ones, with nothing behind them: reasoning also speaks about calls.
+    They must be good ones, with nothing behind them: reasoning also speaks about calls. An opener
+    that begins no such text may stand inside a call, or close a section.
+
     `read_alone` parses a text of its own.
     """
     heads = [m.start() for m in setting.tokens.finditer(text) if m["head"] in setting.heads]
@@ -163,8 +165,7 @@ def calls_at_end(
 
     for start in reversed(heads[-_LAST_CALLS:]):
         result = read_alone(alone, text[start:])
-        if not result.calls or result.text.strip() or not all(c.valid for c in result.calls):
-            break
-        first = start
+        if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
+            first = start
 
     return first

@@ -24,6 +24,13 @@ THINK_TAGS = {
     "<ifm|think>": "</ifm|think>",
     "<ifm|think_fast>": "</ifm|think_fast>",
     "<ifm|think_faster>": "</ifm|think_faster>",
+    "<longcat_think>": "</longcat_think>",
+    "<mm:think>": "</mm:think>",
+    "<|channel>thought": "<channel|>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
 }
 THINK_ENDS = tuple(THINK_TAGS.values())
 

@@ -72,14 +72,27 @@ def unknown_type_names(schema: Any) -> set[str]:
 def has_own_type_names(schema: Any) -> bool:
     """Tell if all types in a schema are named as JSON Schema names them.
 
+    `nullable`, which OpenAPI writes beside the type, is no such name.
+
     >>> has_own_type_names({"type": "array"}), has_own_type_names({"type": "colour"})
     (True, False)
     """
-    return not unknown_type_names(schema)
+    return not unknown_type_names(schema) and not any(map(is_nullable, _nodes(schema)))
+
+
+def is_nullable(node: Mapping[str, Any]) -> bool:
+    """Tell if a node admits null beside its type in OpenAPI's way.
+
+    >>> is_nullable({"type": "string", "nullable": True}), is_nullable({"type": "string"})
+    (True, False)
+    """
+    return node.get("nullable") is True
 
 
 def with_own_type_names(schema: Any) -> None:
     """Put JSON Schema's own names into a schema, which is changed in place.
+
+    Null is one of them where `nullable` stands for it.
 
     >>> schema = {"type": "dict", "properties": {"type": {"type": ["int", "null"]}}}
     >>> with_own_type_names(schema)
@@ -88,6 +101,8 @@ def with_own_type_names(schema: Any) -> None:
     """
     for node in _nodes(schema):
         keyword = node.get("type")
+        if is_nullable(node) and isinstance(keyword, (str, list)):
+            keyword = [*(_names_of(keyword)), "null"]
         if isinstance(keyword, str):
             node["type"] = type_name(keyword)
         elif isinstance(keyword, list):

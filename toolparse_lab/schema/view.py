@@ -14,7 +14,7 @@ from ..errors import BadToolSpec
 from ..values import Value, read_plain, write_canonical
 from .kinds import LEAVES
 from .references import resolve, unwrap_json_schema
-from .type_names import type_name
+from .type_names import is_nullable, type_name
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
 # identity, so that a schema that refers to itself stays as small as it is written. A view computes
@@ -351,13 +351,17 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
 
     >>> _types({"type": ["null", "array", "string"]}), _types({"properties": {}})
     (('array', 'string', 'null'), ('object',))
+    >>> _types({"type": "integer", "nullable": True})
+    ('integer', 'null')
     """
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
     names = _type_names(node.get("type")) or _implied_types(node)
     if not names:
         return None
+    if is_nullable(node):
+        names = [*names, "null"]
 
-    return tuple(sorted(names, key=lambda name: _RANKS.get(name, len(PREFERENCE))))
+    return tuple(sorted(dict.fromkeys(names), key=lambda name: _RANKS.get(name, len(PREFERENCE))))
 
 
 def _type_names(keyword: Any) -> list[str]:

@@ -110,7 +110,9 @@ def settle(
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
     if not _may_search(body, reading, first, refusal):
-        return _calls_or_raise(first, refusal)
+        if first is None or _may_swallow(first, reading):
+            raise refusal
+        return first.calls
     return _searched(body, reading, decode, first, refusal)
 
 
@@ -140,6 +142,14 @@ def _searched(
 def _guesses(edits: Sequence[Edit]) -> bool:
     """Return True if a repair took a quote for a part of the text."""
     return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
+
+
+def _may_swallow(first: _Proposal, reading: Reading) -> bool:
+    """Return True if a repair that took quotes for text may have taken in the next call.
+
+    No closer says that the body ends there, or a member is none of the tool's parameters.
+    """
+    return _guesses(first.edits) and (first.stray or not reading.closed)
 
 
 def _ends_itself(body: str, first: _Proposal | None) -> bool:
@@ -223,13 +233,6 @@ def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
         if _unknown_key(call.arguments, tool.schema):
             return False
     return True
-
-
-def _calls_or_raise(first: _Proposal | None, refusal: Refusal) -> tuple[Decoded, ...]:
-    """Return the repair's calls, if it has some, else raise why not."""
-    if first is None:
-        raise refusal
-    return first.calls
 
 
 def _proposals(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...types import Span
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
-from ..scan import Scanner
+from ..scan import Scanner, any_of
 from .named import NamedJson
 from .scan import JsonBody, ends_in_value
 
@@ -20,6 +20,7 @@ _ID = re.compile(r"(?:functions?\.)?(?P<name>[^\s:<>]+?)(?::(?P<index>\d+))?\Z")
 # Other separators, as models write them that have seen other ids.
 _DAMAGED_ID = re.compile(r"functions?[._]?(?P<name>.+?)[_:]?\d*\Z")
 _MAX_ID = 512
+_OTHER = re.compile(any_of((_BEGIN, _END, *_SECTION)))  # tokens that end an id
 # A call whose special tokens a server took out: its id and its arguments, one behind the other.
 _BARE_ID = "functions."
 # On one line: a result as this format writes it has its JSON on the line below the id.
@@ -61,6 +62,11 @@ class KimiSection(Envelope):
 
         start = pos + len(_BEGIN)
         end = text.find(_ARGUMENTS, start, start + _MAX_ID)
+        # No id holds a token: one that stands there says that the arguments' own is missing.
+        other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
+        if other is not None:
+            doubled = other[0] == _BEGIN and not text[start : other.start()].strip()
+            return Opening(len(_BEGIN), "markup") if doubled else None
         if end < 0:
             # An id longer than any is text: waiting would cost too much at each of many openers.
             return None if final or len(text) - start > _MAX_ID else NEED_MORE

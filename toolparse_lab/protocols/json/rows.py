@@ -89,11 +89,10 @@ def _around(opener: str, closer: str) -> Callable[[str, str, str], str]:
 _MISTRAL = JsonHeaders(
     (
         "[TOOL_CALLS]{ }{name}[CALL_ID]{id}[ARGS]",
-        "[TOOL_CALLS]{ }{name}[ARGS]",
+        "[TOOL_CALLS]{ }{name}{ }[ARGS]",
         "[TOOL_CALLS]{ }{name}{ }",
         "[TOOL_CALLS]",
     ),
-    thoughts=(("[THINK]", "[/THINK]"),),
     lone=("{name}[ARGS]", "{name}"),
     first="[{",
     runs=True,
@@ -191,7 +190,7 @@ _CWM = replace(
 
 _PLAMO = {
     word: (f"<|plamo:begin_{word}:plamo|>", f"<|plamo:end_{word}:plamo|>")
-    for word in ("tool_requests", "tool_request", "tool_name", "tool_arguments", "think")
+    for word in ("tool_requests", "tool_request", "tool_name", "tool_arguments")
 }
 _PLAMO_HEAD = (
     f"{_PLAMO['tool_request'][0]}{{ }}{_PLAMO['tool_name'][0]}{{name}}{_PLAMO['tool_name'][1]}"
@@ -234,7 +233,6 @@ PROTOCOLS: tuple[Protocol, ...] = (
             (f"{_PLAMO_HEAD}{_PLAMO_JSON}", _PLAMO_HEAD),
             (_PLAMO_END, *(_PLAMO["tool_arguments"][1],)),
             markup=(*_PLAMO["tool_requests"], _PLAMO["tool_request"][1]),
-            thoughts=(_PLAMO["think"],),
         ),
         _PLAMO_HEAD.replace("{ }", "") + _PLAMO_JSON,
         closer=_PLAMO_END,
@@ -365,7 +363,6 @@ PROTOCOLS: tuple[Protocol, ...] = (
             ("<|END_ACTION|>",),
             markup=("<|END_RESPONSE|>", "<|END_TEXT|>"),
             texts=(("<|START_RESPONSE|>", _COHERE_ENDS), ("<|START_TEXT|>", _COHERE_ENDS)),
-            thoughts=(("<|START_THINKING|>", "<|END_THINKING|>"),),
         ),
         opener="<|START_ACTION|>[",
         closer="]<|END_ACTION|>",
@@ -450,7 +447,6 @@ PROTOCOLS += (
         envelope=JsonHeaders(
             ("<|tools_prefix|>",),
             ("<|tools_suffix|>",),
-            thoughts=(("<|inner_prefix|>", "<|inner_suffix|>"),),
         ),
         codec=JsonList("<|tools_prefix|>[", "]<|tools_suffix|>", name_is_key=True),
         tags=_DELIMITED,
@@ -500,7 +496,6 @@ PROTOCOLS += (
             ("<ifm|tool_call>",),
             ("</ifm|tool_call>",),
             markup=("<ifm|tool_calls>", "</ifm|tool_calls>"),
-            thoughts=(("<ifm|think>", "</ifm|think>"),),
             first="{[",
             sure=False,
         ),

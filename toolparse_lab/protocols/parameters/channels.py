@@ -121,6 +121,11 @@ _RECIPIENT_SO_FAR = re.compile(
     r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<[^\r\n]{0,160})?\Z"
 )
 _CALL = "<|call|>"
+_ROLE = "<|start|>assistant"
+_THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+_END = "<|end|>"
+_THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
+_AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what stands around calls
 
 
 @dataclass(frozen=True)
@@ -135,29 +140,38 @@ class HeadedTags(ParameterTags):
         return (_CALL,)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return what a header with a recipient begins with."""
-        return ("<|start|>assistant to=", " to=", "to=")
+        """Return what a header with a recipient begins with, and the tokens around a message."""
+        return (_ROLE + " to=", " to=", "to=", *_AROUND)
 
     def may_open(self, literal: str) -> bool:
         """Return True: every head begins a header."""
         return True
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a header whose body is tags. See `Envelope.open`."""
+        """Return the opening of a header whose body is tags, or of a thought or an answer.
+
+        See `Envelope.open`.
+        """
+        for token in _AROUND:
+            if text.startswith(token, pos):
+                return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
         match = _RECIPIENT.match(text, pos)
         if match is None:
-            return NEED_MORE if not final and _RECIPIENT_SO_FAR.match(text, pos) else None
+            begins = _RECIPIENT_SO_FAR.match(text, pos) or _begins_token(text, pos)
+            return NEED_MORE if begins and not final else None
         span = Span(match.start("name") - pos, match.end("name") - pos)
         return make_opening(match.end() - pos, name=match["name"], name_span=span)
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True: the header itself says that tags follow."""
-        return True
+        """Return True for a call: its header itself says that tags follow."""
+        return opening.kind == "call"
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the parameters up to the end of the call."""
+        """Return the scanner of a thought, or of the parameters up to the end of the call."""
+        if opening.kind == "reasoning":
+            return LiteralBody((_END,), ("<|start|>",))
         return ParameterScan(self._ending, tools, wrapped=True, name=opening.name)
 
     @cached_property
@@ -173,6 +187,11 @@ class HeadedTags(ParameterTags):
     def closer_of(self, opening: Opening) -> str:
         """Return the end of a call."""
         return _CALL
+
+
+def _begins_token(text: str, pos: int) -> bool:
+    """Return True if a text ends within a token around messages that begins at an offset."""
+    return any(len(text) - pos < len(t) and t.startswith(text[pos:]) for t in _AROUND)
 
 
 @dataclass(frozen=True, slots=True)

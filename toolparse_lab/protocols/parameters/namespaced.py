@@ -12,7 +12,7 @@ The mark stands before every tag of a call and before nothing else, so a value m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import UnwritableCall
 from ...prompt.type_rules import JSON_TYPE_RULES
@@ -105,6 +105,14 @@ def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> 
     )
 
 
+def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
+    """Return the refusal of a call without a closer. after: the tag of the next call, if any."""
+    if after is not None:
+        return Refusal("decode.tags", "a call in a call", back.raw_span(*after.span())[0])
+    message = f"the text ends inside {head['name']!r}"
+    return Refusal("decode.truncated-value", message, back.raw_span(*head.span())[0])
+
+
 @dataclass(frozen=True, slots=True)
 class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
@@ -134,19 +142,34 @@ class MarkedCalls(Codec):
     ) -> tuple[Decoded, int]:
         """Return the call behind its tag, and the offset behind its closer.
 
+        A closer that is missing stands before the next call, if the elements before it close
+        themselves: else that call may be part of a value.
+
         text: without marks. back: the way to offsets of the body. Raises Refusal.
         """
-        end = _INVOKE_END.search(text, head.end())
         after = _INVOKE.search(text, head.end())
+        limit = after.start() if after is not None else len(text)
+        end = _INVOKE_END.search(text, head.end(), limit)
+        if end is not None:
+            return self._decoded(text, head, end.start(), reading, back), end.end()
         # The closer of a call without a block is that of the body.
-        alone = reading.opening.end == 0 and reading.closed
-        if end is None and not alone:
-            message = f"the text ends inside {head['name']!r}"
-            raise Refusal("decode.truncated-value", message, back.raw_span(*head.span())[0])
-        stop = end.start() if end else len(text)
-        if after is not None and after.start() < stop:
-            raise Refusal("decode.tags", "a call in a call", back.raw_span(*after.span())[0])
+        if after is None and reading.opening.end == 0 and reading.closed:
+            return self._decoded(text, head, limit, reading, back), limit
+        if after is None or not reading.closed or not reading.repair:
+            raise _no_closer(head, after, back)
 
+        stop = head.end() + len(text[head.end() : limit].rstrip())
+        call = self._decoded(text, head, stop, reading, back)
+        if call.edits:
+            raise _no_closer(head, after, back)
+        at = back.raw_span(stop, stop)[0]
+        edit = Edit(Span(at, at), f"{_MARK}</invoke>", "tags.unclosed-function")
+        return replace(call, edits=(edit,)), stop
+
+    def _decoded(
+        self, text: str, head: re.Match[str], stop: int, reading: Reading, back: EditMap
+    ) -> Decoded:
+        """Return the call between its tag and `stop`. Raises Refusal. See `_call`."""
         tool = reading.tools.get(head["name"])
         view: View = view_of(tool.schema_json if tool is not None else "{}")
         inner = text[head.end() : stop]
@@ -170,7 +193,7 @@ class MarkedCalls(Codec):
             moved = {p: back.raw_span(a + start, b + start) for p, (a, b) in inner_places.items()}
             return {"": back.raw_span(head.start(), stop), **moved}
 
-        call = Decoded(
+        return Decoded(
             head["name"],
             value,
             name_span=Span(*back.raw_span(*head.span("name"))),
@@ -178,7 +201,6 @@ class MarkedCalls(Codec):
             untyped=True,
             places=places,
         )
-        return call, end.end() if end else len(text)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call. Raises UnwritableCall for keys that are not names of elements."""

@@ -180,6 +180,8 @@ class FunctionReader:
             i += 1
             if mark.kind == "/function":
                 closed = self._take_function_closer(mark, following) or closed
+            elif mark.kind == "parameter" and self._is_doubled(mark, following):
+                self._fix(mark.start, mark.end, "", "tags.doubled-opener")
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
                 if following is not None and following.kind == "/parameter":
@@ -191,6 +193,12 @@ class FunctionReader:
                     self._close_parameter(mark, i - 1, following)
 
         return closed
+
+    def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
+        """Return True if the same parameter's tag follows at once, so that no value is between."""
+        if following is None or (following.kind, following.name) != ("parameter", mark.name):
+            return False
+        return not self._body[mark.end : following.start].strip()
 
     # Tags and what stands between them
 
@@ -290,13 +298,17 @@ class FunctionReader:
     def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
         """Remove the closers at the beginning of a gap.
 
-        Return the offset behind them.
+        Return the offset behind them. Raises Refusal where tags opened twice: a parameter may stand
+        as a whole inside one of its own name.
 
         closed: it is behind the function's closer, so that closers of functions are looked for.
         """
         pattern = _stray_closer(self._form, function=closed)
         pos = start
         while (match := pattern.match(self._body, pos, end)) is not None:
+            if not closed and any(edit.rule == "tags.doubled-opener" for edit in self._edits):
+                message = "a parameter inside a parameter of the same name"
+                raise Refusal("decode.ambiguous", message, match.start("tag"))
             self._fix(match.start("tag"), match.end(), "", "tags.doubled-closer")
             pos = match.end()
         return pos

@@ -17,6 +17,7 @@ from ..scan import SPACE
 
 LOOK = 256  # white space behind an opener that is looked past
 TEXT_FLAG = "string"  # of a parameter's tag: the value is text; any other flag means JSON
+_TEXT_FLAGS = ("", TEXT_FLAG, "true")  # "true" is the flag of `string="true"`
 
 
 _KINDS = ("string", "boolean", "integer", "number", "array", "object", "null")
@@ -36,12 +37,14 @@ def typed_value(text: str, flag: str, max_depth: int) -> Value:
 
     The text where it is no such JSON.
 
-    flag: `TEXT_FLAG` or "" for text, anything else for JSON.
+    flag: `TEXT_FLAG`, "true" or "" for text, anything else for JSON.
 
     >>> typed_value("3", "number", 9), typed_value("3", "string", 9), typed_value("x", "false", 9)
     (3, '3', 'x')
+    >>> typed_value("null", "true", 9), typed_value("null", "false", 9)
+    ('null', None)
     """
-    if flag in ("", TEXT_FLAG):
+    if flag in _TEXT_FLAGS:
         return text
     values = read_if_strict(text, max_depth)
     return values[0] if values is not None and len(values) == 1 else text

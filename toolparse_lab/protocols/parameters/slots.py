@@ -20,6 +20,7 @@ from .shape import LOOK, Form, Heads, StrictTags
 
 # Models that were taught from escaped text write a line break between tags as two characters.
 _BREAK = r"(?:\s|\\n)"
+_FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several tokens
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
@@ -119,7 +120,9 @@ class SlotForm(Form):
     @property
     def next_parameter(self) -> re.Pattern[str]:
         """The pattern of a parameter's closer with the word of the next one's tag behind it."""
-        return _next_parameter(self.parameter_end, self.parameter[0])
+        head, tail, *value = self.parameter
+        behind = (f'" {self.flag}="',) if self.flag else (tail, *value)
+        return _next_parameter(self.parameter_end, head, behind)
 
     @property
     def bare_names(self) -> bool:
@@ -354,15 +357,26 @@ class SlotForm(Form):
         )
 
     def closers_like(self, *, function: bool) -> str:
-        """Return the source of the closer of a function or a parameter."""
-        return re.escape(self.function_end if function else self.parameter_end)
+        """Return the source of the closer of a function or a parameter.
+
+        One of several tokens may have lost its first: `argument<|sep|>`.
+        """
+        closer = self.function_end if function else self.parameter_end
+        first = _FIRST_TOKEN.match(closer)
+        if first is None:
+            return re.escape(closer)
+        return rf"(?:{re.escape(first[0])})?+{re.escape(closer[first.end() :])}"
 
 
 @lru_cache(maxsize=256)
-def _next_parameter(closer: str, head: str) -> re.Pattern[str]:
-    """Return the pattern of a closer and the word of a tag. head: of the tag, up to its name."""
-    word = re.sub(r"\s+\w+=\"\Z", "", head)
-    return re.compile(rf"{re.escape(closer)}{_GAP}{re.escape(word)}")
+def _next_parameter(closer: str, head: str, behind: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a closer and a tag, or what is left of a tag that lost its beginning.
+
+    head: of the tag, up to its name. behind: literals, of which one stands behind the name.
+    """
+    word = re.escape(re.sub(r"\s+\w+=\"\Z", "", head))
+    rest = "|".join(re.escape(literal) for literal in behind if literal)
+    return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|[^<\n]{{1,96}}?(?:{rest}))")
 
 
 @lru_cache(maxsize=256)

@@ -48,6 +48,11 @@ _KEYWORD = re.compile(r"[^\W\d]\w*(?=\s*=)")
 _NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]*+(?:_[0-9]++)*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
 )
+# As long as a number of 256 bits is, in each base.
+_BASED = re.compile(
+    r"[+-]?0(?:[xX](?:_?[0-9a-fA-F]){1,64}+|[oO](?:_?[0-7]){1,86}+|[bB](?:_?[01]){1,256}+)(?![\w.])"
+)
+_RAW_STRING = re.compile(r"[rR](?=['\"])")
 _PADDED = re.compile(r"(?P<sign>-?)(?P<zeros>0+)(?P<digits>[0-9]+)(?=\s*[,)\]}])")
 _WORDS = {"True": True, "False": False, "None": None}
 _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
@@ -118,8 +123,10 @@ class PythonReader:
             raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
 
         char = self.skip()
-        if char in ("'", '"'):
-            return self.string(path)
+        raw = _RAW_STRING.match(self.text, self.pos)
+        if raw or char in ("'", '"'):
+            self.pos += bool(raw)
+            return self.string(path, raw=bool(raw))
 
         start = self.pos
         value: Value
@@ -143,7 +150,13 @@ class PythonReader:
         char: the first of it, "" at the end of the text.
         """
         start = self.pos
-        # Numbers as JSON has them: Python's other spellings are no arguments that a schema knows.
+        # Where the schema has a text, these would lose their spelling.
+        if char in ("+", "-", "0") and not self.takes_text(path):
+            based = _BASED.match(self.text, start)
+            if based:
+                self.pos = based.end()
+                return int(based[0].replace("_", ""), 0)
+            start += char == "+"
         digits = _NUMBER.match(self.text, start)
         if digits:
             return self.digits(digits)
@@ -211,8 +224,11 @@ class PythonReader:
         member = self.view.child(name) if self.view is not None else None
         return member is not None and "string" in (member.types or ())
 
-    def string(self, path: str) -> str:
-        """Return a string of any quotes. Its place is the gap between them."""
+    def string(self, path: str, *, raw: bool = False) -> str:
+        """Return a string of any quotes. Its place is the gap between them.
+
+        raw: an `r` stood before it, so that a backslash is nothing but itself.
+        """
         # Three quotes begin a string of several lines, which one quote twice would not.
         triple = self.text.startswith(("'''", '"""'), self.pos)
         match = (_TRIPLE if triple else _STRING).match(self.text, self.pos)
@@ -221,7 +237,7 @@ class PythonReader:
 
         quotes = 3 if triple else 1
         start, end = match.start() + quotes, match.end() - quotes
-        late = None if triple or not self.repair else late_end(self.text, match.end())
+        late = None if triple or raw or not self.repair else late_end(self.text, match.end())
         if late is not None:
             # Quotes of the same kind stand inside, without a backslash.
             inner = [end, *late[:-1]]
@@ -234,7 +250,11 @@ class PythonReader:
         if triple:
             text = _LINE_END.sub("\n", text)  # as Python reads its source
         elif "\n" in text or "\r" in text:
+            if raw:
+                raise Refusal("decode.pythonic", "a line break in a raw string", match.start())
             self.escape_breaks(start, end)
+        if raw:
+            return text
 
         try:
             return unescape_python(text)

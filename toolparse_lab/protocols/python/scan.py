@@ -2,8 +2,8 @@
 
 # How it works: the list ends behind the bracket that closes it, which `Balanced` finds. The rest of
 # that line decides if it was a list of calls at all: `[a(b)](c)` is a link in Markdown. So the scan
-# goes on for at most 64 blanks and two characters behind the bracket, and if text stands there the
-# body is made to reach over it, so that the codec refuses it and the text stays text.
+# goes on for at most 64 blanks and a token behind the bracket, and if text stands there the body is
+# made to reach over it, so that the codec refuses it and the text stays text.
 #
 # Between delimiters strings decide: a closer inside one is content, and the place to go back to if
 # the string never ends. One search a quote, a comment or a delimiter; what may become one is held
@@ -16,9 +16,10 @@ from functools import lru_cache
 
 from ..scan import Balanced, Close, any_of, partial_start
 
-# What stands behind the list on its line, not far away: a special token that was not stripped, or
-# any character.
-_BEHIND = re.compile(r"[ \t]{0,64}+(?P<char><\||\S|\s)")
+# How special tokens begin that may end an answer, where they were not stripped from it.
+_TOKENS = ("<|", "<｜", "</s>", "<eos>", "<turn|>", "<end_of_turn>")
+# What stands behind the list on its line, not far away: such a token, or any character.
+_BEHIND = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
 
 
 class LoneList:
@@ -55,24 +56,27 @@ class LoneList:
         # The bracket may have come with an earlier chunk.
         end = self._end
         behind = _BEHIND.match(tail, end - self._at)
-        if not final and self._is_open(behind, len(tail)):
+        if not final and self._is_open(behind, tail):
             settled = end - self._at
             self._at = end
             return settled
 
-        if behind is None or behind["char"] == "<|" or behind["char"].isspace():
+        if behind is None or behind["char"] in _TOKENS or behind["char"].isspace():
             return Close(end, end, "end")
 
         past = self._at + behind.end()
         return Close(past, past, "end")
 
-    def _is_open(self, behind: re.Match[str] | None, size: int) -> bool:
+    def _is_open(self, behind: re.Match[str] | None, tail: str) -> bool:
         """Return True if more text could still change the text behind the bracket.
 
-        behind: the match there, or None if nothing is there yet. size: of the tail. A `<` at its
-        end may become a special token.
+        behind: the match there, or None if nothing is there yet. The end of the tail may become a
+        special token.
         """
-        return behind is None or (behind["char"] == "<" and behind.end() == size)
+        if behind is None:
+            return True
+        rest = tail[behind.start("char") :]
+        return any(len(rest) < len(token) and token.startswith(rest) for token in _TOKENS)
 
 
 @lru_cache(maxsize=64)
