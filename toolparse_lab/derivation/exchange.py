@@ -107,14 +107,10 @@ def _tag_of(protocol: Protocol, tool: ToolSpec) -> dict[str, Any]:
     if not alike:
         raise _unsayable(protocol, "structural tag")
     content = {"type": "qwen_xml_parameter", "json_schema": tool.schema}
-    opener = f"{form.opener}\n" if form.opener else ""
-    closer = f"\n{form.closer}" if form.closer else ""
-    return {
-        "type": "tag",
-        "begin": f"{opener}{form.function_tag(tool.name)}\n",
-        "content": content,
-        "end": f"\n{form.function_closer}{closer}",
-    }
+    # A call without arguments shows what stands around them. White space before the closer is part
+    # of the content, where xgrammar allows it.
+    begin, closer, rest = codec.write(tool.name, "{}", tool).rpartition(form.function_closer)
+    return {"type": "tag", "begin": begin, "content": content, "end": closer + rest}
 
 
 def response_template_of(protocol: Protocol) -> dict[str, Any]:
@@ -166,7 +162,7 @@ def _json_field(protocol: Protocol) -> dict[str, Any] | None:
     items = value[0] if isinstance(value, list) else value
     places = _places(items, "" if isinstance(value, list) else "content")
     around = _around(protocol)
-    if not isinstance(value, list) and (around is None or not around.opener.strip()):
+    if not isinstance(value, list) and (around is None or around.opener.lstrip()[:1] in ("", "{")):
         return None  # several objects between one opener and one closer
     if opener == "" or "name" not in places or "arguments" not in places:
         return None
@@ -202,6 +198,8 @@ def _named_field(protocol: Protocol) -> dict[str, Any] | None:
     if around is None or around.opener.count(_NAME) != 1:
         return None
     head, _, tail = around.opener.partition(_NAME)
+    if not head.strip():
+        return None  # any word would open a call
     tail = _INDEX.sub(lambda _: r"\d+", _loose(tail))
     field: dict[str, Any] = {
         "open_pattern": f"{_optional(around.before, '')}{_loose(head)}{_WORD}{tail}",
@@ -214,7 +212,7 @@ def _named_field(protocol: Protocol) -> dict[str, Any] | None:
     if around.closer.strip():
         closer = _loose(around.closer.strip())
         field["close_pattern"] = rf"{closer}{_optional('', around.behind)}\s*"
-    elif head.strip():
+    else:
         field["close_pattern"] = f"(?={re.escape(head.strip())})"
     return field
 

@@ -87,8 +87,9 @@ class Region:
             tag = sample_of(str(self.arguments.get("tag_pattern", "")))
             if "{key}" not in tag or "{value}" not in tag:
                 raise UnsampledPattern("a tag_pattern has the groups key and value")
+            is_json = _is_json(self.arguments.get("value_parser"))
             return "\n".join(
-                tag.replace("{key}", key).replace("{value}", _value(value))
+                tag.replace("{key}", key).replace("{value}", _value(value, is_json))
                 for key, value in call.arguments.items()
             )
         raise UnsampledPattern(f"calls whose content is {self.content}")
@@ -124,6 +125,15 @@ def _edge(field: Mapping[str, Any], side: str) -> str:
     return sample_of(pattern) if isinstance(pattern, str) else ""
 
 
+def _with_one_opener(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a field as it is. Raises UnsampledPattern if its calls open in several ways."""
+    openers = field.get("open")
+    if isinstance(openers, list) and len(set(map(str, openers))) > 1:
+        # Calls written with one of them would say nothing about the others.
+        raise UnsampledPattern(f"one of several openers: {', '.join(map(str, openers))}")
+    return field
+
+
 def _places(transform: Any, key: str = "") -> list[tuple[str, str]]:
     """Return (key, path of its placeholder) for every placeholder of a transform."""
     if isinstance(transform, Mapping):
@@ -141,9 +151,26 @@ def _put(item: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         item[keys[-1]] = value
 
 
-def _value(value: Any) -> str:
-    """Return a value as text between tags."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _is_json(parser: Any) -> bool:
+    """Return True if a parser of values takes texts in quotes alone, as JSON has them.
+
+    Raises UnsampledPattern for a parser that not all values can be written for.
+    """
+    if parser is None:
+        return False
+    name = parser.get("name", "text") if isinstance(parser, Mapping) else parser
+    if name not in ("text", "json"):
+        raise UnsampledPattern(f"values whose content is {name}")
+    options = parser.get("args") if isinstance(parser, Mapping) else None
+    is_lax = isinstance(options, Mapping) and options.get("allow_non_json") is True
+    return name == "json" and not is_lax
+
+
+def _value(value: Any, is_json: bool) -> str:
+    """Return a value as text between tags. is_json: a text stands in quotes there."""
+    if isinstance(value, str) and not is_json:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _bare(value: Any, opener: str, closer: str) -> str:
@@ -175,12 +202,16 @@ class ResponseTemplate:
         fields = _fields(x)
         thought = next((fields[name] for name in _THOUGHTS if name in fields), None)
         try:
-            region = Region.of(fields[_CALLS])
+            region = Region.of(_with_one_opener(fields[_CALLS]))
             reasoning = Region.of(thought) if isinstance(thought, Mapping) else None
             region.calls(FIT[1].calls)
         except UnsampledPattern as error:
             raise UnreadableTemplate(
-                "the calls of this response template cannot be written", got=str(error)
+                "the calls of this response template are of no known family",
+                got=str(error),
+                expected="one opener, and as content json, or xml-inline with a tag_pattern of key "
+                "and value",
+                hint="describe the format: Protocol.from_spec, or a codec as in CONTRIBUTING.md",
             ) from None
         return cls(region, reasoning)
 
