@@ -111,7 +111,11 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
     protocol = tp.Protocol.from_response_template(path)
     assert protocol.derivation is not None
     assert protocol.derivation.row == "hermes"
-    sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json"]
+    for source in (tmp_path, path.read_text()):
+        again = tp.Protocol.from_response_template(source)
+        assert again.spec == protocol.spec
+    sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json", "", "{", b"x"]
+    sources += ["x" * 5000, "a\0b", [], None]
     for wrong in sources:
         with pytest.raises(BadOptions):
             tp.Protocol.from_response_template(wrong)
@@ -125,6 +129,15 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
         {"open": "<c>", "content": "json", "transform": {"function": {"name": "{name}"}}},
         {"open": "<c>", "content": "xml-inline", "content_args": {"tag_pattern": "x"}},
         {"open": ["<c>", "<d>"], "close": "</c>", "content": "json", "transform": PATHS},
+        {"open": 3, "content": "json", "transform": PATHS},
+        {"open": "", "content": "json", "transform": PATHS},
+        # Calls without a name would be read by every protocol.
+        {
+            "open": "<c>",
+            "close": "</c>",
+            "content": "xml-inline",
+            "content_args": {"tag_pattern": "<(?P<key>a)>(?P<value>b)</a>"},
+        },
     ],
 )
 def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from ..errors import UnreadableTemplate
 from ..protocols.base import Protocol
 from ..protocols.derived import derived_protocol
 from ..protocols.registry import protocols
+from ..protocols.spec_fields import SpecFields
 from ..types.derivation import Derivation
 from .account import account_of
 from .answers import Answers, answers_of
@@ -36,13 +37,21 @@ _FITS: tuple[Callable[[Samples], Constants | None], ...] = (
     fit_python,
 )
 
+_BY_HAND = "describe the format: Protocol.from_spec, or a codec of your own as in CONTRIBUTING.md"
+
 
 def from_chat_template(template: TemplateLike, id: str | None = None) -> Protocol:
     """Return the protocol of a chat template. See `Protocol.from_chat_template`."""
+    own_id = checked_id(id)
     source = ChatTemplate.of(template)
     answers = answers_of(source)
-    protocol_id = id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]
+    protocol_id = own_id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]
     return protocol_of_answers(answers, protocol_id, "chat template", source)
+
+
+def checked_id(id: str | None) -> str | None:
+    """Return an id that frames and files can have, None for none. Raises BadSpec."""
+    return None if id is None else SpecFields({"id": id}).id()
 
 
 def protocol_of_answers(
@@ -55,7 +64,8 @@ def protocol_of_answers(
     origin: the kind of file they are from. template: the one that wrote them, to be asked again.
     """
     best = _best(answers, template, protocol_id)
-    if best is None or best.differing:
+    # Answers without any call would be read by every protocol.
+    if best is None or best.differing or not any(check.whole for check in best.checks):
         raise _unreadable(best, answers)
     return _with_account(best, answers, origin, template)
 
@@ -144,12 +154,13 @@ def _prove(protocol: Protocol, answers: Answers) -> Proof:
 
 def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
     """Return the error with the first probe that no protocol reads back."""
-    if best is None:
+    if best is None or not best.differing:
         answer = next(iter(answers.fit.values()))
         return UnreadableTemplate(
             "the calls of this template are of no known family",
             got=answers.fit["one call"].text,
             expected="JSON, tags around names and values, or Python",
+            hint=_BY_HAND,
             probe="one call",
             text=answer.text,
         )
@@ -159,6 +170,7 @@ def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
         f"the calls of this template do not read back: {check.answer.probe.id}",
         got=f"{names or 'no call'} from {check.answer.text}",
         expected="; ".join(f"{c.name}({dict(c.arguments)})" for c in check.answer.probe.calls),
+        hint=_BY_HAND,
         probe=check.answer.probe.id,
         text=check.answer.text,
     )

@@ -24,7 +24,7 @@ from ..protocols.base import Protocol
 from .answers import Answer, Answers
 from .patterns import UnsampledPattern, sample_of
 from .probes import FIT, HELD, Call, Probe, Wire
-from .renderer import json_file
+from .renderer import is_folder, json_file
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CALLS = "tool_calls"
@@ -83,6 +83,8 @@ class Region:
                 opener, closer = self.arguments["string_delims"][0]
                 return _bare(dict(call.arguments), opener, closer)
             return json.dumps(self._item(call), ensure_ascii=False)
+        if "{name}" not in self.opener:
+            raise UnsampledPattern(f"an opener without the group name, of {self.content}")
         if self.content == "xml-inline":
             tag = sample_of(str(self.arguments.get("tag_pattern", "")))
             if "{key}" not in tag or "{value}" not in tag:
@@ -120,8 +122,10 @@ def _edge(field: Mapping[str, Any], side: str) -> str:
     literal, pattern = field.get(side), field.get(f"{side}_pattern")
     if isinstance(literal, list) and literal:
         literal = literal[0]
-    if isinstance(literal, str):
+    if isinstance(literal, str) and literal:
         return literal
+    if literal is not None:
+        raise UnsampledPattern(f"{side} is {literal!r}, and no text")
     return sample_of(pattern) if isinstance(pattern, str) else ""
 
 
@@ -234,8 +238,11 @@ class ResponseTemplate:
 
 def _fields(x: Any) -> Mapping[str, Any]:
     """Return the fields of a response template. Raises BadOptions."""
-    if isinstance(x, (str, os.PathLike)):
-        x = json_file(Path(x))
+    if isinstance(x, str) and x.lstrip()[:1] == "{":
+        x = _json_text(x)
+    elif isinstance(x, (str, os.PathLike)) and str(x).strip():
+        path = Path(x)
+        x = json_file(path / "tokenizer_config.json" if is_folder(path) else path)
     spec = x
     if isinstance(x, Mapping):
         spec = x.get("response_template") or x.get("response_schema") or x
@@ -245,10 +252,23 @@ def _fields(x: Any) -> Mapping[str, Any]:
     if not isinstance(fields, Mapping) or not isinstance(fields.get(_CALLS), Mapping):
         raise BadOptions(
             "there is no response template with calls here",
-            got=", ".join(map(str, list(x)[:20])) if isinstance(x, Mapping) else type(x).__name__,
+            got=(
+                ", ".join(map(str, list(x)[:20])) or "no keys"
+                if isinstance(x, Mapping)
+                else type(x).__name__
+            ),
             expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
+            hint="many models have a chat template alone: Protocol.from_chat_template",
         )
     return fields
+
+
+def _json_text(text: str) -> Any:
+    """Return the value of JSON text, or the text itself if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,9 +297,10 @@ def from_response_template(template: Any, id: str | None = None) -> Protocol:
     See `Protocol.from_response_template`.
     """
     # `derive` is the larger half; both lead to it.
-    from .derive import protocol_of_answers
+    from .derive import checked_id, protocol_of_answers
 
+    own_id = checked_id(id)
     source = ResponseTemplate.of(template)
     text = json.dumps(repr(source))
-    protocol_id = id or "response-" + hashlib.sha256(text.encode()).hexdigest()[:8]
+    protocol_id = own_id or "response-" + hashlib.sha256(text.encode()).hexdigest()[:8]
     return protocol_of_answers(source.answers(), protocol_id, "response template")

@@ -483,15 +483,17 @@ class Protocol:
     def from_chat_template(cls, template: Any, *, id: str | None = None) -> Protocol:
         """Return the protocol of a model's chat template, derived and verified.
 
+        The template is rendered in a process of its own, with limits of time and memory.
+        `protocol.derivation` says what was measured.
+
         Args:
             template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
                 path of such a file, of a .jinja file or of a model's folder.
-            id: of the protocol, else one that follows from the text. The template is rendered in a
-                process of its own, with limits of time and memory. `protocol.derivation` says the
-                measured quantity.
+            id: of the protocol, else one that follows from the text.
 
-        Raises BadOptions for anything that is not a template, and UnreadableTemplate for one that
-        writes no calls, or calls that no protocol reads back: it names the probe that differs.
+        Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
+        and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
+        back: it names the probe that differs.
         """
         protocol: Protocol = hooks.call("protocol_from_chat_template", template, id=id)
         return protocol
@@ -502,10 +504,12 @@ class Protocol:
 
         Args:
             template: a `response_template` of transformers, the dict of a tokenizer_config.json
-                that has one (or the older `response_schema`), or the path of such a file.
+                that has one (or the older `response_schema`), JSON text of one, or the path of such
+                a file or of a model's folder.
+            id: of the protocol, else one that follows from the template.
 
-        Raises BadOptions for anything else, and UnreadableTemplate for one whose calls are of no
-        known family.
+        Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
+        UnreadableTemplate for a template whose calls are of no known family.
         """
         protocol: Protocol = hooks.call("protocol_from_response_template", template, id=id)
         return protocol
