@@ -238,29 +238,39 @@ class ResponseTemplate:
 
 def _fields(x: Any) -> Mapping[str, Any]:
     """Return the fields of a response template. Raises BadOptions."""
-    if isinstance(x, str) and x.lstrip()[:1] == "{":
-        x = _json_text(x)
-    elif isinstance(x, (str, os.PathLike)) and str(x).strip():
-        path = Path(x)
-        x = json_file(path / "tokenizer_config.json" if is_folder(path) else path)
-    spec = x
-    if isinstance(x, Mapping):
-        spec = x.get("response_template") or x.get("response_schema") or x
+    config = _loaded(x)
+    spec = config
+    if isinstance(config, Mapping):
+        spec = config.get("response_template") or config.get("response_schema") or config
     fields = spec.get("fields") if isinstance(spec, Mapping) else None
     if isinstance(spec, Mapping) and isinstance(spec.get("properties"), Mapping):
         fields = _of_schema(spec["properties"])
     if not isinstance(fields, Mapping) or not isinstance(fields.get(_CALLS), Mapping):
-        raise BadOptions(
-            "there is no response template with calls here",
-            got=(
-                ", ".join(map(str, list(x)[:20])) or "no keys"
-                if isinstance(x, Mapping)
-                else type(x).__name__
-            ),
-            expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
-            hint="many models have a chat template alone: Protocol.from_chat_template",
-        )
+        raise _no_template(config)
     return fields
+
+
+def _loaded(x: Any) -> Any:
+    """Return what a path or JSON text holds, anything else as it is. Raises BadOptions."""
+    if isinstance(x, str) and x.lstrip()[:1] == "{":
+        return _json_text(x)
+    if isinstance(x, (str, os.PathLike)) and str(x).strip():
+        path = Path(x)
+        return json_file(path / "tokenizer_config.json" if is_folder(path) else path)
+    return x
+
+
+def _no_template(x: Any) -> BadOptions:
+    """Return the error about input without a response template."""
+    got = type(x).__name__
+    if isinstance(x, Mapping):
+        got = ", ".join(map(str, list(x)[:20])) or "no keys"
+    return BadOptions(
+        "there is no response template with calls here",
+        got=got,
+        expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
+        hint="many models have a chat template alone: Protocol.from_chat_template",
+    )
 
 
 def _json_text(text: str) -> Any:
