@@ -173,10 +173,10 @@ def _forms() -> Iterator[str]:
         yield title.replace("<", "&lt;")
         yield ""
         # A code block by indentation: some formats are fences themselves.
-        yield from (f"    {line}" for line in _two(protocol).splitlines())
+        yield from (f"    {line}" for line in two_calls(protocol).splitlines())
         yield ""
 
 
-def _two(protocol: tp.Protocol) -> str:
-    """Two calls in one answer."""
-    return "\n".join(_written(protocol))
+def two_calls(protocol: tp.Protocol) -> str:
+    """Two calls in one answer: many formats have a list or a section for them."""
+    return protocol.join_calls(_written(protocol))
