@@ -178,5 +178,9 @@ def _forms() -> Iterator[str]:
 
 
 def two_calls(protocol: tp.Protocol) -> str:
-    """Two calls in one answer: many formats have a list or a section for them."""
-    return protocol.join_calls(_written(protocol))
+    """Two calls in one answer, in a list or a section if the format has one; or one call, if a
+    reader finds no second."""
+    texts = _written(protocol)
+    text = protocol.join_calls(texts)
+    calls = [call for call in tp.parse(text, protocol, [TOOL]).calls if call.ok]
+    return text if len(calls) == len(texts) else texts[0]

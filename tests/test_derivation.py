@@ -245,6 +245,22 @@ def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFi
     assert "writes no calls" in capsys.readouterr().err
 
 
+def test_an_account_is_shown_in_words() -> None:
+    hostile = FAMILIES["slots"].replace("<tool_use>", "<tool_use>\x1b[31m<script>")
+    protocol = tp.Protocol.from_chat_template(hostile, id="mine")
+    assert protocol.derivation is not None
+    views = protocol.derivation._repr_mimebundle_()
+    assert views["text/plain"] == repr(protocol.derivation) == str(protocol.derivation)
+    assert "family     slots" in views["text/plain"]
+    assert "track_ferry" in views["text/html"]
+    for view in views.values():
+        assert "\x1b" not in view
+    assert "<script>" not in views["text/html"]
+    # The parts of a format are nobody's first question about it.
+    assert repr(protocol) == "Protocol('mine', derived from a chat template: slots)"
+    assert repr(tp.protocols()["hermes"]) == "Protocol('hermes', JSON in <tool_call>)"
+
+
 def test_the_command_reads_standard_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,7 +291,7 @@ def test_the_models_own_prompt_is_a_wording() -> None:
     with pytest.raises(BadOptions, match="writes nothing about tools"):
         build_messages("Where?", [tool], protocol=tp.Protocol.from_chat_template(silent),
                        wording="model", few_shot=0)  # fmt: skip
-    with pytest.raises(BadOptions, match="(?s)no prompt of that .*another plan"):
+    with pytest.raises(BadOptions, match=r"(?s)no prompt of that .*another plan"):
         build_messages("Where?", [tool], protocol=tp.protocols()["hermes"], wording="model")
 
 

@@ -34,6 +34,7 @@ from ..types.derivation import Derivation
 from ..types.makers import maker_of
 from ..types.readings import Reading as Candidate
 from ..values import Value, read_strict, same
+from ..values.printable import printable
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
 from .spec_keywords import SpecKeywords
@@ -427,6 +428,13 @@ class Protocol:
     signs: Signs | None = None
     spec: str = ""
     derivation: Derivation | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Return the id and a few words; the parts of a format are many pages."""
+        words = self.title
+        if self.derivation is not None:
+            words = f"derived from a {self.derivation.source}: {self.derivation.family}"
+        return printable(f"Protocol({self.id!r}{', ' if words else ''}{words})")
 
     def __post_init__(self) -> None:
         # Early, since an object without the defaults of its base class fails late and obscurely.
