@@ -245,6 +245,31 @@ def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFi
     assert "writes no calls" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("shipped", "written"),
+    [
+        ("glm45_newline", "<tool_call>{name}\n{pairs}</tool_call>"),
+        ("glm47_compact", "<tool_call>{name}{pairs}</tool_call>"),
+        ("mistral_v11", "[TOOL_CALLS]{name}{json}"),
+        ("mistral_v13_args", "[TOOL_CALLS]{name}[ARGS]{json}"),
+    ],
+)
+def test_of_shipped_formats_that_read_alike_the_one_that_is_written_is_named(
+    shipped: str, written: str
+) -> None:
+    gap = "\n" if "\n" in written else ""
+    pairs = (
+        "{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key>" + gap
+        + "<arg_value>{{ v if v is string else v | tojson }}</arg_value>" + gap + "{% endfor %}"
+    )  # fmt: skip
+    call = written.replace("{name}", "{{ c.function.name }}").replace("{pairs}", pairs)
+    call = call.replace("{json}", "{{ c.function.arguments | tojson }}")
+    body = template("{% for c in m.tool_calls or [] %}" + call + gap + "{% endfor %}")
+    protocol = tp.Protocol.from_chat_template(body)
+    assert protocol.derivation is not None
+    assert protocol.derivation.row == shipped
+
+
 def test_an_account_is_shown_in_words() -> None:
     hostile = FAMILIES["slots"].replace("<tool_use>", "<tool_use>\x1b[31m<script>")
     protocol = tp.Protocol.from_chat_template(hostile, id="mine")

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..errors import UnreadableTemplate
+from ..errors import UnreadableTemplate, UnwritableCall
 from ..protocols.base import Protocol
 from ..protocols.derived import derived_protocol
 from ..protocols.registry import protocols
@@ -23,7 +23,7 @@ from .account import account_of
 from .answers import Answers, answers_of
 from .fit_json import fit_json, fit_named, lost_in
 from .fit_tags import fit_bare, fit_python, fit_tags
-from .fitting import Constants, Samples, beside_of, result_of, thought_of
+from .fitting import FERRY, Constants, Samples, beside_of, result_of, thought_of
 from .probes import FIT, HELD, RESULT, tools_of
 from .prompt import prompt_of
 from .renderer import ChatTemplate, TemplateLike
@@ -127,11 +127,28 @@ def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
 def best_row(answers: Answers) -> Proof | None:
     """Return the proof of the shipped protocol that reads the answers best.
 
-    Of those that read them alike, the one whose opener says most.
+    Of those that read them alike, one that writes such an answer, and whose opener says most.
     """
-    text = Samples.of(answers).first
-    proofs = [(_prove(row, answers), -length) for row, length in shipped_like(text)]
-    return min(proofs, key=lambda pair: (pair[0].rank, pair[1]), default=(None, 0))[0]
+    samples = Samples.of(answers)
+    proofs = [
+        (_prove(row, answers), _distance(row, samples.one), -length)
+        for row, length in shipped_like(samples.first)
+    ]
+    return min(proofs, key=lambda rating: (rating[0].rank, *rating[1:]), default=(None,))[0]
+
+
+def _distance(protocol: Protocol, text: str) -> int:
+    """Return how unlike a protocol writes the call in an answer: 0 for not at all, 1 for other
+    blanks, 2 for more.
+    """
+    tool = next(tool for tool in tools_of(FIT) if tool.name == FERRY.name)
+    try:
+        call = protocol.write_call(FERRY.name, json.dumps(dict(FERRY.arguments)), tool)
+    except UnwritableCall:
+        return 2
+    if call in text:
+        return 0
+    return 1 if "".join(call.split()) in "".join(text.split()) else 2
 
 
 def shipped_like(text: str) -> Iterator[tuple[Protocol, int]]:
@@ -181,6 +198,8 @@ def _with_account(
 ) -> Protocol:
     """Return the protocol of a proof with its derivation."""
     row = best_row(answers)
+    if row is not None and template is not None:
+        row = with_alike(row, template, answers)
     same = row.protocol.id if row is not None and not row.differing else None
     derivation: Derivation = account_of(proof, answers, same, origin)
     if template is None:
