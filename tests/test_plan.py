@@ -71,7 +71,7 @@ def test_each_model_may_be_asked_in_its_own_format(tmp_path: Path) -> None:
     }  # fmt: skip
 
     with pytest.raises(tp.errors.UnknownProtocol, match="mine: hosted_vllm/mine") as refusal:
-        lab.plan(CASES, {**models, "mine": tp.Model("hosted_vllm/mine")}, ["model"])
+        lab.plan(CASES, {"mine": tp.Model("hosted_vllm/mine")}, ["model"])
     assert "from_chat_template" in str(refusal.value)
 
 
