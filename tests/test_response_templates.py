@@ -188,10 +188,13 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     schema = TOOL["parameters"]
     for protocol in (tp.protocols()["hermes"], tp.Protocol.from_chat_template(FAMILIES["named"])):
         tag = protocol.structural_tag([TOOL])
-        (call,) = tag["format"]["tags"]
+        (outer,) = tag["format"]["tags"]
+        (call,) = outer["content"].get("tags", [outer])
         assert call["content"] == {"type": "json_schema", "json_schema": schema}
-        assert any(call["begin"].startswith(t) for t in tag["format"]["triggers"])
+        assert any(outer["begin"].startswith(t) for t in tag["format"]["triggers"])
         text = f'{call["begin"]}{{"q": "x"}}{call["end"]}'
+        if call is not outer:
+            text = f"{outer['begin']}{text}{outer['end']}"
         (read,) = tp.parse(text, protocol, [TOOL]).calls
         assert read.ok
         assert read.arguments == {"q": "x"}
@@ -203,6 +206,17 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     for shipped in ("qwen3_coder_xml", "mimo_compact", "seed_oss"):
         (call,) = tp.protocols()[shipped].structural_tag([TOOL])["format"]["tags"]
         assert call["begin"] + call["end"] == tp.protocols()[shipped].write_call("find", "{}")
+    # The calls of one answer stand in one list or section.
+    other = {**TOOL, "name": "seek"}
+    for shipped in ("jamba", "deepseek_v31", "minimax_m1", "apertus"):
+        protocol = tp.protocols()[shipped]
+        (section,) = protocol.structural_tag([TOOL, other])["format"]["tags"]
+        content = section["content"]
+        assert content["type"] == "tags_with_separator"
+        calls = [f'{call["begin"]}{{"q":"x"}}{call["end"]}' for call in content["tags"]]
+        text = section["begin"] + content["separator"].join(calls) + section["end"]
+        written = [protocol.write_call(name, '{"q":"x"}') for name in ("find", "seek")]
+        assert text == protocol.join_calls(written)
     for protocol_id in ("pythonic", "glm45_newline", "morph_xml"):
         with pytest.raises(BadOptions, match="structural tag"):
             tp.protocols()[protocol_id].structural_tag([TOOL])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
         raise BadOptions(
             "a structural tag needs at least one tool", got=tools, expected="a tool definition"
         )
-    tags = [_tag_of(protocol, tool) for tool in specs]
+    tags = _section_of(protocol, specs) or [_tag_of(protocol, tool) for tool in specs]
     begins = [tag["begin"] for tag in tags]
     return {
         "type": "structural_tag",
@@ -83,6 +84,34 @@ def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
             "tags": tags,
         },
     }
+
+
+def _section_of(protocol: Protocol, tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """Return the tag of a list or a section with all the calls of an answer, [] for no such form.
+
+    Tags of single calls would allow one call to a list.
+    """
+    around = _around(protocol)
+    if around is None or not around.before.strip() or around.between is None:
+        return []
+    calls = [
+        {
+            "type": "tag",
+            "begin": around.opener.replace(_NAME, tool.name),
+            "content": {"type": "json_schema", "json_schema": tool.schema},
+            "end": around.closer,
+        }
+        for tool in tools
+    ]
+    content = {
+        "type": "tags_with_separator",
+        "tags": calls,
+        "separator": around.between,
+        "at_least_one": True,
+    }
+    return [
+        {"type": "tag", "begin": around.before, "content": content, "end": around.behind},
+    ]
 
 
 def _triggers(protocol: Protocol, begins: list[str]) -> list[str]:
