@@ -173,10 +173,14 @@ def _forms() -> Iterator[str]:
         yield title.replace("<", "&lt;")
         yield ""
         # A code block by indentation: some formats are fences themselves.
-        yield from (f"    {line}" for line in _two(protocol).splitlines())
+        yield from (f"    {line}" for line in two_calls(protocol).splitlines())
         yield ""
 
 
-def _two(protocol: tp.Protocol) -> str:
-    """Two calls in one answer."""
-    return "\n".join(_written(protocol))
+def two_calls(protocol: tp.Protocol) -> str:
+    """Two calls in one answer, in a list or a section if the format has one; or one call, if a
+    reader finds no second."""
+    texts = _written(protocol)
+    text = protocol.join_calls(texts)
+    calls = [call for call in tp.parse(text, protocol, [TOOL]).calls if call.ok]
+    return text if len(calls) == len(texts) else texts[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
 from toolparse_lab.cli.app import main
 from toolparse_lab.derivation.probes import HELD, tools_of
-from toolparse_lab.derivation.renderer import ChatTemplate, _answer
+from toolparse_lab.derivation.renderer import ChatTemplate, _answer, _not_rendered
 from toolparse_lab.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.laws.check_protocol import check_protocol
 from toolparse_lab.prompt.messages import build_messages
@@ -129,12 +131,61 @@ def test_a_template_may_come_from_files_of_a_model(tmp_path: Path) -> None:
             ChatTemplate.of(wrong)  # type: ignore[arg-type]
 
 
+def test_input_without_a_template_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty.jinja").write_text("\n")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "folder").mkdir()
+    inputs: list[tuple[Any, str]] = [
+        ("", "an empty text"),
+        (" \n", "an empty text"),
+        ("x" * 5000, "cannot be read"),
+        ("a\0b", "cannot be read"),
+        ("Qwen/Qwen3-8B", "download its chat_template.jinja"),
+        (tmp_path / "empty.jinja", "which is empty"),
+        (tmp_path / "broken.json", "which is no JSON"),
+        (tmp_path / "list.json", "with a list in it"),
+        (tmp_path / "folder", "without chat_template.jinja"),
+        (b"{{ messages }}", "decode the bytes"),
+        ([PLAIN], "named ones as"),
+        (SimpleNamespace(chat_template=PLAIN), "pass its chat_template"),
+        ({}, "no keys"),
+        ({"chat_template": None}, "chat_template being NoneType"),
+        ({"chat_template": [{"name": "rag", "template": PLAIN}]}, "named templates: rag"),
+        ({"chat_template": ["x", {"name": []}]}, "named templates: none"),
+        ("{{ 1 }}" * 400_000, "too long"),
+    ]
+    for wrong, words in inputs:
+        with pytest.raises(BadOptions, match=words) as refusal:
+            tp.Protocol.from_chat_template(wrong)
+        assert refusal.value.expected, words
+        assert len(str(refusal.value)) < 800, words
+
+    # A configuration of newer models has its template in a file beside it.
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
+    (tmp_path / "chat_template.jinja").write_text(PLAIN)
+    with pytest.raises(BadOptions, match=r"pass .*chat_template.jinja, or the folder"):
+        tp.Protocol.from_chat_template(tmp_path / "tokenizer_config.json")
+
+
+def test_an_id_is_one_that_frames_and_files_can_have() -> None:
+    for wrong in ("a b", "", 3, "auto", "x" * 500):
+        with pytest.raises(tp.errors.BadSpec, match="id"):
+            tp.Protocol.from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
+
+
 def test_what_cannot_be_derived_is_refused_with_its_probe() -> None:
     with pytest.raises(UnreadableTemplate, match="writes no calls") as refusal:
         tp.Protocol.from_chat_template(PLAIN)
     assert refusal.value.probe == "one call"
     with pytest.raises(UnreadableTemplate, match="no Jinja template"):
         tp.Protocol.from_chat_template("{% if \n")
+    with pytest.raises(UnreadableTemplate, match="line 2: unexpected"):
+        tp.Protocol.from_chat_template("{{ messages }}\n{{ }")
+    with pytest.raises(UnreadableTemplate, match="does not render a conversation"):
+        tp.Protocol.from_chat_template("{{ raise_exception('no tools here') }}")
+    # Constants are computed when a template is compiled.
+    assert "more than it may" in str(_not_rendered("MemoryError"))
 
     # The arguments lose their quotes, so that nothing reads them back.
     loop = "{% for c in m.tool_calls or [] %}"
@@ -194,6 +245,60 @@ def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFi
     assert "writes no calls" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("shipped", "written"),
+    [
+        ("glm45_newline", "<tool_call>{name}\n{pairs}</tool_call>"),
+        ("glm47_compact", "<tool_call>{name}{pairs}</tool_call>"),
+        ("mistral_v11", "[TOOL_CALLS]{name}{json}"),
+        ("mistral_v13_args", "[TOOL_CALLS]{name}[ARGS]{json}"),
+    ],
+)
+def test_of_shipped_formats_that_read_alike_the_one_that_is_written_is_named(
+    shipped: str, written: str
+) -> None:
+    gap = "\n" if "\n" in written else ""
+    pairs = (
+        "{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key>" + gap
+        + "<arg_value>{{ v if v is string else v | tojson }}</arg_value>" + gap + "{% endfor %}"
+    )  # fmt: skip
+    call = written.replace("{name}", "{{ c.function.name }}").replace("{pairs}", pairs)
+    call = call.replace("{json}", "{{ c.function.arguments | tojson }}")
+    body = template("{% for c in m.tool_calls or [] %}" + call + gap + "{% endfor %}")
+    protocol = tp.Protocol.from_chat_template(body)
+    assert protocol.derivation is not None
+    assert protocol.derivation.row == shipped
+
+
+def test_an_account_is_shown_in_words() -> None:
+    hostile = FAMILIES["slots"].replace("<tool_use>", "<tool_use>\x1b[31m<script>")
+    protocol = tp.Protocol.from_chat_template(hostile, id="mine")
+    assert protocol.derivation is not None
+    views = protocol.derivation._repr_mimebundle_()
+    assert views["text/plain"] == repr(protocol.derivation) == str(protocol.derivation)
+    assert "family     slots" in views["text/plain"]
+    assert "track_ferry" in views["text/html"]
+    for view in views.values():
+        assert "\x1b" not in view
+    assert "<script>" not in views["text/html"]
+    # The parts of a format are nobody's first question about it.
+    assert repr(protocol) == "Protocol('mine', derived from a chat template: slots)"
+    assert repr(tp.protocols()["hermes"]) == "Protocol('hermes', JSON in <tool_call>)"
+
+
+def test_the_command_reads_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = FAMILIES["slots"]
+    for text in (template, json.dumps({"chat_template": template})):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["protocol", "derive", "-", "--id", "mine"]) == 0
+        assert "family     slots" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main(["protocol", "derive", "-"]) == 2
+    assert "an empty text" in capsys.readouterr().err
+
+
 def test_the_models_own_prompt_is_a_wording() -> None:
     protocol = tp.Protocol.from_chat_template(FAMILIES["json"])
     tool = {"name": "find", "parameters": {"type": "object", "properties": {"q": {}}}}
@@ -211,7 +316,7 @@ def test_the_models_own_prompt_is_a_wording() -> None:
     with pytest.raises(BadOptions, match="writes nothing about tools"):
         build_messages("Where?", [tool], protocol=tp.Protocol.from_chat_template(silent),
                        wording="model", few_shot=0)  # fmt: skip
-    with pytest.raises(BadOptions, match="no prompt of that wording"):
+    with pytest.raises(BadOptions, match=r"(?s)no prompt of that .*another plan"):
         build_messages("Where?", [tool], protocol=tp.protocols()["hermes"], wording="model")
 
 

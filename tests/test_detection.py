@@ -72,3 +72,23 @@ def test_what_is_no_text_raises_like_parse() -> None:
         tp.detect(number)
     with pytest.raises(BadToolSpec):
         tp.detect(GOOD, [{}])
+
+
+def test_a_call_outside_every_format_is_still_found() -> None:
+    (candidate,) = tp.detect("f(a=1)", TOOLS)
+    assert str(candidate) == "auto 0.40: 1 call was read; outside every format's delimiters."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"<think>Perhaps {GOOD}</think>", f"<think>Perhaps {GOOD}", f"Perhaps {GOOD}</think> No."],
+)
+def test_of_a_call_in_the_reasoning_the_option_that_reads_it_is_named(text: str) -> None:
+    first = tp.detect(text, TOOLS)[0]
+    assert first.protocol == "hermes"
+    assert first.score == 0.4
+    assert "reasoning='none'" in first.why
+    options = tp.ParseOptions(reasoning="none")
+    assert tp.parse(text, first.protocol, TOOLS, options).calls[0].ok
+    # A call behind the thoughts is the answer, and nothing is said about them.
+    assert tp.detect(f"<think>Hm.</think>{GOOD}", TOOLS)[0].why == "1 call was read."

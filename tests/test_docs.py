@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab
-from docs import generate
+from docs import format_tables, generate
 from tests.mock_openai import OneAnswer
 from toolparse_lab.rules import CODES, RULES
 
@@ -332,3 +332,11 @@ _LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in _LINK.findall(page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_two_calls_shown_for_a_format_are_one_answer_in_it() -> None:
+    for name, protocol in toolparse_lab.protocols().items():
+        text = format_tables.two_calls(protocol)
+        calls = toolparse_lab.parse(text, name, [format_tables.TOOL]).calls
+        wanted = list(format_tables.CALLS)[: 1 if name == "glm4_9b" else 2]
+        assert [call.arguments for call in calls if call.ok] == wanted, name

@@ -31,6 +31,10 @@ FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
         ),
         SimpleNamespace(name="f", arguments={"a": 1}),
         (call for call in [FUNCTION]),
+        ("f", {"a": 1}),
+        [("f", '{"a": 1}')],
+        [{"type": "text", "text": "x"}, {"type": "tool_use", "name": "f", "input": {"a": 1}}],
+        {"role": "assistant", "content": [{"type": "tool_use", "name": "f", "input": {"a": 1}}]},
         tp.parse('<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>', "hermes"),
     ],
 )
@@ -39,8 +43,13 @@ def test_shapes_of_one_call(said: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x")]
-)
+    "said",
+    [
+        None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x"),
+        {"role": "assistant", "content": "x"}, [{"type": "thinking", "thinking": "x"}],
+        {"role": "assistant", "content": None, "tool_calls": None},
+    ],
+)  # fmt: skip
 def test_shapes_of_no_call(said: Any) -> None:
     assert outside_calls(said) == ()
 
@@ -56,6 +65,7 @@ def test_arguments_that_are_missing_are_none(arguments: Any) -> None:
         ("f(a=1)", "no list of calls"),
         (3, "no list of calls"),
         ([1], "without a name"),
+        (("x", [1]), "without a name"),
         ([{"arguments": {}}], "without a name"),
         ([{"name": "f", "arguments": "{a:"}], "the arguments of 'f' are no JSON"),
         ([{"name": "f", "arguments": {"a": {1}}}], "the arguments of 'f' are no JSON"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,35 @@ def test_a_plan_is_the_product_of_everything_it_varies() -> None:
     assert plan.varied == ("few_shot",)
     assert {r.params["max_tokens"] for r in plan.requests.values()} == {50}
     assert {r.params["seed"] for r in plan.requests.values()} == {0, 1, 2}
+
+
+def test_each_model_may_be_asked_in_its_own_format(tmp_path: Path) -> None:
+    models = {
+        "q": tp.Model("hosted_vllm/Qwen3-8B", price=(0, 0)),
+        "c": tp.Model("hosted_vllm/Qwen3-Coder-30B", price=(0, 0)),
+    }
+    lab = tp.Lab(tmp_path / "runs.db")
+    plan = lab.plan(CASES, models, "model")
+    assert {(i.model, i.arm["prompt_protocol"]) for i in plan.items} == {
+        ("q", "hermes"), ("c", "qwen3_coder_xml"),
+    }  # fmt: skip
+    assert plan.calls == len(plan.items) == 4 * 2
+    shown = str(plan)
+    assert "each model in its own format: 8 calls" in shown
+    assert "format: c: qwen3_coder_xml, its name matches" in shown
+    assert "<b>4 cases" in plan._repr_mimebundle_()["text/html"]
+
+    # Beside a format that all are told, which is also the own one of a model.
+    both = lab.plan(CASES, models, ["model", "hermes", "native"], few_shot=[0, 2])
+    cells = Counter((i.model, i.arm["prompt_protocol"]) for i in both.items)
+    assert cells == {
+        ("q", "hermes"): 8, ("q", "native"): 4, ("c", "hermes"): 8, ("c", "native"): 4,
+        ("c", "qwen3_coder_xml"): 8,
+    }  # fmt: skip
+
+    with pytest.raises(tp.errors.UnknownProtocol, match="mine: hosted_vllm/mine") as refusal:
+        lab.plan(CASES, {"mine": tp.Model("hosted_vllm/mine")}, ["model"])
+    assert "from_chat_template" in str(refusal.value)
 
 
 def test_arms_stay_balanced_wherever_the_run_stops() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.models import MODEL_FORMATS, model_format
+from toolparse_lab.protocols.models import MODEL_FORMATS, model_format, reason_for
 from toolparse_lab.protocols.parser_names import PARSER_NAMES, parser_key
 
 
@@ -32,7 +33,14 @@ from toolparse_lab.protocols.parser_names import PARSER_NAMES, parser_key
         ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistral_v11"),
         ("mistralai/Ministral-3-8B", "mistral_v13_args"),
         ("deepseek-ai/DeepSeek-V3-0324", "deepseek_v3"),
-        ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek_v32_dsml"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseek_v32_dsml"),
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "deepseek_v31"),
+        ("mistral-small3.2:24b", "mistral_v11"),
+        ("hf.co/bartowski/Qwen2.5-7B-Instruct-GGUF:Q4_K_M", "hermes"),
+        ("/home/claude/models/GLM-4.6-FP8", "glm45_newline"),
+        ("C:\\Users\\gemma\\Mistral-7B-Instruct-v0.3.gguf", "mistral_v3"),
+        ("/srv/llama-3/qwen3-8b.Q4_K_M.gguf", "hermes"),
+        ("/cache/models--Qwen--Qwen3-8B/snapshots/0123abcd", "hermes"),
         ("zai-org/GLM-4.6", "glm45_newline"),
         ("THUDM/glm-4-9b-chat", "glm4_9b"),
         ("moonshotai/Kimi-K2-Instruct", "kimi_k2"),
@@ -63,12 +71,34 @@ def test_the_format_of_a_model(model: str, format_id: str) -> None:
     assert row is not None
     assert row.families in row.reason
     assert format_id in row.reason
+    assert format_id in reason_for(model)
 
 
-@pytest.mark.parametrize("model", ["", "gpt-4o", "gemini-2.0-flash", "my-model", "a" * 100_000])
+@pytest.mark.parametrize(
+    "model",
+    ["", "gpt-4o", "gemini-2.0-flash", "my-model", "phi4:14b", "/home/qwen/mine", "a" * 100_000],
+)
 def test_a_model_without_a_row_is_refused(model: str) -> None:
-    with pytest.raises(tp.errors.UnknownProtocol, match="format of this model"):
+    with pytest.raises(tp.errors.UnknownProtocol, match="format of this model") as refusal:
         tp.protocol_for(model)
+    assert "from_chat_template" in str(refusal.value)
+    assert len(str(refusal.value)) < 600
+
+
+def test_a_name_that_comes_near_is_suggested() -> None:
+    for name, meant in (("qwn3", "qwen3"), ("hermez", "hermes"), ("Deepsek-V3", "deepseek_v3")):
+        with pytest.raises(tp.errors.UnknownProtocol, match=f"did you mean .*{meant}"):
+            tp.protocol_for(name)
+
+
+def test_what_is_no_name_is_refused() -> None:
+    wrong: Any
+    for wrong in (None, 3, b"qwen3", ["qwen3"]):
+        with pytest.raises(tp.errors.UnknownProtocol, match="found by its name"):
+            tp.protocol_for(wrong)
+    wrong = tp.Model("hosted_vllm/Qwen3-8B")
+    with pytest.raises(tp.errors.UnknownProtocol, match="pass its name"):
+        tp.protocol_for(wrong)
 
 
 def test_each_row_names_a_shipped_format_and_compiles() -> None:
@@ -114,6 +144,7 @@ def test_each_row_names_a_shipped_format_and_compiles() -> None:
 )
 def test_the_format_of_a_parser_of_a_server(parser: str, format_id: str) -> None:
     assert tp.protocol_for(parser).id == format_id
+    assert format_id in reason_for(parser)
 
 
 def test_each_name_of_a_parser_is_no_other_name() -> None:

@@ -111,7 +111,11 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
     protocol = tp.Protocol.from_response_template(path)
     assert protocol.derivation is not None
     assert protocol.derivation.row == "hermes"
-    sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json"]
+    for source in (tmp_path, path.read_text()):
+        again = tp.Protocol.from_response_template(source)
+        assert again.spec == protocol.spec
+    sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json", "", "{", b"x"]
+    sources += ["x" * 5000, "a\0b", [], None]
     for wrong in sources:
         with pytest.raises(BadOptions):
             tp.Protocol.from_response_template(wrong)
@@ -124,11 +128,33 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
         {"open_pattern": "(", "content": "json"},
         {"open": "<c>", "content": "json", "transform": {"function": {"name": "{name}"}}},
         {"open": "<c>", "content": "xml-inline", "content_args": {"tag_pattern": "x"}},
+        {"open": ["<c>", "<d>"], "close": "</c>", "content": "json", "transform": PATHS},
+        {"open": 3, "content": "json", "transform": PATHS},
+        {"open": "", "content": "json", "transform": PATHS},
+        # Calls without a name would be read by every protocol.
+        {
+            "open": "<c>",
+            "close": "</c>",
+            "content": "xml-inline",
+            "content_args": {"tag_pattern": "<(?P<key>a)>(?P<value>b)</a>"},
+        },
     ],
 )
 def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:
     with pytest.raises(UnreadableTemplate):
         tp.Protocol.from_response_template(spec(calls))
+
+
+@pytest.mark.parametrize("parser", ["json", "int"])
+def test_values_that_only_another_parser_reads_are_refused(parser: str) -> None:
+    """transformers takes the quotes off such a text, and a family of ours would keep them."""
+    calls = json.loads(json.dumps(CASES["tags"][0]))
+    calls["content_args"]["value_parser"] = {"name": parser}
+    with pytest.raises(UnreadableTemplate):
+        tp.Protocol.from_response_template(spec(calls))
+    calls["content_args"]["value_parser"] = {"name": "json", "args": {"allow_non_json": True}}
+    protocol = tp.Protocol.from_response_template(spec(calls))
+    assert tp.parse("<do=find><with=q>x</with></do>", protocol).calls[0].arguments == {"q": "x"}
 
 
 def test_patterns_are_sampled() -> None:
@@ -148,7 +174,8 @@ def test_every_format_that_can_be_said_comes_back() -> None:
             unsayable.add(protocol.id)
             continue
         assert json.loads(json.dumps(template)) == template
-    assert {"pythonic", "morph_xml"} <= unsayable
+    # Any word would open a call of glm4_9b; several objects follow one opener of minimax_m1.
+    assert {"pythonic", "morph_xml", "glm4_9b", "minimax_m1"} <= unsayable
     assert not {"hermes", "qwen3_coder_xml", "gemma4", "kimi_k2", "glm45_newline"} & unsayable
     for shipped in ("hermes", "qwen3_coder_xml", "kimi_k2"):
         template = tp.protocols()[shipped].to_response_template()
@@ -161,10 +188,13 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     schema = TOOL["parameters"]
     for protocol in (tp.protocols()["hermes"], tp.Protocol.from_chat_template(FAMILIES["named"])):
         tag = protocol.structural_tag([TOOL])
-        (call,) = tag["format"]["tags"]
+        (outer,) = tag["format"]["tags"]
+        (call,) = outer["content"].get("tags", [outer])
         assert call["content"] == {"type": "json_schema", "json_schema": schema}
-        assert any(call["begin"].startswith(t) for t in tag["format"]["triggers"])
+        assert any(outer["begin"].startswith(t) for t in tag["format"]["triggers"])
         text = f'{call["begin"]}{{"q": "x"}}{call["end"]}'
+        if call is not outer:
+            text = f"{outer['begin']}{text}{outer['end']}"
         (read,) = tp.parse(text, protocol, [TOOL]).calls
         assert read.ok
         assert read.arguments == {"q": "x"}
@@ -172,6 +202,21 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     tag = tp.protocols()["qwen3_coder_xml"].structural_tag([TOOL])
     assert tag["format"]["tags"][0]["content"]["type"] == "qwen_xml_parameter"
     assert tag["format"]["tags"][0]["begin"] == "<tool_call>\n<function=find>\n"
+    # Each format has its own white space, and a call without arguments has no line of its own.
+    for shipped in ("qwen3_coder_xml", "mimo_compact", "seed_oss"):
+        (call,) = tp.protocols()[shipped].structural_tag([TOOL])["format"]["tags"]
+        assert call["begin"] + call["end"] == tp.protocols()[shipped].write_call("find", "{}")
+    # The calls of one answer stand in one list or section.
+    other = {**TOOL, "name": "seek"}
+    for shipped in ("jamba", "deepseek_v31", "minimax_m1", "apertus"):
+        protocol = tp.protocols()[shipped]
+        (section,) = protocol.structural_tag([TOOL, other])["format"]["tags"]
+        content = section["content"]
+        assert content["type"] == "tags_with_separator"
+        calls = [f'{call["begin"]}{{"q":"x"}}{call["end"]}' for call in content["tags"]]
+        text = section["begin"] + content["separator"].join(calls) + section["end"]
+        written = [protocol.write_call(name, '{"q":"x"}') for name in ("find", "seek")]
+        assert text == protocol.join_calls(written)
     for protocol_id in ("pythonic", "glm45_newline", "morph_xml"):
         with pytest.raises(BadOptions, match="structural tag"):
             tp.protocols()[protocol_id].structural_tag([TOOL])

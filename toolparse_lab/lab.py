@@ -128,6 +128,8 @@ class Lab:
         """Return an experiment with its calls, tokens and cost. Nothing goes out yet.
 
         Args:
+            protocols: ids or protocols; 'native' sends the tools as such, 'model' asks each model
+                in the format it writes by its training, see `protocol_for`.
             trials: how often each case is asked.
             seed: of the order, and sent as seed + trial.
             stream: ask for streams.

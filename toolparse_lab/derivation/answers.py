@@ -124,11 +124,15 @@ def _wire_of(template: ChatTemplate) -> Wire:
 def _no_call(texts: Sequence[Rendering]) -> UnreadableTemplate:
     """Return the error of a template that writes no call."""
     errors = dict.fromkeys(text.error for text in texts if text.error)
+    is_broken = len(errors) > 0 and all(text.error for text in texts)
     return UnreadableTemplate(
-        "the template writes no calls of tools",
+        "the template does not render a conversation with a call"
+        if is_broken
+        else "the template writes no calls of tools",
         got="; ".join(errors) or "a conversation with a call, without the call",
         expected="the name and the arguments of message.tool_calls",
-        hint="name the format by hand: tp.protocols(), or Protocol.from_spec",
+        hint="name the format by hand: tp.protocols(), or Protocol.from_spec; or take a template "
+        "for tools, if the model has one",
         probe=ONE.id,
     )
 

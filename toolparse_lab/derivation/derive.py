@@ -13,16 +13,17 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..errors import UnreadableTemplate
+from ..errors import UnreadableTemplate, UnwritableCall
 from ..protocols.base import Protocol
 from ..protocols.derived import derived_protocol
 from ..protocols.registry import protocols
+from ..protocols.spec_fields import SpecFields
 from ..types.derivation import Derivation
 from .account import account_of
 from .answers import Answers, answers_of
 from .fit_json import fit_json, fit_named, lost_in
 from .fit_tags import fit_bare, fit_python, fit_tags
-from .fitting import Constants, Samples, beside_of, result_of, thought_of
+from .fitting import FERRY, Constants, Samples, beside_of, result_of, thought_of
 from .probes import FIT, HELD, RESULT, tools_of
 from .prompt import prompt_of
 from .renderer import ChatTemplate, TemplateLike
@@ -36,13 +37,21 @@ _FITS: tuple[Callable[[Samples], Constants | None], ...] = (
     fit_python,
 )
 
+_BY_HAND = "describe the format: Protocol.from_spec, or a codec of your own as in CONTRIBUTING.md"
+
 
 def from_chat_template(template: TemplateLike, id: str | None = None) -> Protocol:
     """Return the protocol of a chat template. See `Protocol.from_chat_template`."""
+    own_id = checked_id(id)
     source = ChatTemplate.of(template)
     answers = answers_of(source)
-    protocol_id = id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]
+    protocol_id = own_id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]
     return protocol_of_answers(answers, protocol_id, "chat template", source)
+
+
+def checked_id(id: str | None) -> str | None:
+    """Return an id that frames and files can have, None for none. Raises BadSpec."""
+    return None if id is None else SpecFields({"id": id}).id()
 
 
 def protocol_of_answers(
@@ -55,7 +64,8 @@ def protocol_of_answers(
     origin: the kind of file they are from. template: the one that wrote them, to be asked again.
     """
     best = _best(answers, template, protocol_id)
-    if best is None or best.differing:
+    # Answers without any call would be read by every protocol.
+    if best is None or best.differing or not any(check.whole for check in best.checks):
         raise _unreadable(best, answers)
     return _with_account(best, answers, origin, template)
 
@@ -117,11 +127,28 @@ def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
 def best_row(answers: Answers) -> Proof | None:
     """Return the proof of the shipped protocol that reads the answers best.
 
-    Of those that read them alike, the one whose opener says most.
+    Of those that read them alike, one that writes such an answer, and whose opener says most.
     """
-    text = Samples.of(answers).first
-    proofs = [(_prove(row, answers), -length) for row, length in shipped_like(text)]
-    return min(proofs, key=lambda pair: (pair[0].rank, pair[1]), default=(None, 0))[0]
+    samples = Samples.of(answers)
+    proofs = [
+        (_prove(row, answers), _distance(row, samples.one), -length)
+        for row, length in shipped_like(samples.first)
+    ]
+    return min(proofs, key=lambda rating: (rating[0].rank, *rating[1:]), default=(None,))[0]
+
+
+def _distance(protocol: Protocol, text: str) -> int:
+    """Return how unlike a protocol writes the call in an answer: 0 for not at all, 1 for other
+    blanks, 2 for more.
+    """
+    tool = next(tool for tool in tools_of(FIT) if tool.name == FERRY.name)
+    try:
+        call = protocol.write_call(FERRY.name, json.dumps(dict(FERRY.arguments)), tool)
+    except UnwritableCall:
+        return 2
+    if call in text:
+        return 0
+    return 1 if "".join(call.split()) in "".join(text.split()) else 2
 
 
 def shipped_like(text: str) -> Iterator[tuple[Protocol, int]]:
@@ -144,12 +171,13 @@ def _prove(protocol: Protocol, answers: Answers) -> Proof:
 
 def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
     """Return the error with the first probe that no protocol reads back."""
-    if best is None:
+    if best is None or not best.differing:
         answer = next(iter(answers.fit.values()))
         return UnreadableTemplate(
             "the calls of this template are of no known family",
             got=answers.fit["one call"].text,
             expected="JSON, tags around names and values, or Python",
+            hint=_BY_HAND,
             probe="one call",
             text=answer.text,
         )
@@ -159,6 +187,7 @@ def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
         f"the calls of this template do not read back: {check.answer.probe.id}",
         got=f"{names or 'no call'} from {check.answer.text}",
         expected="; ".join(f"{c.name}({dict(c.arguments)})" for c in check.answer.probe.calls),
+        hint=_BY_HAND,
         probe=check.answer.probe.id,
         text=check.answer.text,
     )
@@ -169,6 +198,8 @@ def _with_account(
 ) -> Protocol:
     """Return the protocol of a proof with its derivation."""
     row = best_row(answers)
+    if row is not None and template is not None:
+        row = with_alike(row, template, answers)
     same = row.protocol.id if row is not None and not row.differing else None
     derivation: Derivation = account_of(proof, answers, same, origin)
     if template is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
         raise BadOptions(
             "a structural tag needs at least one tool", got=tools, expected="a tool definition"
         )
-    tags = [_tag_of(protocol, tool) for tool in specs]
+    tags = _section_of(protocol, specs) or [_tag_of(protocol, tool) for tool in specs]
     begins = [tag["begin"] for tag in tags]
     return {
         "type": "structural_tag",
@@ -83,6 +84,34 @@ def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
             "tags": tags,
         },
     }
+
+
+def _section_of(protocol: Protocol, tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """Return the tag of a list or a section with all the calls of an answer, [] for no such form.
+
+    Tags of single calls would allow one call to a list.
+    """
+    around = _around(protocol)
+    if around is None or not around.before.strip() or around.between is None:
+        return []
+    calls = [
+        {
+            "type": "tag",
+            "begin": around.opener.replace(_NAME, tool.name),
+            "content": {"type": "json_schema", "json_schema": tool.schema},
+            "end": around.closer,
+        }
+        for tool in tools
+    ]
+    content = {
+        "type": "tags_with_separator",
+        "tags": calls,
+        "separator": around.between,
+        "at_least_one": True,
+    }
+    return [
+        {"type": "tag", "begin": around.before, "content": content, "end": around.behind},
+    ]
 
 
 def _triggers(protocol: Protocol, begins: list[str]) -> list[str]:
@@ -107,14 +136,10 @@ def _tag_of(protocol: Protocol, tool: ToolSpec) -> dict[str, Any]:
     if not alike:
         raise _unsayable(protocol, "structural tag")
     content = {"type": "qwen_xml_parameter", "json_schema": tool.schema}
-    opener = f"{form.opener}\n" if form.opener else ""
-    closer = f"\n{form.closer}" if form.closer else ""
-    return {
-        "type": "tag",
-        "begin": f"{opener}{form.function_tag(tool.name)}\n",
-        "content": content,
-        "end": f"\n{form.function_closer}{closer}",
-    }
+    # A call without arguments shows what stands around them. White space before the closer is part
+    # of the content, where xgrammar allows it.
+    begin, closer, rest = codec.write(tool.name, "{}", tool).rpartition(form.function_closer)
+    return {"type": "tag", "begin": begin, "content": content, "end": closer + rest}
 
 
 def response_template_of(protocol: Protocol) -> dict[str, Any]:
@@ -166,7 +191,7 @@ def _json_field(protocol: Protocol) -> dict[str, Any] | None:
     items = value[0] if isinstance(value, list) else value
     places = _places(items, "" if isinstance(value, list) else "content")
     around = _around(protocol)
-    if not isinstance(value, list) and (around is None or not around.opener.strip()):
+    if not isinstance(value, list) and (around is None or around.opener.lstrip()[:1] in ("", "{")):
         return None  # several objects between one opener and one closer
     if opener == "" or "name" not in places or "arguments" not in places:
         return None
@@ -202,6 +227,8 @@ def _named_field(protocol: Protocol) -> dict[str, Any] | None:
     if around is None or around.opener.count(_NAME) != 1:
         return None
     head, _, tail = around.opener.partition(_NAME)
+    if not head.strip():
+        return None  # any word would open a call
     tail = _INDEX.sub(lambda _: r"\d+", _loose(tail))
     field: dict[str, Any] = {
         "open_pattern": f"{_optional(around.before, '')}{_loose(head)}{_WORD}{tail}",
@@ -214,7 +241,7 @@ def _named_field(protocol: Protocol) -> dict[str, Any] | None:
     if around.closer.strip():
         closer = _loose(around.closer.strip())
         field["close_pattern"] = rf"{closer}{_optional('', around.behind)}\s*"
-    elif head.strip():
+    else:
         field["close_pattern"] = f"(?={re.escape(head.strip())})"
     return field
 

@@ -24,7 +24,7 @@ from ..protocols.base import Protocol
 from .answers import Answer, Answers
 from .patterns import UnsampledPattern, sample_of
 from .probes import FIT, HELD, Call, Probe, Wire
-from .renderer import json_file
+from .renderer import is_folder, json_file
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CALLS = "tool_calls"
@@ -83,12 +83,15 @@ class Region:
                 opener, closer = self.arguments["string_delims"][0]
                 return _bare(dict(call.arguments), opener, closer)
             return json.dumps(self._item(call), ensure_ascii=False)
+        if "{name}" not in self.opener:
+            raise UnsampledPattern(f"an opener without the group name, of {self.content}")
         if self.content == "xml-inline":
             tag = sample_of(str(self.arguments.get("tag_pattern", "")))
             if "{key}" not in tag or "{value}" not in tag:
                 raise UnsampledPattern("a tag_pattern has the groups key and value")
+            is_json = _is_json(self.arguments.get("value_parser"))
             return "\n".join(
-                tag.replace("{key}", key).replace("{value}", _value(value))
+                tag.replace("{key}", key).replace("{value}", _value(value, is_json))
                 for key, value in call.arguments.items()
             )
         raise UnsampledPattern(f"calls whose content is {self.content}")
@@ -119,9 +122,20 @@ def _edge(field: Mapping[str, Any], side: str) -> str:
     literal, pattern = field.get(side), field.get(f"{side}_pattern")
     if isinstance(literal, list) and literal:
         literal = literal[0]
-    if isinstance(literal, str):
+    if isinstance(literal, str) and literal:
         return literal
+    if literal is not None:
+        raise UnsampledPattern(f"{side} is {literal!r}, and no text")
     return sample_of(pattern) if isinstance(pattern, str) else ""
+
+
+def _with_one_opener(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a field as it is. Raises UnsampledPattern if its calls open in several ways."""
+    openers = field.get("open")
+    if isinstance(openers, list) and len(set(map(str, openers))) > 1:
+        # Calls written with one of them would say nothing about the others.
+        raise UnsampledPattern(f"one of several openers: {', '.join(map(str, openers))}")
+    return field
 
 
 def _places(transform: Any, key: str = "") -> list[tuple[str, str]]:
@@ -141,9 +155,26 @@ def _put(item: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         item[keys[-1]] = value
 
 
-def _value(value: Any) -> str:
-    """Return a value as text between tags."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _is_json(parser: Any) -> bool:
+    """Return True if a parser of values takes texts in quotes alone, as JSON has them.
+
+    Raises UnsampledPattern for a parser that not all values can be written for.
+    """
+    if parser is None:
+        return False
+    name = parser.get("name", "text") if isinstance(parser, Mapping) else parser
+    if name not in ("text", "json"):
+        raise UnsampledPattern(f"values whose content is {name}")
+    options = parser.get("args") if isinstance(parser, Mapping) else None
+    is_lax = isinstance(options, Mapping) and options.get("allow_non_json") is True
+    return name == "json" and not is_lax
+
+
+def _value(value: Any, is_json: bool) -> str:
+    """Return a value as text between tags. is_json: a text stands in quotes there."""
+    if isinstance(value, str) and not is_json:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _bare(value: Any, opener: str, closer: str) -> str:
@@ -175,12 +206,16 @@ class ResponseTemplate:
         fields = _fields(x)
         thought = next((fields[name] for name in _THOUGHTS if name in fields), None)
         try:
-            region = Region.of(fields[_CALLS])
+            region = Region.of(_with_one_opener(fields[_CALLS]))
             reasoning = Region.of(thought) if isinstance(thought, Mapping) else None
             region.calls(FIT[1].calls)
         except UnsampledPattern as error:
             raise UnreadableTemplate(
-                "the calls of this response template cannot be written", got=str(error)
+                "the calls of this response template are of no known family",
+                got=str(error),
+                expected="one opener, and as content json, or xml-inline with a tag_pattern of key "
+                "and value",
+                hint="describe the format: Protocol.from_spec, or a codec as in CONTRIBUTING.md",
             ) from None
         return cls(region, reasoning)
 
@@ -203,21 +238,47 @@ class ResponseTemplate:
 
 def _fields(x: Any) -> Mapping[str, Any]:
     """Return the fields of a response template. Raises BadOptions."""
-    if isinstance(x, (str, os.PathLike)):
-        x = json_file(Path(x))
-    spec = x
-    if isinstance(x, Mapping):
-        spec = x.get("response_template") or x.get("response_schema") or x
+    config = _loaded(x)
+    spec = config
+    if isinstance(config, Mapping):
+        spec = config.get("response_template") or config.get("response_schema") or config
     fields = spec.get("fields") if isinstance(spec, Mapping) else None
     if isinstance(spec, Mapping) and isinstance(spec.get("properties"), Mapping):
         fields = _of_schema(spec["properties"])
     if not isinstance(fields, Mapping) or not isinstance(fields.get(_CALLS), Mapping):
-        raise BadOptions(
-            "there is no response template with calls here",
-            got=", ".join(map(str, list(x)[:20])) if isinstance(x, Mapping) else type(x).__name__,
-            expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
-        )
+        raise _no_template(config)
     return fields
+
+
+def _loaded(x: Any) -> Any:
+    """Return what a path or JSON text holds, anything else as it is. Raises BadOptions."""
+    if isinstance(x, str) and x.lstrip()[:1] == "{":
+        return _json_text(x)
+    if isinstance(x, (str, os.PathLike)) and str(x).strip():
+        path = Path(x)
+        return json_file(path / "tokenizer_config.json" if is_folder(path) else path)
+    return x
+
+
+def _no_template(x: Any) -> BadOptions:
+    """Return the error about input without a response template."""
+    got = type(x).__name__
+    if isinstance(x, Mapping):
+        got = ", ".join(map(str, list(x)[:20])) or "no keys"
+    return BadOptions(
+        "there is no response template with calls here",
+        got=got,
+        expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
+        hint="many models have a chat template alone: Protocol.from_chat_template",
+    )
+
+
+def _json_text(text: str) -> Any:
+    """Return the value of JSON text, or the text itself if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,9 +307,10 @@ def from_response_template(template: Any, id: str | None = None) -> Protocol:
     See `Protocol.from_response_template`.
     """
     # `derive` is the larger half; both lead to it.
-    from .derive import protocol_of_answers
+    from .derive import checked_id, protocol_of_answers
 
+    own_id = checked_id(id)
     source = ResponseTemplate.of(template)
     text = json.dumps(repr(source))
-    protocol_id = id or "response-" + hashlib.sha256(text.encode()).hexdigest()[:8]
+    protocol_id = own_id or "response-" + hashlib.sha256(text.encode()).hexdigest()[:8]
     return protocol_of_answers(source.answers(), protocol_id, "response template")

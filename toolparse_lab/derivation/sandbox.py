@@ -137,8 +137,10 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_of(error: Exception) -> str:
-    """Return an error as one line."""
-    return f"{type(error).__name__}: {str(error)[:400]}"
+    """Return an error as one line, with the line of the template that has it."""
+    line = getattr(error, "lineno", None)
+    place = f"line {line}: " if isinstance(line, int) else ""
+    return f"{type(error).__name__}: {place}{str(error)[:400]}".removesuffix(": ")
 
 
 def main() -> None:

@@ -6,20 +6,23 @@ Every format reads it, and its reading is the evidence.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..protocols.registry import protocol_of, protocols
-from ..toolspec import ToolsLike, tool_specs
+from ..toolspec import ToolsLike, ToolSpec, tool_specs
 from ..types import ParseOptions, ParseResult, RawLike, Span, ToolCall
 from .parse import parse
 
 # A call outside every format's delimiters is no evidence for one of them.
 _OWN = ParseOptions(recover=False)
+# The model's thoughts as text like any other: calls in them are drafts, yet of some format.
+_THOUGHTS = ParseOptions(recover=False, reasoning="none")
 # How much an attempt says for its format, by the worst call in it.
 _READ, _BROKEN_SCHEMA, _UNKNOWN_TOOL, _CUT_OFF, _UNREADABLE = 1.0, 0.8, 0.6, 0.5, 0.1
 _PER_REPAIR = 0.05
 _OTHER_FORM = 0.1
 _OUTSIDE = 0.4
+_IN_THOUGHTS = 0.4
 # Status -> the words for one such call and for several.
 _WORDS = {
     "ok": ("call was read", "calls were read"),
@@ -73,23 +76,48 @@ def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
     """
     specs = tool_specs(tools)
     loose = parse(raw, "auto", specs)  # also finds the text in a response object
-    candidates: list[tuple[Candidate, int]] = []
-    for protocol in protocols().values():
-        result = parse(loose.raw, protocol.among_others, specs, _OWN)
-        candidates += _candidate(result, protocol.id, 1.0, "")
+    candidates = _candidates(loose.raw, specs, _OWN)
+    if loose.reasoning and all(c.score <= _UNREADABLE for c, _ in candidates):
+        thoughts = _candidates(loose.raw, specs, _THOUGHTS)
+        if any(c.score > _UNREADABLE for c, _ in thoughts):
+            return tuple(map(_in_thoughts, _outermost(thoughts)))
     if not candidates:
-        candidates = _candidate(loose, "auto", _OUTSIDE, " outside every format's delimiters")
+        candidates = _candidate(loose, "auto", _OUTSIDE, "; outside every format's delimiters")
+    return _outermost(candidates)
+
+
+def _outermost(candidates: list[tuple[Candidate, int]]) -> tuple[Candidate, ...]:
+    """Return the candidates in order, without those inside the calls of others."""
     # Ties go to the format that accounts for more of the text, then to the order of `protocols()`.
-    candidates.sort(key=lambda c: (-c[0].score, -c[1]))
+    candidates = sorted(candidates, key=lambda c: (-c[0].score, -c[1]))
     return tuple(
         one for one, _ in candidates if not any(_surrounds(other, one) for other, _ in candidates)
     )
+
+
+def _in_thoughts(one: Candidate) -> Candidate:
+    """Return the candidate of calls that are thoughts, with the option that reads them."""
+    why = f"{one.why[:-1]}; inside the reasoning, which only reasoning='none' reads as an answer."
+    return replace(one, score=round(one.score * _IN_THOUGHTS, 4), why=why)
+
+
+def _candidates(
+    raw: str, specs: tuple[ToolSpec, ...], options: ParseOptions
+) -> list[tuple[Candidate, int]]:
+    """Return the candidates of every format under the same options. See `_candidate`."""
+    candidates: list[tuple[Candidate, int]] = []
+    for protocol in protocols().values():
+        result = parse(raw, protocol.among_others, specs, options)
+        candidates += _candidate(result, protocol.id, 1.0, "")
+    return candidates
 
 
 def _surrounds(other: Candidate, one: Candidate) -> bool:
     """Return True if each attempt of one format is the inside of a call that the other has read no
     worse: the delimiters around it are the better evidence.
     """
+    if one is other:
+        return False
     # Bare calls are inside of others even where the delimiters around them had to be repaired.
     is_bare = "undelimited" in protocol_of(one.protocol).tags
     least = _CUT_OFF if is_bare else max(one.score, _CUT_OFF)
@@ -106,7 +134,7 @@ def _candidate(
     """Return the candidate that one format's reading makes, with the characters its attempts cover.
 
     Empty where the format finds no attempt. best: the score of attempts without fault. place: words
-    for the evidence, behind "1 call was read".
+    behind the evidence.
     """
     # An attempt is a segment: calls of one body stand or fall together.
     attempts: dict[int, list[ToolCall]] = {}
@@ -151,7 +179,7 @@ def _in_other_form(call: ToolCall) -> bool:
 
 def _why(calls: list[ToolCall], place: str) -> str:
     """`2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`"""
-    facts = _counts(calls, place)
+    facts = _counts(calls)
     edits = sum(len(c.edits) for c in calls)
     if edits:
         facts.append(f"with {edits} repair" + ("" if edits == 1 else "s"))
@@ -162,13 +190,13 @@ def _why(calls: list[ToolCall], place: str) -> str:
     other = sum(map(_in_other_form, calls))
     if other:
         sentence += f"; {other} not in the format's own form"
-    return sentence + "."
+    return f"{sentence}{place}."
 
 
-def _counts(calls: list[ToolCall], place: str) -> list[str]:
+def _counts(calls: list[ToolCall]) -> list[str]:
     """Return the number of calls of each status, in words.
 
-    One phrase each, in the order of `_WORDS`. place: words behind the calls that were read.
+    One phrase each, in the order of `_WORDS`.
     """
     # A draft is a call under way; at the end of a text it could not be read.
     by_status: Counter[str] = Counter(
@@ -180,7 +208,6 @@ def _counts(calls: list[ToolCall], place: str) -> list[str]:
         n = by_status[status]
         if not n:
             continue
-        words = f"1 {one}" if n == 1 else f"{n} {many}"
-        counts.append(words + place if status == "ok" else words)
+        counts.append(f"1 {one}" if n == 1 else f"{n} {many}")
 
     return counts

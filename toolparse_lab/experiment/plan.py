@@ -27,6 +27,7 @@ from ..values.printable import counted, printable
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import ModelsLike, model_map
+from .own_formats import OwnFormats, own_formats
 from .protocol_record import prompt_records, protocol_records
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ MOST_ITEMS = 10_000_000
 """The most questions of one plan: about a kilobyte of memory each."""
 
 PlanProtocols: TypeAlias = "ProtocolLike | Iterable[ProtocolLike | None] | None"
-"""Prompt protocols: one or several; "native" or None sends the tools as such."""
+"""Prompt protocols: one or several; "native" or None sends the tools as such, "model" stands for
+the format of each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,12 @@ class Plan:
     runnable: Functions = field(default_factory=dict)
     estimate: Estimate | None = None
     prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
+    formats: OwnFormats = field(default_factory=OwnFormats)
+
+    def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
+        """Return each model, by its alias, with each arm that it is asked in."""
+        pairs = itertools.product(self.models.items(), self.arms)
+        return [(model, arm) for model, arm in pairs if self.formats.has(model[0], arm)]
 
     @property
     def calls(self) -> int:
@@ -206,7 +214,9 @@ class Plan:
             counted(len(self.arms), "arm"),
             counted(self.trials, "trial"),
         ]
-        return f"{' × '.join(dimensions)} = {counted(self.calls, 'call')}"
+        # Models with formats of their own are not asked in the arms of others.
+        equals = ", each model in its own format:" if self.formats.by_alias else " ="
+        return f"{' × '.join(dimensions)}{equals} {counted(self.calls, 'call')}"
 
     def _details(self) -> list[str]:
         """Return the other lines of the plan, each a label with a colon and its value."""
@@ -217,6 +227,7 @@ class Plan:
         lines = [
             f"models: {', '.join(self.models)}",
             f"arms:   {', '.join(arm.name for arm in self.arms)}",
+            *self.formats.lines(),
         ]
         if self.most_calls > self.calls:
             lines.append(
@@ -317,7 +328,8 @@ def make_plan(
 ) -> Plan:
     """Return every request of an experiment, in an order that is balanced wherever it stops.
 
-    cases: Cases or the inputs of `load_cases`. models: {alias: Model}. settings: the factors of
+    cases: Cases or the inputs of `load_cases`. models: {alias: Model}. protocols: 'model' among
+    them asks each model in the format it writes by its training. settings: the factors of
     `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
     `arms.PARAMETERS`, and those that a model's `params` name) as they are sent. A fact that only an
     endpoint knows goes into `extra_body`. A seed is sent as `seed + trial`. runnable: tools as
@@ -328,13 +340,14 @@ def make_plan(
     chosen = _loaded_cases(cases)
     _check_trials(trials)
     by_alias = model_map(models)
-    arms, params = _arms_and_params(by_alias, protocols, settings)
+    named, formats = own_formats(by_alias, protocols)
+    arms, params = _arms_and_params(by_alias, named, settings)
     _check_size(len(chosen) * len(by_alias) * len(arms) * trials)
     functions = check_runnable(runnable)
 
     # A plan without items makes the conversations whose first requests become the items.
     bare = Plan(chosen, by_alias, arms, trials, (), Held(()), params, seed, stream, functions)
-    return _with_items(bare)
+    return _with_items(replace(bare, formats=formats))
 
 
 def _loaded_cases(cases: Any) -> Cases:
@@ -391,7 +404,7 @@ def _with_items(bare: Plan) -> Plan:
     order = random.Random(bare.seed)  # noqa: S311 - an order, not a secret
 
     for trial, case in itertools.product(range(bare.trials), bare.cases):
-        cells = list(itertools.product(bare.models.items(), bare.arms))
+        cells = bare.cells()
         order.shuffle(cells)
         for (alias, model), arm in cells:
             request = _askable(next(bare._flow(case, alias, model, arm, trial)))

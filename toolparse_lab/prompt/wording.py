@@ -19,6 +19,9 @@ PLACEHOLDERS = (
     *("type_rules", "examples", "form", "model_prompt"),
 )
 
+_FROM_TEMPLATES = (
+    "only protocols of Protocol.from_chat_template have it: ask in all others by another plan"
+)
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
@@ -55,7 +58,7 @@ class Wordings:
                 "this protocol has no prompt of that wording",
                 got=wording,
                 expected=", ".join(self.names),
-                hint=near(wording, self.names),
+                hint=_FROM_TEMPLATES if wording == "model" else near(wording, self.names),
             )
         return _read_shipped(self.folder, wording)
 

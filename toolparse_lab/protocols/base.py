@@ -34,6 +34,7 @@ from ..types.derivation import Derivation
 from ..types.makers import maker_of
 from ..types.readings import Reading as Candidate
 from ..values import Value, read_strict, same
+from ..values.printable import printable
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
 from .spec_keywords import SpecKeywords
@@ -451,6 +452,13 @@ class Protocol:
     spec: str = ""
     derivation: Derivation | None = field(default=None, compare=False)
 
+    def __repr__(self) -> str:
+        """Return the id and a few words; the parts of a format are many pages."""
+        words = self.title
+        if self.derivation is not None:
+            words = f"derived from a {self.derivation.source}: {self.derivation.family}"
+        return printable(f"Protocol({self.id!r}{', ' if words else ''}{words})")
+
     def __post_init__(self) -> None:
         # Early, since an object without the defaults of its base class fails late and obscurely.
         self._check_part("envelope", self.envelope, Envelope)
@@ -506,15 +514,17 @@ class Protocol:
     def from_chat_template(cls, template: Any, *, id: str | None = None) -> Protocol:
         """Return the protocol of a model's chat template, derived and verified.
 
+        The template is rendered in a process of its own, with limits of time and memory.
+        `protocol.derivation` says what was measured.
+
         Args:
             template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
                 path of such a file, of a .jinja file or of a model's folder.
-            id: of the protocol, else one that follows from the text. The template is rendered in a
-                process of its own, with limits of time and memory. `protocol.derivation` says the
-                measured quantity.
+            id: of the protocol, else one that follows from the text.
 
-        Raises BadOptions for anything that is not a template, and UnreadableTemplate for one that
-        writes no calls, or calls that no protocol reads back: it names the probe that differs.
+        Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
+        and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
+        back: it names the probe that differs.
         """
         protocol: Protocol = hooks.call("protocol_from_chat_template", template, id=id)
         return protocol
@@ -525,10 +535,12 @@ class Protocol:
 
         Args:
             template: a `response_template` of transformers, the dict of a tokenizer_config.json
-                that has one (or the older `response_schema`), or the path of such a file.
+                that has one (or the older `response_schema`), JSON text of one, or the path of such
+                a file or of a model's folder.
+            id: of the protocol, else one that follows from the template.
 
-        Raises BadOptions for anything else, and UnreadableTemplate for one whose calls are of no
-        known family.
+        Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
+        UnreadableTemplate for a template whose calls are of no known family.
         """
         protocol: Protocol = hooks.call("protocol_from_response_template", template, id=id)
         return protocol

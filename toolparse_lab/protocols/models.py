@@ -11,11 +11,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from ..errors import UnknownProtocol
+from ..errors import UnknownProtocol, near
 from .base import Protocol
-from .registry import protocol_of
+from .parser_names import PARSER_NAMES, parser_key
+from .registry import protocol_of, protocols
 
 Reasoning = Literal["", "tags", "prefilled"]
 
@@ -38,7 +39,7 @@ class ModelFormat:
     @property
     def reason(self) -> str:
         """Why a model has this format, in a sentence."""
-        return f"its name matches {self.pattern!r}: {self.families} write {self.format}"
+        return f"its name matches {self.pattern}: {self.families} write {self.format}"
 
 
 _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
@@ -71,11 +72,12 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"ministral-?3|devstral-?(?:small-)?2-|mistral-small-4|mistral-medium-3\.5",
      "mistral_v13_args", "Mistral models of tokenizer v13", ""),
     (r"magistral", "mistral_v11", "Magistral", "tags"),
-    (r"mistral-small-3\.2|devstral", "mistral_v11", "Mistral Small 3.2 and Devstral", ""),
+    (r"mistral-small-?3\.2|devstral", "mistral_v11", "Mistral Small 3.2 and Devstral", ""),
     (r"mistral|mixtral|ministral|codestral|pixtral", "mistral_v3", "Mistral models", ""),
     # DeepSeek
     (r"deepseek-v?4\.1", "deepseek_v41_dsml", "DeepSeek V4.1", "tags"),
     (r"deepseek-v?4", "deepseek_v4_dsml", "DeepSeek V4", "tags"),
+    (r"deepseek-v?3\.2-exp", "deepseek_v31", "DeepSeek V3.2-Exp", ""),
     (r"deepseek-v?3\.2", "deepseek_v32_dsml", "DeepSeek V3.2", "tags"),
     (r"deepseek-v?3\.1", "deepseek_v31", "DeepSeek V3.1", ""),
     (r"deepseek-r1", "deepseek_v3", "DeepSeek R1", "prefilled"),
@@ -106,7 +108,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"iquest-coder-v2", "iquest_coder_v2", "IQuest-Coder-V2", "tags"),
     (r"interns2|intern-s2|iquest-coder", "qwen3_coder_xml", "Intern-S2 and IQuest-Coder", ""),
     (r"intern-?lm|intern-?s1", "internlm2", "InternLM and Intern-S1", ""),
-    (r"phi-?4", "phi4_mini", "Phi-4-mini", ""),
+    (r"phi-?4-m(?:ini|ultimodal)", "phi4_mini", "Phi-4-mini", ""),
     (r"function-?gemma", "functiongemma", "FunctionGemma", ""),
     (r"gemma-?4", "gemma4", "Gemma 4", ""),
     (r"gemma", "gemma_fence_tool_code", "Gemma 2 and 3", ""),
@@ -150,19 +152,40 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
 MODEL_FORMATS: tuple[ModelFormat, ...] = tuple(ModelFormat(*row) for row in _ROWS)
 
 
+# The name of a person in a path says nothing about a model.
+_HOME = re.compile(r"^(?:[a-z]:)?/(?:home|users)/[^/]+/")
+
+
 @lru_cache(maxsize=1024)
 def model_format(model: str) -> ModelFormat | None:
     """Return the row of a model's name, None if no pattern is in it.
 
+    Of a path or a name with its maker, the last part with a pattern counts.
+
     >>> model_format("Qwen/Qwen3-Coder-30B").format
     'qwen3_coder_xml'
     """
-    name = re.sub(r"[\s_]+", "-", model.lower()).removesuffix(".jinja")
-    for row in MODEL_FORMATS:
-        # A pattern begins where a word of the name does.
-        if re.search(rf"(?<![a-z])(?:{row.pattern})", name):
-            return row
+    name = _HOME.sub("", re.sub(r"[\s_]+", "-", model.lower()).replace("\\", "/"))
+    for part in reversed(name.split("/")):
+        for row in MODEL_FORMATS:
+            # A pattern begins where a word of the name does.
+            if re.search(rf"(?<![a-z])(?:{row.pattern})", part):
+                return row
     return None
+
+
+def reason_for(model: str) -> str:
+    """Return why a model has its format, in a sentence.
+
+    Raises UnknownProtocol where `protocol_for` does.
+
+    >>> reason_for("glm47")
+    "'glm47' is a name of glm47_compact, or of a server's parser for it"
+    """
+    protocol, row = _format_of(model)
+    if row is None:
+        return f"{model!r} is a name of {protocol.id}, or of a server's parser for it"
+    return row.reason
 
 
 def protocol_for(model: str) -> Protocol:
@@ -172,22 +195,46 @@ def protocol_for(model: str) -> Protocol:
         model: its name, as a hub or a server has it, or the name under which a server registers the
             parser for it, which counts before the patterns.
 
-    Raises UnknownProtocol if neither table has such a name. `protocols.models.model_format` says
-    why a name has its format.
+    Raises UnknownProtocol if neither table has such a name. `protocols.models.reason_for` says why
+    a name has its format.
 
     >>> protocol_for("deepseek-ai/DeepSeek-V3.1").id
     'deepseek_v31'
     >>> protocol_for("glm47").id
     'glm47_compact'
     """
+    return _format_of(model)[0]
+
+
+def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
+    """Return the protocol of a model, and its row or None if it is the name of a protocol.
+
+    Raises UnknownProtocol.
+    """
+    if not isinstance(model, str):
+        has_name = isinstance(getattr(model, "name", None), str)
+        raise UnknownProtocol(
+            "a model is found by its name",
+            got=type(model).__name__,
+            expected="a text such as 'Qwen/Qwen3-8B'",
+            hint="pass its name" if has_name else None,
+        )
     with suppress(UnknownProtocol):
-        return protocol_of(model)
+        return protocol_of(model), None
     row = model_format(model)
     if row is None:
-        raise UnknownProtocol(
-            "the format of this model is not known",
-            got=model,
-            expected="a model with a row in toolparse_lab.protocols.models",
-            hint="name the protocol, or read with protocol='auto'",
-        )
-    return protocol_of(row.format)
+        raise _unknown(model)
+    return protocol_of(row.format), row
+
+
+def _unknown(model: str) -> UnknownProtocol:
+    """Return the error about a model of no known format, with the names that come near."""
+    names = sorted({*protocols(), *PARSER_NAMES})
+    similar = near(parser_key(model[:200]), names, cutoff=0.8)
+    return UnknownProtocol(
+        "the format of this model is not known",
+        got=model if len(model) <= 200 else f"{model[:200]}…",
+        expected="a model of the table in docs/formats.md, or a server's name for its parser",
+        hint=f"{similar} else " * bool(similar)
+        + "derive it: tp.Protocol.from_chat_template(path); or read with protocol='auto'",
+    )

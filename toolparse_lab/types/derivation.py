@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from html import escape
 from typing import Any
+
+from ..values.printable import printable, printable_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,30 @@ class Derivation:
 
     def __str__(self) -> str:
         """Return the account as lines, one for each property."""
-        rows = [
+        return "\n".join(f"{head:<10} {printable(text)}" for head, text in self._rows())
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(head)}</th>'
+            f'<td style="text-align:left"><code>{escape(printable(text))}</code></td></tr>'
+            for head, text in self._rows()
+        )
+        example = escape(printable_lines(self.example))
+        return {
+            "text/plain": str(self),
+            "text/html": f"<table>{rows}</table><p>An answer as the template writes it:</p>"
+            f"<pre>{example}</pre>",
+        }
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return the name and the text of each property."""
+        return [
             ("family", self.family + (f" (as {self.row})" if self.row else "")),
             ("opener", json.dumps(self.opener, ensure_ascii=False)),
             ("closer", json.dumps(self.closer, ensure_ascii=False)),
-            ("around", "  ".join(json.dumps(s, ensure_ascii=False) for s in self.separators)),
+            ("around", self._around()),
             ("ids", self.ids or "none"),
             ("values", "; ".join(f"{kind}: {notation}" for kind, notation in self.encoding)),
             ("reasoning", " … ".join(self.reasoning) if any(self.reasoning) else "none"),
@@ -60,4 +82,8 @@ class Derivation:
             ("read back", f"{len(self.read_back)} probes: {', '.join(self.read_back)}"),
             *(("unclear", text) for text in self.unclear),
         ]
-        return "\n".join(f"{head:<10} {text}" for head, text in rows)
+
+    def _around(self) -> str:
+        """Return the other text around calls."""
+        texts = (json.dumps(text, ensure_ascii=False) for text in self.separators)
+        return "  ".join(texts) or "nothing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import TYPE_CHECKING, Any
 
 from ...derivation.probes import FIT, tools_of
@@ -10,6 +11,7 @@ from ...engine.parse import parse_text
 from ...laws.check_protocol import check_protocol
 from ...protocols.base import Protocol
 from ...render.show import visible
+from ..inputs import read_text
 from ..options import add_json
 from ..output import put, put_json
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "toolparse protocol derive chat_template.jinja",
     "toolparse protocol derive tokenizer_config.json --laws",
+    "curl -sL $URL | toolparse protocol derive - --id mine",
 )
 
 
@@ -27,7 +30,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("action", choices=("derive",), help="what to do")
     command.add_argument(
         "file",
-        help="a chat template, a tokenizer_config.json, a chat_template.json, or a model's folder",
+        help="a chat template, a tokenizer_config.json, a chat_template.json, or a model's folder; "
+        "- for standard input",
     )
     command.add_argument("--id", help="the id of the protocol (default: from the template's text)")
     command.add_argument(
@@ -38,7 +42,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: Any) -> int:
     """Derive a protocol and show how it reads an answer. Return 1 if a law is violated."""
-    protocol = Protocol.from_chat_template(options.file, id=options.id)
+    template = _standard_input() if options.file == "-" else options.file
+    protocol = Protocol.from_chat_template(template, id=options.id)
     derivation = protocol.derivation
     if derivation is None:
         raise AssertionError("a derived protocol has its derivation")
@@ -58,6 +63,16 @@ def run(options: Any) -> int:
         if laws is not None:
             put(f"\n{laws}")
     return 1 if laws is not None and not laws.ok else 0
+
+
+def _standard_input() -> Any:
+    """Return the template on standard input, or the object of a configuration there."""
+    text = read_text("-")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return f"{text}\n"  # a text, though it might be the name of a file
+    return value if isinstance(value, dict) else f"{text}\n"
 
 
 def _calls(result: ParseResult) -> list[dict[str, Any]]:

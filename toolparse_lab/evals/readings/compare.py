@@ -116,7 +116,7 @@ def compare(
     # A protocol that comes twice, by its name and by an alias, is one reading.
     by_name = {protocol.id: protocol for protocol in map(any_protocol, protocols)}
     outside = also or {}
-    if not isinstance(outside, Mapping):
+    if not isinstance(outside, Mapping) or not all(isinstance(name, str) for name in outside):
         raise BadOptions(
             "also holds parsers by name",
             got=also,

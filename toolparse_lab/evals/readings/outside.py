@@ -13,10 +13,11 @@ from ...values import read_strict, write_canonical
 # The first of these that a call has is its name, or its arguments.
 _NAMES = ("name", "toolName", "tool_name")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+_PROSE = ("text", "thinking", "redacted_thinking")
 _MOST = 1_000  # calls taken of one text, since a parser may return a generator without an end
 _SHAPE = (
-    "a list of {'name': …, 'arguments': …} (OpenAI tool calls, or objects with such attributes, "
-    "will do), "
+    "a list of {'name': …, 'arguments': …} (OpenAI tool calls, content blocks of Anthropic, "
+    "objects with such attributes, or pairs of name and arguments will do), "
     "something with `tool_calls`, or None"
 )
 
@@ -44,7 +45,7 @@ def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
     # A text is iterable, too, and would be taken for a list of letters.
     if isinstance(calls, (str, bytes)) or not isinstance(calls, Iterable):
         raise UnreadableInput("this is no list of calls", got=type(calls).__name__, expected=_SHAPE)
-    return tuple(_outside_call(call) for call in islice(calls, _MOST))
+    return tuple(_outside_call(call) for call in islice(calls, _MOST) if not _is_prose(call))
 
 
 def _list_of(returned: Any) -> Any:
@@ -64,10 +65,26 @@ def _list_of(returned: Any) -> Any:
 
     # An empty mapping is how some parsers say that there is no call.
     if isinstance(returned, Mapping):
+        if _first(returned, _NAMES) is None and _member(returned, "role") is not None:
+            content = _member(returned, "content")
+            return content if isinstance(content, list) else []
         return [returned] if returned else []
+    if _is_pair(returned):
+        return [returned]
     if _first(returned, _NAMES) is not None:
         return [returned] if returned else []
     return returned
+
+
+def _is_prose(item: Any) -> bool:
+    """Return True for a block of a message that is no call: its text, or its thoughts."""
+    return isinstance(item, Mapping) and item.get("type") in _PROSE
+
+
+def _is_pair(item: Any) -> bool:
+    """Return True for a name and its arguments as a tuple."""
+    is_pair = isinstance(item, tuple) and len(item) == 2
+    return is_pair and isinstance(item[0], str) and isinstance(item[1], (str, Mapping))
 
 
 def _outside_call(item: Any) -> OutsideCall:
@@ -75,8 +92,11 @@ def _outside_call(item: Any) -> OutsideCall:
 
     Raises UnreadableInput for one without a name, or whose arguments are no JSON.
 
-    item: a mapping or an object, with the name and the arguments in itself or in its `function`.
+    item: a mapping or an object, with the name and the arguments in itself or in its `function`, or
+    a pair of them.
     """
+    if _is_pair(item):
+        item = {"name": item[0], "arguments": item[1]}
     body = _member(item, "function")
     # Some formats call the name `function`, and then it is a text.
     if body is None or isinstance(body, str):
