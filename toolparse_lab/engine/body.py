@@ -229,29 +229,42 @@ class BodyReader:
         Return True when there is more to do, None if the body holds anything before `end`, or its
         own opener does not stand there. Only white space may stand between the openers.
         """
-        feed, opening = self._feed, body.opening
-        if opening.speculative or opening.lone or body.start == body.head:
-            return None
-        at = end - (feed.base - body.start)
-        if "".join(body.pieces).strip() or feed.tail[: max(at, 0)].strip():
+        feed = self._feed
+        if not self._is_blank(body, end):
             return None
         if body.literal is None:
             body.literal = feed.text_of(Span(body.head, body.start)).strip()
         literal = body.literal
+        at = end - (feed.base - body.start)
         rest = feed.tail[at : at + len(literal)]
-        if rest != literal:
-            if final or not literal.startswith(rest):
-                return None
-            # The opener may still come: until then the body is looked at from its beginning.
-            if body.pieces:
-                self._log.retract(body.start)
-                feed.go_to(body.start, "".join(body.pieces) + feed.tail)
-            self._move(body, 0)
-            return False
+        if rest == literal:
+            row = _row_of(literal).match(feed.tail, at)
+            last = feed.tail.rfind(literal, at, row.end()) if row else at
+            return self._open_again(body, last, final)
+        if final or not literal.startswith(rest):
+            return None
+        # The opener may still come: until then the body is looked at from its beginning.
+        if body.pieces:
+            self._log.retract(body.start)
+            feed.go_to(body.start, "".join(body.pieces) + feed.tail)
+        self._move(body, 0)
+        return False
 
-        row = _row_of(literal).match(feed.tail, at)
-        at = feed.tail.rfind(literal, at, row.end()) if row else at
-        again = self._setting.protocol.envelope.open(feed.tail, at, final, self._setting.tools)
+    def _is_blank(self, body: OpenBody, end: int) -> bool:
+        """Return True if a body with an opener holds nothing but white space up to `end`."""
+        opening = body.opening
+        if opening.speculative or opening.lone or body.start == body.head:
+            return False
+        text = "".join(body.pieces) + self._feed.tail
+        return not text[:end].strip()
+
+    def _open_again(self, body: OpenBody, at: int, final: bool) -> bool:
+        """Let a body begin with the opener at an offset of the tail, where its own stands again.
+
+        Return True when there is more to do.
+        """
+        feed, setting = self._feed, self._setting
+        again = setting.protocol.envelope.open(feed.tail, at, final, setting.tools)
         if isinstance(again, Opening) and again.kind == "call" and again.end:
             body.opening, body.head = again, feed.base + at
             at += again.end
