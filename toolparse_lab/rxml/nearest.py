@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -43,8 +45,13 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
         return []
 
     edits: dict[tuple[int, int, str], Edit] = {}
+    sound = _sound_tags(text, tags)
     for tag in tags:
         for start, end in _near_places(text, tag):
+            # What is left of a sound tag around such a part would be text that nobody wrote.
+            last = sound[bisect_right(sound, (start, sys.maxsize)) - 1] if sound else (0, 0)
+            if last[0] <= start and end <= last[1] and last != (start, end):
+                continue
             if text[end - 1] != ">" and _ATTRIBUTES.match(text, end):
                 continue  # what would end at the mark that is put in goes on with attributes
             for repaired in _repaired(text[start:end], tag):
@@ -54,6 +61,13 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
                 return []
 
     return sorted(edits.values(), key=lambda edit: edit.span.start)
+
+
+def _sound_tags(text: str, tags: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of the tags that are as they should be, in order."""
+    longest_first = sorted(tags, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+    return [match.span() for match in pattern.finditer(text)]
 
 
 def nearest_reading(
@@ -126,6 +140,11 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
         part = tag[first:last]
         at = text.find(part) if part else -1
         while at >= 0:
+            # Nearly every tag is as it should be, unless one of its ends stands twice.
+            begin = at - first
+            if text.startswith(tag, begin) and not _is_doubled(text, tag, begin):
+                at = text.find(part, at + 1)
+                continue
             # Most places have neither end of the tag near them, and one look says so.
             near = text[max(0, at - first - 1) : at - first + size + 2]
             if head not in near and tail not in near:
@@ -143,6 +162,12 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
                     if end - start > size or not _is_part(text, tag, start):
                         yield start, end
             at = text.find(part, at + 1)
+
+
+def _is_doubled(text: str, tag: str, start: int) -> bool:
+    """Tell if a character beside the tag at an offset is the tag's own first or last one."""
+    end = start + len(tag)
+    return text[start - 1 : start] == tag[0] or text[end : end + 1] == tag[-1]
 
 
 def _is_part(text: str, tag: str, start: int) -> bool:

@@ -245,7 +245,10 @@ def _proposals(
     The search goes further only where nothing within one sign is right.
     """
     proposals: dict[str, _Proposal] = {}
-    for max_cost in _COSTS:
+    # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
+    # search goes, and is never executed.
+    costs = _COSTS if not reading.tools or _names_a_tool(body, reading.tools) else _COSTS[:1]
+    for max_cost in costs:
         proposals = {first.key: first} if first is not None else {}
         for near in nearest_readings(body, max_cost, reading.max_depth):
             try:
@@ -260,6 +263,11 @@ def _proposals(
             break
 
     return sorted(proposals.values(), key=lambda proposal: proposal.cost)
+
+
+def _names_a_tool(body: str, tools: Iterable[str]) -> bool:
+    """Return True if a tool's name stands anywhere in a body, as models write it."""
+    return any(name in body or name.replace(".", "_") in body for name in tools)
 
 
 def _choose(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -28,6 +29,7 @@ from ..base import Decoded, Places, Reading
 # count, and only where nothing in it looks like a tag that was meant and not understood.
 
 _MOST_NAMES = 64
+_PLAIN_TAG = re.compile(r"<(/?)([^\s<>/=\"'!?]++)>")
 _Read = Callable[[str, Reading], Decoded]
 
 
@@ -103,6 +105,9 @@ class ElementJudge:
 
     def _fitting(self, reader: _Read, text: str) -> Value | None:
         """Return the arguments of a text that reads strictly and fits the schema, else None."""
+        # Most candidates turn an opening tag into a closing one, or back, where another was wrong.
+        if not _is_balanced(text, names_below(self._view)):
+            return None
         try:
             call = reader(text, replace(self._reading, repair=False))
         except Refusal:
@@ -197,6 +202,25 @@ def fits_schema(value: Value, schema: str | None) -> bool:
     # Every leaf is text as yet, so its types are judged behind coercion.
     coerced = coerce(value, schema, "safe", one_item=True).value
     return not find_problems(coerced, schema)
+
+
+def _is_balanced(text: str, names: Container[str]) -> bool:
+    """Return True if each name has as many opening tags as closing ones, as far as can be told.
+
+    Without that the text does not read strictly, or a value of it holds a tag of the format. names:
+    those that count. Where anything but plain tags stands in the text nothing can be told.
+
+    >>> [_is_balanced(text, ("a",)) for text in ("<a>1</a>", "<a>1<a>", "<a>1<a/>", "<a>1</a><b>")]
+    [True, False, True, True]
+    """
+    tags = _PLAIN_TAG.findall(text)
+    if len(tags) != text.count("<"):
+        return True
+    balance: dict[str, int] = {}
+    for slash, name in tags:
+        if name in names:
+            balance[name] = balance.get(name, 0) + (-1 if slash else 1)
+    return not any(balance.values())
 
 
 def _agree(one: Decoded, other: Decoded) -> bool:

@@ -330,7 +330,20 @@ class ElementCall(Codec):
             return self._text(body, view, reading)
         tool = reading.tools.get(reading.opening.name)
         judge = ElementJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, manner: self._elements(text, view, manner))
+        return judge.settle(lambda text, manner: self._shaped(text, view, manner))
+
+    def _shaped(self, body: str, view: View, reading: Reading) -> Decoded:
+        """Return the call whose parameters are elements of any shape.
+
+        Raises Refusal if there are none.
+
+        view: the schema of the tool's parameters.
+        """
+        # A body that was put right is flat as a rule; as in `_call`, the result is the same.
+        flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
+        if flat is not None:
+            return _decoded(reading.opening, flat.value, flat.places, (), ())
+        return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
         """Return the call whose parameters are elements.
