@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -49,8 +48,7 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
     for tag in tags:
         for start, end in _near_places(text, tag):
             # What is left of a sound tag around such a part would be text that nobody wrote.
-            last = sound[bisect_right(sound, (start, sys.maxsize)) - 1] if sound else (0, 0)
-            if last[0] <= start and end <= last[1] and last != (start, end):
+            if _is_inside(sound, start, end):
                 continue
             if text[end - 1] != ">" and _ATTRIBUTES.match(text, end):
                 continue  # what would end at the mark that is put in goes on with attributes
@@ -68,6 +66,16 @@ def _sound_tags(text: str, tags: Sequence[str]) -> list[tuple[int, int]]:
     longest_first = sorted(tags, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
     return [match.span() for match in pattern.finditer(text)]
+
+
+def _is_inside(places: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Tell if [start, end) is a part of one of the places, which are in order, and not all of it.
+
+    >>> [_is_inside([(0, 3), (5, 9)], *span) for span in ((6, 9), (5, 9), (3, 5), (0, 2))]
+    [True, False, False, True]
+    """
+    at = bisect_right(places, start, key=lambda place: place[0]) - 1
+    return at >= 0 and end <= places[at][1] and places[at] != (start, end)
 
 
 def nearest_reading(
@@ -135,33 +143,37 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
     # One change cannot reach into both ends of a tag, so one of them is as it was.
     half = max(0, size - 2) // 2
     head, tail = tag[:half], tag[size - half :]
+    for at in _places_of_parts(text, tag):
+        # Most places have neither end of the tag near them, and one look says so.
+        near = text[max(0, at - 1) : at + size + 2]
+        if head not in near and tail not in near:
+            continue
+        # A character more or less before the part moves the beginning by one.
+        for start in range(max(0, at - 1), at + 2):
+            begins = text.startswith(head, start)
+            for end in range(start + size - 1, start + size + 2):
+                if end > len(text) or not (begins or text.startswith(tail, end - half)):
+                    continue
+                if not is_one_off(text[start:end], tag):
+                    continue
+                # A part of a whole tag is as it should be.
+                if end - start > size or not _is_part(text, tag, start):
+                    yield start, end
+
+
+def _places_of_parts(text: str, tag: str) -> Iterator[int]:
+    """Yield where a tag would begin of which a third stands in a text, but not the whole tag."""
+    size = len(tag)
     for number in range(_PARTS):
         first, last = size * number // _PARTS, size * (number + 1) // _PARTS
         part = tag[first:last]
-        at = text.find(part) if part else -1
-        while at >= 0:
+        place = text.find(part) if part else -1
+        while place >= 0:
+            at = place - first
             # Nearly every tag is as it should be, unless one of its ends stands twice.
-            begin = at - first
-            if text.startswith(tag, begin) and not _is_doubled(text, tag, begin):
-                at = text.find(part, at + 1)
-                continue
-            # Most places have neither end of the tag near them, and one look says so.
-            near = text[max(0, at - first - 1) : at - first + size + 2]
-            if head not in near and tail not in near:
-                at = text.find(part, at + 1)
-                continue
-            # A character more or less before the part moves the beginning by one.
-            for start in range(max(0, at - first - 1), at - first + 2):
-                begins = text.startswith(head, start)
-                for end in range(start + size - 1, start + size + 2):
-                    if end > len(text) or not (begins or text.startswith(tail, end - half)):
-                        continue
-                    if not is_one_off(text[start:end], tag):
-                        continue
-                    # A part of a whole tag is as it should be.
-                    if end - start > size or not _is_part(text, tag, start):
-                        yield start, end
-            at = text.find(part, at + 1)
+            if not text.startswith(tag, at) or _is_doubled(text, tag, at):
+                yield at
+            place = text.find(part, place + 1)
 
 
 def _is_doubled(text: str, tag: str, start: int) -> bool:
