@@ -127,3 +127,33 @@ def test_hostile_bodies_end_in_a_refusal(unit: str) -> None:
 
 def test_signs_that_a_string_should_not_end_in() -> None:
     assert loose_signs({"a": "x,", "b": ["[y"], "c:": "fine (really)"}) == 3
+
+
+NAMED = {
+    "name": "f",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "bb": {"type": "integer"},
+            "cc": {"type": "string"},
+        },
+        "required": ["a", "bb", "cc"],
+    },
+}
+TWO_SIGNS = '{"a": 1: "bb": 2, "cc" "x y"}'
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw"),
+    [
+        ("mistral_v11", f"[TOOL_CALLS]f{TWO_SIGNS}"),
+        ("hermes", f'<tool_call>{{"name": "f", "arguments": {TWO_SIGNS}}}</tool_call>'),
+    ],
+)
+def test_two_signs_are_put_right_wherever_the_name_stands(protocol: str, raw: str) -> None:
+    (call,) = tp.parse(raw, protocol, [NAMED]).calls
+    assert (call.ok, call.arguments) == (True, {"a": 1, "bb": 2, "cc": "x y"})
+    # Of a tool that no one knows there is nothing to look for that far.
+    (call,) = tp.parse(raw, protocol, [{**NAMED, "name": "other"}]).calls
+    assert not call.ok

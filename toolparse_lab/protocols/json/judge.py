@@ -247,7 +247,8 @@ def _proposals(
     proposals: dict[str, _Proposal] = {}
     # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
     # search goes, and is never executed.
-    costs = _COSTS if not reading.tools or _names_a_tool(body, reading.tools) else _COSTS[:1]
+    is_known = not reading.tools or reading.opening.name or _names_a_tool(body, reading.tools)
+    costs = _COSTS if is_known else _COSTS[:1]
     for max_cost in costs:
         proposals = {first.key: first} if first is not None else {}
         for near in nearest_readings(body, max_cost, reading.max_depth):
