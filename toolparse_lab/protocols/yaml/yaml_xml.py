@@ -137,6 +137,8 @@ class YamlElements(ToolElements):
         start = _behind_space(text, at)
         if start == len(text):
             return False if final else NEED_MORE
+        if text[start] == "<":  # an element, as most bodies with such an opener begin
+            return False
 
         key = _first_key(text, start, final)
         if not isinstance(key, str):
