@@ -33,7 +33,15 @@ from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from .form import Mark
 from .scan import ParameterScan
-from .shape import Form, decoded_text, inner_places, plain_offsets, section_in, typed_value
+from .shape import (
+    Form,
+    decoded_text,
+    inner_places,
+    plain_offsets,
+    section_in,
+    typed_value,
+    value_offsets,
+)
 from .strict import trimmed
 
 _Text: TypeAlias = tuple[str, int, int]
@@ -387,10 +395,11 @@ class FunctionReader:
     def _text_at(self, start: int, end: int) -> _Text:
         """Return the value that stands in [start, end), its entities decoded where it has any."""
         text = self._body[start:end]
-        if self._form.entities and text.startswith("<!"):
+        decoded = decoded_text(self._form, text)
+        if self._form.sections and text.startswith("<!"):
             inner, stop = section_in(text)
-            return decoded_text(text, True), start + inner, start + stop
-        return decoded_text(text, self._form.entities), start, end
+            return decoded, start + inner, start + stop
+        return decoded, start, end
 
     def _unwrap(self) -> None:
         """Take `<value>` off values.
@@ -494,7 +503,7 @@ class FunctionReader:
             steps=tuple(self._steps),
             untyped=not self._form.flags or (self._form.flags_may_miss and not self._flags),
             places=lambda: places,
-            unescape=unescape_offsets if self._form.entities else plain_offsets,
+            unescape=value_offsets if self._form.entities else plain_offsets,
         )
 
     def _typed(self, name: str, text: str) -> Value:

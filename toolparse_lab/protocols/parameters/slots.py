@@ -91,6 +91,7 @@ class SlotForm(Form):
     trim: bool = False
     lines: bool = False
     entities: bool = False
+    sections: bool = False
     markup: tuple[str, ...] = ()
     flag: str = ""
     boolean_flag: bool = False
