@@ -110,7 +110,14 @@ class MessageTags(ParameterTags):
         """Return the scanner of a thought, a block or a function."""
         if opening.kind == "reasoning":
             return LiteralBody(self.ends, (_START,))
-        return super().scanner(opening, tools)
+        if not opening.end:
+            return super().scanner(opening, tools)
+        return ParameterScan(self.form, tools, wrapped=True, ends=self._tokens)
+
+    @cached_property
+    def _tokens(self) -> re.Pattern[str]:
+        """The tokens between two messages: a block without its closer ends with its message."""
+        return re.compile("|".join(map(re.escape, (_START, *self.ends))))
 
 
 _RECIPIENT = re.compile(
