@@ -37,6 +37,7 @@ from ..base import (
 )
 from ..results import Between, TextResult
 from ..scan import LiteralBody, Scanner
+from .repeated import holds_json_unread
 
 _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -113,6 +114,20 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
     return Refusal("decode.truncated-value", message, back.raw_span(*head.span())[0])
 
 
+def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
+    """Raise Refusal, at an offset, for a parameter that stands twice with a whole list in each.
+
+    inner: the elements, without marks. value: as they were read. view: the schema of the call.
+    """
+    for name, items in value.items():
+        # The items of one list stand in elements of their own, and are meant as they are.
+        if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
+            continue
+        if holds_json_unread(items, view.child(name)):
+            message = f"{name!r} stands several times, with a list or an object in each"
+            raise Refusal("decode.ambiguous", message, at)
+
+
 @dataclass(frozen=True, slots=True)
 class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
@@ -182,6 +197,8 @@ class MarkedCalls(Codec):
         if isinstance(value, dict) and TEXT_KEY in value and TEXT_KEY not in view.properties:
             at = back.raw_span(start, start)[0]
             raise Refusal("decode.tags", "text stands beside the parameters", at)
+        if isinstance(value, dict):
+            _check_repeated(inner, value, view, back.raw_span(start, start)[0])
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
                  _marked(e.text), e.rule)

@@ -32,6 +32,7 @@ from ..base import Decoded, Reading
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from .form import Mark
+from .repeated import holds_json_unread
 from .scan import ParameterScan
 from .shape import (
     Form,
@@ -488,6 +489,10 @@ class FunctionReader:
                 places |= self._inside(path, value, start, end)
                 continue
 
+            # A tag that says the type of its value leaves nothing to ask.
+            if name not in self._flags and self._holds_json_unread(name, texts):
+                message = f"{name!r} stands several times, with a list or an object in each"
+                raise Refusal("decode.ambiguous", message, start)
             members = [self._typed(name, text) for text in texts]
             arguments[name] = members
             places[path] = (start, values[-1][2])
@@ -524,11 +529,21 @@ class FunctionReader:
     def _says_one(self, name: str, texts: list[str]) -> bool:
         """Return True if a parameter stands several times, but can only mean one value.
 
-        It says the same each time then, and the schema wants no list.
+        It says the same each time then, and the schema wants no list, or each is a whole one.
         """
-        if len(texts) < 2 or not self._is_single(name):
+        if len(texts) < 2 or len(set(texts)) > 1:
             return False
-        return len(set(texts)) == 1
+        return self._is_single(name) or self._holds_json_unread(name, texts)
+
+    def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
+        """Return True if a text among several of a parameter is JSON that no item can be.
+
+        Under a schema without lists several texts are wrong in any case.
+        """
+        if self._is_single(name):
+            return False
+        member = self._view.child(name) if self._view is not None else None
+        return holds_json_unread(texts, member)
 
     def _elements(self) -> Decoded | None:
         """Return the call whose parameters are elements named after them.

@@ -330,12 +330,10 @@ class ParameterScan:
         walk = self._walk
         match = walk.pattern.search(tail, pos)
         inside = walk.state == INSIDE
-        # Half a token is held back as half a tag, since it begins with the same character.
-        if self._ends is not None and not inside and walk.word:
-            token = self._ends.search(tail, pos, match.start() if match else len(tail))
-            if token is not None:
-                start = walk.at + token.start()
-                return Close(start, start, "implicit")
+        token = self._end_token(tail, pos, match.start() if match else len(tail))
+        if token is not None:
+            start = walk.at + token.start()
+            return Close(start, start, "implicit")
         if match is None:
             return Hold(len(tail))
 
@@ -353,6 +351,16 @@ class ParameterScan:
             self._value.begin(match)
 
         return match.end()
+
+    def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
+        """Return the token that ends a block without its closer, if one is in [pos, end).
+
+        Inside a function it is part of what is still open. None where the format has no such token.
+        """
+        # Half a token is held back as half a tag, since it begins with the same character.
+        if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
+            return None
+        return self._ends.search(tail, pos, end)
 
     def _function_tag(self, match: re.Match[str]) -> Close | int:
         """Enter a function at its opener.
