@@ -189,7 +189,7 @@ class FunctionReader:
             i += 1
             if mark.kind == "/function":
                 closed = self._take_function_closer(mark, following) or closed
-            elif mark.kind == "parameter" and self._is_doubled(mark, following):
+            elif mark.kind == "function" or self._is_doubled(mark, following):
                 self._fix(mark.start, mark.end, "", "tags.doubled-opener")
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
@@ -205,7 +205,9 @@ class FunctionReader:
 
     def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
         """Return True if the same parameter's tag follows at once, so that no value is between."""
-        if following is None or (following.kind, following.name) != ("parameter", mark.name):
+        if following is None or mark.kind != "parameter":
+            return False
+        if (following.kind, following.name) != ("parameter", mark.name):
             return False
         return not self._body[mark.end : following.start].strip()
 

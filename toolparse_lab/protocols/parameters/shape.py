@@ -195,6 +195,21 @@ class Form(ABC):
         return _NEVER
 
     @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The beginning of each kind of tag, with its closer.
+
+        That of the tag around a value comes last.
+        """
+        function, parameter = (tag.split("\0")[0] for tag in (
+            self.function_tag("\0"), self.parameter_tag("\0")
+        ))  # fmt: skip
+        return (
+            (self.opener, self.closer),
+            (function, self.function_closer),
+            (parameter, self.parameter_closer),
+        )
+
+    @property
     def space(self) -> re.Pattern[str]:
         """White space and the like, which may stand between two tags and mean nothing."""
         return SPACE

@@ -9,6 +9,7 @@ leaves the others alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -37,7 +38,7 @@ from ..json.call import JsonCall
 from ..json.scan import ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
-from .form import TagForm, bare_head, function_group, names_function, tag_pattern
+from .form import Mark, TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
 from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
@@ -422,7 +423,11 @@ class ParameterCall(Codec):
         """
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
         scan.scan(body, True)
-        starts = [i for i, mark in enumerate(scan.marks) if mark.kind == "function"]
+        starts = [
+            i
+            for i, mark in enumerate(scan.marks)
+            if mark.kind == "function" and not _is_doubled(body, scan.marks, i)
+        ]
         stops = [*starts[1:], len(scan.marks)]
 
         functions: list[FunctionReader] = []
@@ -555,6 +560,17 @@ def _as_text(value: Value) -> str:
     ('a', '[1,"a"]')
     """
     return value if isinstance(value, str) else write_canonical(value)
+
+
+def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
+    """Return True if a function's tag stands right behind the same one: both begin one call.
+
+    i: of its mark.
+    """
+    before, mark = marks[i - 1], marks[i]
+    if i == 0 or (before.kind, before.name) != ("function", mark.name):
+        return False
+    return not body[before.end : mark.start].strip()
 
 
 def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
