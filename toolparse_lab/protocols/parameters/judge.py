@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
@@ -178,21 +179,28 @@ def ends_in_tag(form: Form, text: str) -> bool:
     stripped = text.strip()
     if stripped[:1] != "<" and stripped[-1:] != ">":
         return False
-    for opener, closer in form.pairs:
+    pairs = _pairs(form)
+    for opener, closer in pairs:
         whole = opener[:1] == "<" and opener[-1:] == ">"
         if whole and stripped.endswith(opener):
             return True
         if closer and stripped.endswith(closer) and text.count(opener) != text.count(closer):
             return True
     # A value that begins as it was begun already.
-    opener, closer = form.pairs[-1]
+    opener, closer = pairs[-1]
     begins = opener[-1:] == ">" and stripped.startswith(opener)
     return begins and text.count(opener) != text.count(closer)
 
 
+@lru_cache(maxsize=256)
+def _pairs(form: Form) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a form, which are asked for at every value with a bracket."""
+    return form.pairs
+
+
 def _breaks_key(form: Form, text: str) -> bool:
     """Return True if a value holds one of the two tags around a key, in a format that has them."""
-    key, value = form.pairs[-2:]
+    key, value = _pairs(form)[-2:]
     return value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1])
 
 

@@ -37,6 +37,7 @@ from ..base import (
 )
 from ..results import Between, TextResult
 from ..scan import LiteralBody, Scanner
+from .item_lists import ItemLists
 from .repeated import holds_json_unread
 
 _MARK = "]<]minimax[>["
@@ -194,6 +195,8 @@ class MarkedCalls(Codec):
             raise Refusal("decode.tags", "a mark stands before no tag", at)
         reader = ElementReader(inner, view, repair=reading.repair, closed=True)
         value = reader.read()
+        # Few calls have any, and they cost a walk over all values.
+        lists = ItemLists(value, view) if "<item" in inner else None
         if isinstance(value, dict) and TEXT_KEY in value and TEXT_KEY not in view.properties:
             at = back.raw_span(start, start)[0]
             raise Refusal("decode.tags", "text stands beside the parameters", at)
@@ -204,15 +207,17 @@ class MarkedCalls(Codec):
                  _marked(e.text), e.rule)
             for e in reader.edits
         )  # fmt: skip
-        inner_places = reader.places
 
         def places() -> dict[str, tuple[int, int]]:
+            inner_places = reader.places
+            if lists is not None:
+                inner_places = {lists.path(p): place for p, place in inner_places.items()}
             moved = {p: back.raw_span(a + start, b + start) for p, (a, b) in inner_places.items()}
             return {"": back.raw_span(head.start(), stop), **moved}
 
         return Decoded(
             head["name"],
-            value,
+            lists.value if lists is not None else value,
             name_span=Span(*back.raw_span(*head.span("name"))),
             edits=edits,
             untyped=True,
@@ -229,6 +234,7 @@ class MarkedCalls(Codec):
         text = "\n".join([*lines, f"{_MARK}</invoke>", _CLOSER])
         inner = text[len(_OPENER) : -len(_CLOSER)]
         tools = {tool.name: tool} if tool is not None else {}
+        view = view_of(tool.schema_json if tool is not None else "{}")
         try:
             calls = self.read(inner, Reading(Opening(1), True, False, _MAX_DEPTH, tools))
         except Refusal:
@@ -236,7 +242,7 @@ class MarkedCalls(Codec):
         if (
             len(calls) != 1
             or calls[0].name != name
-            or not same(calls[0].arguments, _texts(arguments))
+            or not same(calls[0].arguments, ItemLists(_texts(arguments), view).value)
         ):
             raise UnwritableCall("a value that its elements do not say", got=name)
         return text
