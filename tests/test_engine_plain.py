@@ -39,10 +39,13 @@ TOOLS: list[dict[str, Any]] = [
     },
 ]
 PROTOCOLS = ("qwen3_coder_xml", "morph_xml", "glm45_newline", "glm47_compact", "seed_oss",
-             "minimax_m2", "muse_atem", "mimo_compact", "hunyuan_v3", "telechat4")  # fmt: skip
+             "minimax_m2", "muse_atem", "mimo_compact", "hunyuan_v3", "telechat4", "dots", "step3",
+             "anthropic_legacy")  # fmt: skip
 VALUES = st.sampled_from(
     ["Oslo", "2", " 2\n", "12.50", "-1", "true", "False", "yes", "null", "", "\n", "\r\n", "a\nb",
-     "a > b", "a < b", "[1]", "&amp;", "&", "]", "é😀", "\ud83d", "007", "\\n", "</city>", "<book>"]
+     "a > b", "a < b", "[1]", "&amp;", "&", "]", "é😀", "\ud83d", "007", "\\n", "</city>", "<book>",
+     "a &lt; b", "&#65;&amp;lt;", "<p>x &amp; y</p>", "a < b &lt; c", "\n\nx\n", "\nx\r\n",
+     '["a &lt; b"]', '["<a> &lt; b"]', "<![CDATA[&amp;]]>"]
 )  # fmt: skip
 NAMES = st.sampled_from(["city", "guests", "price", "late", "tags", "other", "city"])
 CALLS = st.tuples(
@@ -126,7 +129,16 @@ def test_one_look_says_what_the_long_way_says(
 
 
 # The others have no opener of their own, or tags that a codec of their own reads.
-PLAIN = ("qwen3_coder_xml", "morph_xml", "seed_oss", "minimax_m2", "muse_atem", "mimo_compact")
+PLAIN = (
+    "qwen3_coder_xml",
+    "morph_xml",
+    "seed_oss",
+    "minimax_m2",
+    "muse_atem",
+    "mimo_compact",
+    "dots",
+    "step3",
+)
 
 
 @pytest.mark.parametrize("protocol", PLAIN)

@@ -106,6 +106,8 @@ WRITTEN = [
     {"body": "<parameter=city>\nq\n</parameter>"},
     {"city": "<value>a</value>", "body": "<value>b</value>"}, {"city": "<value>a</value>"},
     {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"},
+    {"body": "<p>x &amp; y</p>"}, {"body": "a < b &lt; c"}, {"body": "&amp; </parameter> &lt;"},
+    {"body": "<![CDATA[&amp;]]>"}, {"body": "x\r"}, {"body": "\r\nx\r\n"}, {"body": "\r"},
     {"body": "<tool_call>\n<function=ping>"}, {"body": "\n</function>\n</tool_call>\n"},
     {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
     {"body": "</par"}, {"body": '[<function=ping>{"s": '

@@ -95,8 +95,8 @@ _RULES = (
     Rule("tags.mismatched-closer", "A closing tag of another word is read as the format's own.",
         lossless=False),
     Rule("tags.doubled-closer", "A closing tag written twice is kept once.", lossless=False),
-    Rule("tags.doubled-opener", "A parameter's tag written twice, with no value between, is kept "
-        "once.", lossless=False),
+    Rule("tags.doubled-opener", "A function's or parameter's tag written twice, with nothing "
+        "between, is kept once.", lossless=False),
     Rule("tags.early-closer", "A function's closing tag that stands before its parameters is "
         "dropped.", lossless=False),
     Rule("tags.lost-bracket", "A function's tag that lost its first character gets it back.",

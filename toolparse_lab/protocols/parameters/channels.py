@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...rjson.damage import Refusal
 from ...toolspec import ToolSpec
 from ...types import Edit, Span
 from ..base import (
@@ -110,7 +111,14 @@ class MessageTags(ParameterTags):
         """Return the scanner of a thought, a block or a function."""
         if opening.kind == "reasoning":
             return LiteralBody(self.ends, (_START,))
-        return super().scanner(opening, tools)
+        if not opening.end:
+            return super().scanner(opening, tools)
+        return ParameterScan(self.form, tools, wrapped=True, ends=self._tokens)
+
+    @cached_property
+    def _tokens(self) -> re.Pattern[str]:
+        """The tokens between two messages: a block without its closer ends with its message."""
+        return re.compile("|".join(map(re.escape, (_START, *self.ends))))
 
 
 _RECIPIENT = re.compile(
@@ -121,6 +129,9 @@ _RECIPIENT_SO_FAR = re.compile(
     r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<[^\r\n]{0,160})?\Z"
 )
 _CALL = "<|call|>"
+_NEXT_CALL = re.compile(
+    rf"{re.escape(_CALL)}\s*+(?={_RECIPIENT.pattern.replace('?P<name>', '?:')})"
+)
 _ROLE = "<|start|>assistant"
 _THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
 _END = "<|end|>"
@@ -202,6 +213,11 @@ class HeadedCall(Codec):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the call of a body. Raises Refusal."""
+        # An end that the next header follows ended a value without its closer.
+        swallowed = _NEXT_CALL.search(body)
+        if swallowed is not None:
+            message = "the call ends inside a value, and another begins"
+            raise Refusal("decode.ambiguous", message, swallowed.start())
         # Read as a function's body, since the header says no more than a function's tag. The
         # offsets then move back by the tag's length.
         head = self.form.function_tag(reading.opening.name)

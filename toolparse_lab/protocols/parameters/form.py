@@ -28,8 +28,9 @@ class TagForm(Form):
 
     opener, closer: around a block of functions, both begin with `<`, or empty if there is none.
     attribute: names are written `name="…"`, else `=…`. trim: a value loses one line break at each
-    end. lines: tags are written on lines of their own. entities, markup, flags: see `Form`.
-    wrapper: the word of an element that may stand around all parameters and means nothing.
+    end. lines: tags are written on lines of their own. entities, markup, flags, sections: see
+    `Form`. wrapper: the word of an element that may stand around all parameters and means nothing.
+    inline: values are written beside their tags, even if those are on lines.
     """
 
     opener: str = "<tool_call>"
@@ -43,6 +44,8 @@ class TagForm(Form):
     markup: tuple[str, ...] = ()
     flags: bool = False
     wrapper: str = ""
+    sections: bool = True
+    inline: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a block whose opener or closer is no tag."""
@@ -66,6 +69,11 @@ class TagForm(Form):
         ('arg', 'parameter', 'param', 'argument')
         """
         return tuple(dict.fromkeys((self.parameter, *PARAMETER_WORDS)))
+
+    @property
+    def edge(self) -> str:
+        """The text that is written between a value and each of its tags."""
+        return "" if self.inline else super(TagForm, self).edge
 
     @property
     def space(self) -> re.Pattern[str]:

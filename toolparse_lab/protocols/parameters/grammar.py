@@ -83,7 +83,7 @@ class _TagCalls(ElementGrammar):
         tag = self.form.parameter_tag(_checked(name), kind_of(node))
         line = _line_break(self.form)
         # A line break beside the value is part of the value where the format does not trim it.
-        inner = line if self.form.trim else ""
+        inner = self.form.edge
         head = literal(tag + inner)
         tail = literal(f"{inner}{self.form.parameter_closer}{line}")
         return f"{head} {content} {tail}"

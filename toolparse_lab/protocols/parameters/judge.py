@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from ...rjson.damage import Refusal
 from ...rjson.positions import EditMap, apply_edits
@@ -62,6 +63,8 @@ class TagJudge:
             return False
 
         for name, text in arguments.items():
+            if not self._form.entities and isinstance(text, str) and ends_in_tag(self._form, text):
+                return True
             # Searched from the end, which is several times as fast where nothing is found.
             if not isinstance(text, str) or text.rfind(closer) < 0:
                 continue
@@ -69,7 +72,7 @@ class TagJudge:
             if member is not None and not member.admits_string():
                 return True
             # The value went on over the next parameter's tag, which is damaged.
-            if self._form.next_parameter.search(text):
+            if self._form.next_parameter.search(text) or _breaks_key(self._form, text):
                 return True
             # In any order: models do not keep to that of the schema.
             missing = [other for other in view.properties if other not in arguments]
@@ -161,6 +164,44 @@ class TagJudge:
             tags.append(form.function_tag(name))
             names.update(dict.fromkeys(view_of(tool.schema_json).properties))
         return [*tags, *(form.parameter_tag(name) for name in names)]
+
+
+def ends_in_tag(form: Form, text: str) -> bool:
+    """Return True if a value begins or ends with a tag of its format that quotes no call.
+
+    Such a tag was written twice, or in place of another. In a quoted call each has its closer.
+
+    >>> from .form import TagForm
+    >>> form = TagForm("<f>", "</f>")
+    >>> ends_in_tag(form, "a</f>"), ends_in_tag(form, "<f>a</f>"), ends_in_tag(form, "a </f> b")
+    (True, False, False)
+    """
+    stripped = text.strip()
+    if stripped[:1] != "<" and stripped[-1:] != ">":
+        return False
+    pairs = _pairs(form)
+    for opener, closer in pairs:
+        whole = opener[:1] == "<" and opener[-1:] == ">"
+        if whole and stripped.endswith(opener):
+            return True
+        if closer and stripped.endswith(closer) and text.count(opener) != text.count(closer):
+            return True
+    # A value that begins as it was begun already.
+    opener, closer = pairs[-1]
+    begins = opener[-1:] == ">" and stripped.startswith(opener)
+    return begins and text.count(opener) != text.count(closer)
+
+
+@lru_cache(maxsize=256)
+def _pairs(form: Form) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a form, which are asked for at every value with a bracket."""
+    return form.pairs
+
+
+def _breaks_key(form: Form, text: str) -> bool:
+    """Return True if a value holds one of the two tags around a key, in a format that has them."""
+    key, value = _pairs(form)[-2:]
+    return value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1])
 
 
 def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:

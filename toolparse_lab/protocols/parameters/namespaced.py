@@ -37,6 +37,8 @@ from ..base import (
 )
 from ..results import Between, TextResult
 from ..scan import LiteralBody, Scanner
+from .item_lists import ItemLists
+from .repeated import holds_json_unread
 
 _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -113,6 +115,20 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
     return Refusal("decode.truncated-value", message, back.raw_span(*head.span())[0])
 
 
+def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
+    """Raise Refusal, at an offset, for a parameter that stands twice with a whole list in each.
+
+    inner: the elements, without marks. value: as they were read. view: the schema of the call.
+    """
+    for name, items in value.items():
+        # The items of one list stand in elements of their own, and are meant as they are.
+        if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
+            continue
+        if holds_json_unread(items, view.child(name)):
+            message = f"{name!r} stands several times, with a list or an object in each"
+            raise Refusal("decode.ambiguous", message, at)
+
+
 @dataclass(frozen=True, slots=True)
 class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
@@ -179,23 +195,29 @@ class MarkedCalls(Codec):
             raise Refusal("decode.tags", "a mark stands before no tag", at)
         reader = ElementReader(inner, view, repair=reading.repair, closed=True)
         value = reader.read()
+        # Few calls have any, and they cost a walk over all values.
+        lists = ItemLists(value, view) if "<item" in inner else None
         if isinstance(value, dict) and TEXT_KEY in value and TEXT_KEY not in view.properties:
             at = back.raw_span(start, start)[0]
             raise Refusal("decode.tags", "text stands beside the parameters", at)
+        if isinstance(value, dict):
+            _check_repeated(inner, value, view, back.raw_span(start, start)[0])
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
                  _marked(e.text), e.rule)
             for e in reader.edits
         )  # fmt: skip
-        inner_places = reader.places
 
         def places() -> dict[str, tuple[int, int]]:
+            inner_places = reader.places
+            if lists is not None:
+                inner_places = {lists.path(p): place for p, place in inner_places.items()}
             moved = {p: back.raw_span(a + start, b + start) for p, (a, b) in inner_places.items()}
             return {"": back.raw_span(head.start(), stop), **moved}
 
         return Decoded(
             head["name"],
-            value,
+            lists.value if lists is not None else value,
             name_span=Span(*back.raw_span(*head.span("name"))),
             edits=edits,
             untyped=True,
@@ -212,6 +234,7 @@ class MarkedCalls(Codec):
         text = "\n".join([*lines, f"{_MARK}</invoke>", _CLOSER])
         inner = text[len(_OPENER) : -len(_CLOSER)]
         tools = {tool.name: tool} if tool is not None else {}
+        view = view_of(tool.schema_json if tool is not None else "{}")
         try:
             calls = self.read(inner, Reading(Opening(1), True, False, _MAX_DEPTH, tools))
         except Refusal:
@@ -219,7 +242,7 @@ class MarkedCalls(Codec):
         if (
             len(calls) != 1
             or calls[0].name != name
-            or not same(calls[0].arguments, _texts(arguments))
+            or not same(calls[0].arguments, ItemLists(_texts(arguments), view).value)
         ):
             raise UnwritableCall("a value that its elements do not say", got=name)
         return text

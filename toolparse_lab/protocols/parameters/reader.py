@@ -32,8 +32,17 @@ from ..base import Decoded, Reading
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from .form import Mark
+from .repeated import holds_json_unread
 from .scan import ParameterScan
-from .shape import Form, decoded_text, inner_places, plain_offsets, section_in, typed_value
+from .shape import (
+    Form,
+    decoded_text,
+    inner_places,
+    plain_offsets,
+    section_in,
+    typed_value,
+    value_offsets,
+)
 from .strict import trimmed
 
 _Text: TypeAlias = tuple[str, int, int]
@@ -180,7 +189,7 @@ class FunctionReader:
             i += 1
             if mark.kind == "/function":
                 closed = self._take_function_closer(mark, following) or closed
-            elif mark.kind == "parameter" and self._is_doubled(mark, following):
+            elif mark.kind == "function" or self._is_doubled(mark, following):
                 self._fix(mark.start, mark.end, "", "tags.doubled-opener")
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
@@ -196,7 +205,9 @@ class FunctionReader:
 
     def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
         """Return True if the same parameter's tag follows at once, so that no value is between."""
-        if following is None or (following.kind, following.name) != ("parameter", mark.name):
+        if following is None or mark.kind != "parameter":
+            return False
+        if (following.kind, following.name) != ("parameter", mark.name):
             return False
         return not self._body[mark.end : following.start].strip()
 
@@ -387,10 +398,11 @@ class FunctionReader:
     def _text_at(self, start: int, end: int) -> _Text:
         """Return the value that stands in [start, end), its entities decoded where it has any."""
         text = self._body[start:end]
-        if self._form.entities and text.startswith("<!"):
+        decoded = decoded_text(self._form, text)
+        if self._form.sections and text.startswith("<!"):
             inner, stop = section_in(text)
-            return decoded_text(text, True), start + inner, start + stop
-        return decoded_text(text, self._form.entities), start, end
+            return decoded, start + inner, start + stop
+        return decoded, start, end
 
     def _unwrap(self) -> None:
         """Take `<value>` off values.
@@ -479,6 +491,10 @@ class FunctionReader:
                 places |= self._inside(path, value, start, end)
                 continue
 
+            # A tag that says the type of its value leaves nothing to ask.
+            if name not in self._flags and self._holds_json_unread(name, texts):
+                message = f"{name!r} stands several times, with a list or an object in each"
+                raise Refusal("decode.ambiguous", message, start)
             members = [self._typed(name, text) for text in texts]
             arguments[name] = members
             places[path] = (start, values[-1][2])
@@ -494,7 +510,7 @@ class FunctionReader:
             steps=tuple(self._steps),
             untyped=not self._form.flags or (self._form.flags_may_miss and not self._flags),
             places=lambda: places,
-            unescape=unescape_offsets if self._form.entities else plain_offsets,
+            unescape=value_offsets if self._form.entities else plain_offsets,
         )
 
     def _typed(self, name: str, text: str) -> Value:
@@ -515,11 +531,21 @@ class FunctionReader:
     def _says_one(self, name: str, texts: list[str]) -> bool:
         """Return True if a parameter stands several times, but can only mean one value.
 
-        It says the same each time then, and the schema wants no list.
+        It says the same each time then, and the schema wants no list, or each is a whole one.
         """
-        if len(texts) < 2 or not self._is_single(name):
+        if len(texts) < 2 or len(set(texts)) > 1:
             return False
-        return len(set(texts)) == 1
+        return self._is_single(name) or self._holds_json_unread(name, texts)
+
+    def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
+        """Return True if a text among several of a parameter is JSON that no item can be.
+
+        Under a schema without lists several texts are wrong in any case.
+        """
+        if self._is_single(name):
+            return False
+        member = self._view.child(name) if self._view is not None else None
+        return holds_json_unread(texts, member)
 
     def _elements(self) -> Decoded | None:
         """Return the call whose parameters are elements named after them.

@@ -18,30 +18,60 @@ from .suffixed import MaybeSuffixed, SuffixedBlocks, SuffixedCall
 from .tags import tag_protocol
 from .unmarked import MaybeUnmarked, MaybeUnmarkedCall
 
-# Tags that are words, the function's name in its own tag.
+# Tags that are words, the function's name in its own tag. No engine reads references in these
+# values but in those of `qwen3_coder_xml` and `minicpm5`.
+
+
+def _invoked(
+    opener: str,
+    closer: str,
+    prefix: str = "",
+    *,
+    trim: bool = False,
+    lines: bool = True,
+    inline: bool = False,
+    markup: tuple[str, ...] = (),
+) -> TagForm:
+    """Return the form of `<invoke name="…">`, whose values are raw text.
+
+    prefix: of the words of the tags. The other arguments are the fields of the form.
+    """
+    return TagForm(
+        opener,
+        closer,
+        f"{prefix}invoke",
+        f"{prefix}parameter",
+        attribute=True,
+        trim=trim,
+        lines=lines,
+        entities=False,
+        markup=markup,
+        inline=inline,
+    )
+
 
 MIMO_COMPACT = tag_protocol(
-    TagForm(trim=False, lines=False),
+    TagForm(trim=False, lines=False, entities=False),
     "mimo_compact",
     title="<function=…> and <parameter=…> in <tool_call>, values verbatim",
 )
 SEED_OSS = tag_protocol(
-    TagForm("<seed:tool_call>", "</seed:tool_call>"),
+    TagForm("<seed:tool_call>", "</seed:tool_call>", entities=False),
     "seed_oss",
     title="<function=…> and <parameter=…> in <seed:tool_call>",
 )
 ANTHROPIC_LEGACY = tag_protocol(
-    TagForm("<function_calls>", "</function_calls>", "invoke", "parameter", True, False),
+    _invoked("<function_calls>", "</function_calls>"),
     "anthropic_legacy",
     title="<invoke> and <parameter> in <function_calls>",
 )
 MINIMAX_M2 = tag_protocol(
-    TagForm("<minimax:tool_call>", "</minimax:tool_call>", "invoke", "parameter", True, False),
+    _invoked("<minimax:tool_call>", "</minimax:tool_call>"),
     "minimax_m2",
     title="<invoke> and <parameter> in <minimax:tool_call>",
 )
 DOTS = tag_protocol(
-    TagForm("<dots_function_call>", "</dots_function_call>", "invoke", "parameter", True, False),
+    _invoked("<dots_function_call>", "</dots_function_call>", trim=True, inline=True),
     "dots",
     title="<invoke> and <parameter> in <dots_function_call>",
 )
@@ -51,14 +81,12 @@ MINICPM5 = tag_protocol(
     title="<function name> and <param name>",
 )
 STEP3 = tag_protocol(
-    TagForm(
+    _invoked(
         "<｜tool_call_begin｜>function<｜tool_sep｜>",
         "<｜tool_call_end｜>",
-        "steptml:invoke",
-        "steptml:parameter",
-        True,
-        False,
-        False,
+        "steptml:",
+        trim=True,
+        lines=False,
         markup=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
     ),
     "step3",
@@ -66,15 +94,8 @@ STEP3 = tag_protocol(
 )
 
 
-_MUSE_FORM = TagForm(
-    "<atem:function_calls>",
-    "</atem:function_calls>",
-    "atem:invoke",
-    "atem:parameter",
-    True,
-    False,
-)
-_BEAM_FORM = TagForm("", "", "rfl:invoke", "rfl:parameter", True, True, False)
+_MUSE_FORM = _invoked("<atem:function_calls>", "</atem:function_calls>", "atem:")
+_BEAM_FORM = _invoked("", "", "rfl:", trim=True, lines=False)
 
 
 # Tags that are literals around a name.

@@ -40,7 +40,17 @@ class ParameterScan:
     end, and keeps the `marks`.
     """
 
-    __slots__ = ("_begin", "_form", "_fresh", "_json", "_json_start", "_value", "_walk", "_wrapped")
+    __slots__ = (
+        "_begin",
+        "_ends",
+        "_form",
+        "_fresh",
+        "_json",
+        "_json_start",
+        "_value",
+        "_walk",
+        "_wrapped",
+    )
 
     # Made by `_begin` for a body that is not strict, which most bodies are.
     _walk: Walk
@@ -55,6 +65,7 @@ class ParameterScan:
         whole: bool = False,
         bare: bool = False,
         name: str = "",
+        ends: re.Pattern[str] | None = None,
     ) -> None:
         """Make a scanner for one body.
 
@@ -62,10 +73,12 @@ class ParameterScan:
         the block's opener is in front of the body, so that the block's closer ends it.
 
         whole: see the class. bare: the function's name may stand there without its tag. name: of
-        the function that the body is inside of, where its head stands before the body.
+        the function that the body is inside of, where its head stands before the body. ends: the
+        tokens behind a whole function that end a block without its closer.
         """
         self._form = form
         self._wrapped = wrapped
+        self._ends = ends
         self._json: JsonBody | None = None
         self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
 
@@ -316,11 +329,15 @@ class ParameterScan:
         """
         walk = self._walk
         match = walk.pattern.search(tail, pos)
+        inside = walk.state == INSIDE
+        token = self._end_token(tail, pos, match.start() if match else len(tail))
+        if token is not None:
+            start = walk.at + token.start()
+            return Close(start, start, "implicit")
         if match is None:
             return Hold(len(tail))
 
         kind = kind_of(match)
-        inside = walk.state == INSIDE
         if kind == "cut":
             return past_cut(tail, match) if final else Hold(match.start())
         if kind == "function":
@@ -334,6 +351,16 @@ class ParameterScan:
             self._value.begin(match)
 
         return match.end()
+
+    def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
+        """Return the token that ends a block without its closer, if one is in [pos, end).
+
+        Inside a function it is part of what is still open. None where the format has no such token.
+        """
+        # Half a token is held back as half a tag, since it begins with the same character.
+        if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
+            return None
+        return self._ends.search(tail, pos, end)
 
     def _function_tag(self, match: re.Match[str]) -> Close | int:
         """Enter a function at its opener.

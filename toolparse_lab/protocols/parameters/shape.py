@@ -64,7 +64,7 @@ def inner_places(
     if not isinstance(value, list | dict):
         return {}
     text, offsets = raw, None
-    if entities and "&" in raw:
+    if entities and holds_references(raw):
         text, offsets = unescape(raw), unescape_offsets(raw)
     places: dict[str, tuple[int, int]] = {}
     for path, (a, b) in find_places(text).values.items():
@@ -89,17 +89,39 @@ def section_in(text: str) -> tuple[int, int]:
     return 0, len(text)
 
 
-def decoded_text(text: str, entities: bool) -> str:
+def holds_references(text: str) -> bool:
+    """Return True if references in the text of a value are read, in a format that has them.
+
+    A text with a bare `<` was not escaped: its writer would have escaped that first. So it is raw,
+    and `&amp;` in it means itself.
+
+    >>> holds_references("a &lt; b"), holds_references("<p>x &amp; y</p>")
+    (True, False)
+    """
+    return "&" in text and "<" not in text
+
+
+def decoded_text(form: Form, text: str) -> str:
     """Return the text of a value: as it stands, or with sections and references decoded."""
-    if not entities:
-        return text
-    start, end = section_in(text)
-    return text[start:end] if start else unescape(text)
+    if form.sections and text.startswith("<!"):
+        start, end = section_in(text)
+        if start:
+            return text[start:end]
+    return unescape(text) if form.entities and holds_references(text) else text
 
 
 def plain_offsets(raw: str) -> list[int]:
     """Return the offset of each character of a value without references, and of its end."""
     return list(range(len(raw) + 1))
+
+
+def value_offsets(raw: str) -> list[int] | None:
+    """Return the offset of each character of a value in a format with references, and of its end.
+
+    >>> value_offsets("a&lt;b"), value_offsets("<&lt;")
+    ([0, 1, 5, 6], [0, 1, 2, 3, 4, 5])
+    """
+    return unescape_offsets(raw) if holds_references(raw) else plain_offsets(raw)
 
 
 class Heads(NamedTuple):
@@ -129,7 +151,8 @@ class Form(ABC):
 
     opener, closer: around a block of functions, both begin with `<`, or empty if there is none.
     trim: a value loses one line break at each end. lines: tags are written on lines of their own.
-    entities: references (`&lt;`) in values are decoded. flags: a parameter's tag says its type.
+    entities: references (`&lt;`) in values without a bare `<` are decoded. sections: a value that
+    is one CDATA section is the text inside. flags: a parameter's tag says its type.
     markup: literals around calls that are neither text nor calls.
     """
 
@@ -139,6 +162,7 @@ class Form(ABC):
     trim: bool
     lines: bool
     entities: bool
+    sections: bool
     flags: bool
     markup: tuple[str, ...]
 
@@ -155,12 +179,35 @@ class Form(ABC):
         return False
 
     @property
+    def edge(self) -> str:
+        """The text that is written between a value and each of its tags.
+
+        A line break there is the format's only where the reader takes it off again.
+        """
+        return "\n" if self.trim and self.lines else ""
+
+    @property
     def next_parameter(self) -> re.Pattern[str]:
         """The pattern of a parameter's closer with the beginning of the next one's tag behind it.
 
         By default nothing is known of it.
         """
         return _NEVER
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The beginning of each kind of tag, with its closer.
+
+        That of the tag around a value comes last.
+        """
+        function, parameter = (tag.split("\0")[0] for tag in (
+            self.function_tag("\0"), self.parameter_tag("\0")
+        ))  # fmt: skip
+        return (
+            (self.opener, self.closer),
+            (function, self.function_closer),
+            (parameter, self.parameter_closer),
+        )
 
     @property
     def space(self) -> re.Pattern[str]:

@@ -91,6 +91,7 @@ class SlotForm(Form):
     trim: bool = False
     lines: bool = False
     entities: bool = False
+    sections: bool = False
     markup: tuple[str, ...] = ()
     flag: str = ""
     boolean_flag: bool = False
@@ -123,6 +124,19 @@ class SlotForm(Form):
         head, tail, *value = self.parameter
         behind = (f'" {self.flag}="',) if self.flag else (tail, *value)
         return _next_parameter(self.parameter_end, head, behind)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """See `Form.pairs`. Key and value may have tags of their own, and so may a type."""
+        head, *value = self.parameter
+        inner = ((head, value[0]), (value[-1], self.parameter_end)) if value[0][:1] == "<" else ()
+        return (
+            (self.opener, self.closer),
+            (self.function[0], self.function_end),
+            (self.function[1], ""),
+            self.types,
+            *(inner or ((head, self.parameter_end),)),
+        )
 
     @property
     def bare_names(self) -> bool:

@@ -12,11 +12,18 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
-from ...rxml.text import unescape_offsets
 from ...types import Span
 from ...values import Value, escape_token
 from ..base import Decoded
-from .shape import Form, decoded_text, inner_places, plain_offsets, section_in, typed_value
+from .shape import (
+    Form,
+    decoded_text,
+    inner_places,
+    plain_offsets,
+    section_in,
+    typed_value,
+    value_offsets,
+)
 
 _Parameters: TypeAlias = Callable[[], Iterable[re.Match[str]]]
 
@@ -144,7 +151,7 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
             values,
             name_span=Span(name_start, name_end),
             untyped=not form.flags or (form.flags_may_miss and _all_texts(values)),
-            unescape=unescape_offsets if form.entities else plain_offsets,
+            unescape=value_offsets if form.entities else plain_offsets,
             places=partial(_places, form, body, (start, end), parameters, values),
         )
         calls.append(call)
@@ -162,11 +169,11 @@ def _all_texts(values: dict[str, Value]) -> bool:
 def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
     """Return name -> text, or None if a name stands twice. pairs: as the pattern matches them."""
     values: dict[str, Value] = {}
-    trim, entities = form.trim, form.entities
+    trim = form.trim
     for name, text in pairs:
         if trim and text[-1:] == "\n":
             text = text[: -2 if text[-2:-1] == "\r" else -1]
-        values[name] = decoded_text(text, entities) if "&" in text or text[:2] == "<!" else text
+        values[name] = decoded_text(form, text) if "&" in text or text[:2] == "<!" else text
     return values if len(values) == len(pairs) else None
 
 
@@ -178,7 +185,7 @@ def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value]
     values: dict[str, Value] = {}
     matches = list(parameters())
     for match in matches:
-        text = decoded_text(body[slice(*_span(form, body, match))], form.entities)
+        text = decoded_text(form, body[slice(*_span(form, body, match))])
         values[match[1]] = typed_value(text, match["flag"] or "", _MAX_DEPTH)
     return values if len(values) == len(matches) else None
 
@@ -211,7 +218,7 @@ def _places(
     for match in parameters():
         place = _span(form, body, match)
         section = False
-        if form.entities and body.startswith("<!", place[0]):
+        if form.sections and body.startswith("<!", place[0]):
             start, end = section_in(body[slice(*place)])
             section = start > 0
             place = place[0] + start, place[0] + end

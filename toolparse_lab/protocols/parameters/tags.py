@@ -9,6 +9,7 @@ leaves the others alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -37,7 +38,7 @@ from ..json.call import JsonCall
 from ..json.scan import ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
-from .form import TagForm, bare_head, function_group, names_function, tag_pattern
+from .form import Mark, TagForm, bare_head, function_group, names_function, tag_pattern
 from .grammar import TagGrammar
 from .judge import TagJudge, hold_no_tag
 from .reader import FunctionReader
@@ -422,7 +423,11 @@ class ParameterCall(Codec):
         """
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
         scan.scan(body, True)
-        starts = [i for i, mark in enumerate(scan.marks) if mark.kind == "function"]
+        starts = [
+            i
+            for i, mark in enumerate(scan.marks)
+            if mark.kind == "function" and not _is_doubled(body, scan.marks, i)
+        ]
         stops = [*starts[1:], len(scan.marks)]
 
         functions: list[FunctionReader] = []
@@ -502,26 +507,26 @@ class ParameterCall(Codec):
         return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
 
     def _escaped(self, value: str, tags: bool) -> str:
-        """Return a value with its references escaped, and its tags of the format as well."""
-        if not self.form.entities:
+        """Return a value with its references escaped, and `<` as well.
+
+        One with a bare `<` is raw, so its references need no escape. tags: escape that as well.
+        """
+        if not self.form.entities or ("<" in value and not tags):
             return value
-        text = _NEEDS_AMP.sub("&amp;", value)
-        return _without_tags(self.form, text) if tags else text
+        return _NEEDS_AMP.sub("&amp;", value).replace("<", "&lt;")
 
     def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
         """Return a call as the format writes it, delimiters included.
 
-        escape: tags of the format and `<value>` inside values are escaped as well. An ampersand is
-        escaped only where it would be read as a reference.
+        escape: every `<` inside values is escaped as well. An ampersand is escaped only where it
+        would be read as a reference.
         """
         form = self.form
         line = "\n" if form.lines else ""
-        # A line break beside a value is the format's only where the reader takes it off again.
-        edge = "\n" if form.trim and form.lines else ""
         parts = [form.opener, line if form.opener else "", form.function_tag(name), line]
         for key, value in arguments.items():
             text = self._escaped(_as_text(value), escape)
-            parts += [form.parameter_tag(key, kind_of_value(value)), edge, text, edge]
+            parts += [form.parameter_tag(key, kind_of_value(value)), *_edges(form, text)]
             parts += [form.parameter_closer, line]
         parts += [form.function_closer, line if form.closer else "", form.closer]
         return "".join(parts)
@@ -529,6 +534,23 @@ class ParameterCall(Codec):
 
 # An ampersand that would be read as the beginning of a reference.
 _NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|quot|apos);)")
+
+
+def _edges(form: Form, text: str) -> tuple[str, str, str]:
+    """Return a value with the text before and behind it that its reader takes off.
+
+    One more line break stands before or behind its own, if the reader would take that for the
+    format's. Behind a carriage return none may, or both would be taken for one line break.
+
+    >>> _edges(TagForm(), "x"), _edges(TagForm(lines=False), "\\nx"), _edges(TagForm(), "x\\r")
+    (('\\n', 'x', '\\n'), ('\\n', '\\nx', ''), ('\\n', 'x\\r', ''))
+    """
+    before = behind = form.edge
+    if form.trim and text.startswith(("\n", "\r\n")):
+        before = "\n"
+    if form.trim and text.endswith(("\n", "\r")):
+        behind = "\n" if text.endswith("\n") else ""
+    return before, text, behind
 
 
 def _as_text(value: Value) -> str:
@@ -540,14 +562,15 @@ def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
 
 
-def _without_tags(form: Form, text: str) -> str:
-    """Return a value with the `<` of every tag that the reader would look at escaped.
+def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
+    """Return True if a function's tag stands right behind the same one: both begin one call.
 
-    >>> _without_tags(TagForm(), "a <parameter=b> c")
-    'a &lt;parameter=b> c'
+    i: of its mark.
     """
-    escaped = tag_pattern(form).sub(lambda tag: "&lt;" + tag[0][1:], text)
-    return escaped.replace("<value>", "&lt;value>")
+    before, mark = marks[i - 1], marks[i]
+    if i == 0 or (before.kind, before.name) != ("function", mark.name):
+        return False
+    return not body[before.end : mark.start].strip()
 
 
 def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:

@@ -70,7 +70,7 @@ class ValueScan:
         A line break may come as two characters, of which the second is not here yet.
         """
         begin = tail[pos : pos + len(_SECTION)]
-        if self._walk.form.entities and _SECTION.startswith(begin):
+        if self._walk.form.sections and _SECTION.startswith(begin):
             if begin == _SECTION:
                 self._section = True
             elif not final:
