@@ -13,6 +13,7 @@ from ..protocols.tags import THINK_ENDS, THINK_TAGS
 from ..toolspec import ToolSpec
 from ..types import ParseOptions
 from .call_lines import first_signs
+from .name_lines import name_heads
 from .quoting import LONG_RUN
 from .resolve import Resolver
 
@@ -23,7 +24,8 @@ class Setting:
     Computed once for any number of texts, and never changed: parsers share it.
 
     heads: the literals that an opener may begin with. literals: heads and think tags, for which the
-    end of a tail waits, as `partial_start` finds it. python_starts: the characters that calls of
+    end of a tail waits, as `partial_start` finds it. name_heads: of calls that are a tool's name on a line
+    of its own. name_starts: the characters that these begin with, none where no call is recovered. python_starts: the characters that calls of
     Python's outside their format may begin with, none where they are not read. closers: the pattern
     of the literals that close a body and mean nothing else, None without such. tokens: the pattern
     of everything that means something in text.
@@ -34,6 +36,8 @@ class Setting:
         "heads",
         "literals",
         "longest_head",
+        "name_heads",
+        "name_starts",
         "options",
         "partial_start",
         "protocol",
@@ -63,6 +67,8 @@ class Setting:
         self.reads_reasoning = options.reasoning != "none"
         # A call outside its format is recognised by its tool's name: without tools there is none.
         self.recovers = options.recover and bool(tools)
+        self.name_heads = name_heads(tuple(self.tools))
+        self.name_starts = self.name_heads.starts if self.recovers else frozenset()
         self.reads_python = self.recovers and protocol.envelope.calls_are_python
         self.python_starts = first_signs(tuple(self.tools)) if self.reads_python else frozenset()
         self.literals = self.heads + ((*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ())

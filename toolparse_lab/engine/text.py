@@ -585,9 +585,9 @@ class TextScanner:
         elif not final and _CHAT_START.startswith(stripped):
             return False
         lead = len(tail) - len(stripped)
-        if not self._quoting.spoken:
+        envelope = self._setting.protocol.envelope
+        if not self._quoting.spoken or envelope.repeats:
             # An undelimited format competes only where the whole answer begins like it.
-            envelope = self._setting.protocol.envelope
             opening = envelope.speculates(stripped)
             if opening is None:
                 opening = envelope.resumes(stripped, self._setting.tools)
@@ -609,8 +609,8 @@ class TextScanner:
         return self._settle_outcome(outcome, lead)
 
     def _alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Return the decision of recovery on a line that begins here: a value of JSON, or Python's
-        calls.
+        """Return the decision of recovery on a line that begins here: a value of JSON, a tool's
+        name alone, or Python's calls.
 
         text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
         """
@@ -623,6 +623,10 @@ class TextScanner:
             if outcome is not None:
                 return outcome
         # No name of a tool begins like most texts, and one look says so.
+        if text[0] in self._setting.name_starts:
+            outcome = self._recover().named(text, final, at, first)
+            if outcome is not None:
+                return outcome
         if text[0] not in self._setting.python_starts:
             return None
         return self._call_lines().line(text, final, at, False, first)
@@ -634,7 +638,7 @@ class TextScanner:
             return None
         char = tail[pos]
         is_word = char in setting.python_starts and (char.isalpha() or char == "_")
-        if char not in _BRACKETS and not is_word:
+        if char not in _BRACKETS and not is_word and not self._begins_name(tail, pos, final):
             return None
         start = self._feed.base + pos
         if self._quoting.fence or start < self._plain_to or start == self._log.text_start:
@@ -643,6 +647,15 @@ class TextScanner:
             return None
         outcome = self._alone(tail[pos:], final, start, False)
         return self._settle_outcome(self._unless_shown(outcome, tail, pos, final), pos)
+
+    def _begins_name(self, tail: str, pos: int, final: bool) -> bool:
+        """Return True if tail[pos] begins, or may begin, a line that is nothing but a tool's name.
+
+        Most lines do not, and need no look at what stands before them.
+        """
+        if tail[pos] not in self._setting.name_starts:
+            return False
+        return self._setting.name_heads.match(tail, pos, final) is not None
 
     def _hold_list(self, tail: str, at: int, final: bool) -> bool | None:
         """Hold a list of Python's calls back that stands behind a sentence on its line."""
@@ -735,7 +748,7 @@ class TextScanner:
             # One that breaks off goes on to the end of the text.
             self._plain_to = end
             stop = end if outcome.end > 1 else sys.maxsize
-            self.remember().suspect(start, stop, ends_in_value)
+            self.remember().suspect(start + outcome.lead, stop, ends_in_value)
             return True
         self.end(start)
         segment = Segment("recovered", Span(start, end), outcome.body)

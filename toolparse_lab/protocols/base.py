@@ -252,6 +252,11 @@ class Envelope(ABC):
         """
         return None
 
+    @property
+    def repeats(self) -> bool:
+        """True if what `resumes` an answer may begin another call behind a call as well."""
+        return False
+
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         """Return what may stand behind a head where a call is this format's, of all that have it.
 

@@ -164,6 +164,11 @@ class JsonHeaders(Envelope):
         return bool(self.lone)
 
     @property
+    def repeats(self) -> bool:
+        """True if these templates are all that begins a call."""
+        return bool(self.lone) and not self.templates
+
+    @property
     def in_auto(self) -> bool:
         """True if the openers are the format's own."""
         return not self.speculative
