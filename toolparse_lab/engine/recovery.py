@@ -29,7 +29,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
-from ..protocols.json.call import ARGUMENT_KEYS, CALL_HEAD, CALL_HEAD_SO_FAR, JsonCall
+from ..protocols.json.call import (
+    ARGUMENT_KEYS,
+    CALL_HEAD,
+    CALL_HEAD_SO_FAR,
+    JsonCall,
+    behind_stray_brackets,
+    next_call,
+)
 from ..protocols.json.forms import JsonList
 from ..protocols.json.named import NamedJson
 from ..protocols.scan import Balanced, Close
@@ -46,8 +53,6 @@ _FENCE = re.compile(
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
-# Between two calls of one text: Llama's semicolon, a comma, or a line break.
-_BETWEEN = re.compile(r"\s{0,40}[;,]?\s{0,40}")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
 # Tokens that end an answer, where they were not stripped from it.
 TURN_ENDS = (
@@ -165,6 +170,10 @@ class Recovery:
         if end is None:
             # Cut off: one character is text, and what is behind it may be something else.
             return Held(1) if final else NEED_MORE
+        # Brackets too many are a part of the value, for the codec to judge.
+        end = behind_stray_brackets(text, end, final)
+        if end < 0:
+            return NEED_MORE
         close = self._bare_close(text, end, final, first)
         if isinstance(close, NeedMore):
             return NEED_MORE
@@ -288,14 +297,16 @@ class Recovery:
 
         Then the scan goes on behind it.
         """
-        between = _BETWEEN.match(text, end)
-        begin = between.end() if between else end
-        if CALL_HEAD.match(text, begin):
-            self._lead = self._scanned = begin
-            self._end = None
-            self._scan = Balanced()
-            return True
-        return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, begin) else False
+        # Llama's semicolon, a comma or a line break stand between them, or brackets too many.
+        begin = next_call(text, end, final)
+        if begin is None:
+            return False
+        if begin < 0:
+            return NEED_MORE
+        self._lead = self._scanned = begin
+        self._end = None
+        self._scan = Balanced()
+        return True
 
     def _pass_space(self, text: str, end: int) -> int:
         """Return the offset behind the white space at `end`, where the value ends.

@@ -47,6 +47,38 @@ CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{
 CALL_HEAD_SO_FAR = re.compile(
     r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
 )
+# Behind a call of a list or a row: brackets too many, a separator, and the head of another call.
+_BETWEEN = r"\s{0,40}+(?:[\]}]\s{0,40}+){0,4}+(?:[;,]\s{0,40}+)?+"
+_NEXT_CALL = re.compile(rf"{_BETWEEN}(?={CALL_HEAD.pattern})")
+_NEXT_CALL_SO_FAR = re.compile(_BETWEEN + CALL_HEAD_SO_FAR.pattern)
+_STRAY = re.compile(r"(?:[ \t]{0,8}+[\]}]){1,4}+")
+
+
+def next_call(text: str, at: int, final: bool) -> int | None:
+    """Return the offset of another call's object behind one that ends at an offset.
+
+    None if there is none, -1 if more text has to tell. Brackets too many may stand between.
+
+    >>> next_call('{"name": "f"}], {"name": "g"}', 13, True)
+    16
+    """
+    following = _NEXT_CALL.match(text, at)
+    if following is not None:
+        return following.end()
+    return -1 if not final and _NEXT_CALL_SO_FAR.match(text, at) else None
+
+
+def behind_stray_brackets(text: str, at: int, final: bool) -> int:
+    """Return the offset behind the closing brackets that follow a value on its line.
+
+    -1 if more text has to tell.
+
+    >>> behind_stray_brackets("{}}] ", 2, True)
+    4
+    """
+    stray = _STRAY.match(text, at)
+    end = stray.end() if stray else at
+    return -1 if not final and not text[end:].strip(" \t") and len(text) - end < 9 else end
 
 
 @dataclass(slots=True)

@@ -243,7 +243,11 @@ class JsonHeaders(Envelope):
             return LiteralBody(tuple(dict(self.thoughts).values()))
         if self.runs:
             return ValueRun(
-                self.closers, self._stops, quotes=self.quotes, separators=self.separators
+                self.closers,
+                self._stops,
+                quotes=self.quotes,
+                separators=self.separators,
+                calls=not opening.name,
             )
         return JsonBody(self.closers, self._stops)
 
