@@ -68,6 +68,7 @@ TURN_ENDS = (
     "<eos>",
     "<turn|>",
     "<|eot|>",
+    "<|return|>",
     "<|observation|>",
     "<|user|>",
 )

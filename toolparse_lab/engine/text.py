@@ -29,6 +29,7 @@ from typing import Literal
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
+from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
 from .call_lines import CallLines
@@ -46,7 +47,7 @@ from .quotation import (
     sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
-from .recovery import Held, Recovery
+from .recovery import TURN_ENDS, Held, Recovery
 from .setting import Setting
 from .shown import Shown
 from .unclosed import GivenUp, as_draft
@@ -63,6 +64,8 @@ _MAY_BEGIN = re.compile(
 )
 # The end of a text that goes on as JSON: a member or an item follows.
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
+# The tokens behind one that ends a turn, and the white space behind them.
+_MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
 # Signs of an example, as the sentence about it names them.
@@ -230,6 +233,10 @@ class TextScanner:
                 if step is not None:
                     return step
                 pos = at + 1
+            elif kind == "end":
+                step, pos = self._read_turn_end(tail, at, token.end(), final)
+                if step is not None:
+                    return step
             else:
                 step = self._read_head(tail, at, final)
                 if step is not None:
@@ -287,6 +294,30 @@ class TextScanner:
                 return None
         self._settle(at)
         return opening if isinstance(opening, Opening) else False
+
+    def _read_turn_end(
+        self, tail: str, at: int, end: int, final: bool
+    ) -> tuple[Opening | bool | None, int]:
+        """Read the token tail[at:end], which ends a turn, and those that follow.
+
+        They are markup where nothing else follows, and text elsewhere. Return the step, and the
+        offset to read on from where it is None.
+        """
+        run = _MORE_ENDS.match(tail, end)
+        behind, end = (run.end(), run.start("space")) if run else (end, end)
+        rest = tail[behind:]
+        # What an element of HTML ends with is not the end of the answer.
+        if tail.startswith("</s>", at) and "<s>" in self._before(at):
+            rest = rest or "</s>"
+        elif not final and any(token.startswith(rest) for token in TURN_ENDS):
+            self._settle(at)
+            return False, at
+        if not rest:
+            self._settle(at)
+            return Opening(end - at, "markup"), at
+        self._fresh = False
+        self._quoting.word()
+        return None, end
 
     def _settle(self, n: int) -> None:
         """Settle the first `n` characters of the tail as text.

@@ -240,7 +240,9 @@ class JsonHeaders(Envelope):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a body: to its closer, or behind its values."""
         if opening.kind == "reasoning":
-            return LiteralBody(tuple(dict(self.thoughts).values()))
+            # Special tokens, which no model writes in its thought: the next message's end it too.
+            ends = tuple(dict.fromkeys(dict(self.thoughts).values()))
+            return LiteralBody(ends, tuple(head for head in self._heads if head not in ends))
         if self.runs:
             return ValueRun(
                 self.closers,
