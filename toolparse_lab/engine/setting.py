@@ -73,7 +73,9 @@ class Setting:
         self.reads_python = self.recovers and protocol.envelope.calls_are_python
         self.python_starts = first_signs(tuple(self.tools)) if self.reads_python else frozenset()
         ends = tuple(end for end in TURN_ENDS if end not in self.heads)
-        self.literals = (*self.heads, *ends) + ((*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ())
+        self.literals = (*self.heads, *ends) + (
+            (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
+        )
         self.partial_start = partial_finder(self.literals)
         self.tokens = _text_tokens(self.literals, ends, self.reads_python)
         self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)

@@ -20,9 +20,7 @@ from .setting import Setting
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 _LAST_CALLS = 8  # calls looked at behind open reasoning, so that the cost stays bounded
-_WRONG_CLOSER = re.compile(
-    rf"(?:</?[A-Za-z_][\w:|.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z"
-)
+_WRONG_CLOSER = re.compile(rf"(?:</?[A-Za-z_][\w:|.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z")
 
 
 def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
