@@ -50,7 +50,7 @@ def name_heads(names: tuple[str, ...]) -> NameHeads:
     >>> heads.match("get_tide now", 0, True) is None
     True
     """
-    known = sorted(name for name in names if name and not name[0].isspace())
-    pattern = re.compile(rf"(?P<name>{longest_of(known)}){_BEHIND}(?=\{{)")
-    longest = max(map(len, known), default=0) + 36
-    return NameHeads(tuple(known), pattern, frozenset(name[0] for name in known), longest)
+    words = tuple(sorted(name for name in names if name and not name[0].isspace()))
+    pattern = re.compile(rf"(?P<name>{longest_of(words)}){_BEHIND}(?=\{{)")
+    longest = max(map(len, words), default=0) + 36
+    return NameHeads(words, pattern, frozenset(name[0] for name in words), longest)

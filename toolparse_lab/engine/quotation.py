@@ -97,12 +97,12 @@ def closes_marks(text: str) -> bool:
 
 
 def goes_on_lazily(before: str) -> bool:
-    """Return True if a line before is quoted, and it and those behind it are calls' by their looks.
+    r"""Return True if a line before is quoted, and it and those behind it look like calls.
 
     As in Markdown, the next line may then be a part of the quotation without its sign.
 
-    >>> [goes_on_lazily(text) for text in ("> f(1)\\n", "> f\\n{}\\ng\\n", "> f(1)\\n\\n", "> Do it.\\n")]
-    [True, True, False, False]
+    >>> goes_on_lazily("> f(1)\n"), goes_on_lazily("> f\n{}\ng\n"), goes_on_lazily("> Do it.\n")
+    (True, True, False)
     """
     lines = before.removesuffix("\n").split("\n")
     for line in map(str.strip, reversed(lines)):

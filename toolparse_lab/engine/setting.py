@@ -25,11 +25,11 @@ class Setting:
     Computed once for any number of texts, and never changed: parsers share it.
 
     heads: the literals that an opener may begin with. literals: heads, think tags and the tokens
-    that end a turn, for which the end of a tail waits, as `partial_start` finds it. name_heads: of calls that are a tool's name on a line
-    of its own. name_starts: the characters that these begin with, none where no call is recovered. python_starts: the characters that calls of
-    Python's outside their format may begin with, none where they are not read. closers: the pattern
-    of the literals that close a body and mean nothing else, None without such. tokens: the pattern
-    of everything that means something in text.
+    that end a turn, for which the end of a tail waits, as `partial_start` finds it. name_heads: of
+    calls that are a tool's name on a line of its own, none where no call is recovered.
+    python_starts: the characters that calls of Python's outside their format may begin with, none
+    where they are not read. closers: the pattern of the literals that close a body and mean nothing
+    else, None without such. tokens: the pattern of everything that means something in text.
     """
 
     __slots__ = (
@@ -38,12 +38,10 @@ class Setting:
         "literals",
         "longest_head",
         "name_heads",
-        "name_starts",
         "options",
         "partial_start",
         "protocol",
         "python_starts",
-        "reads_python",
         "reads_reasoning",
         "recovers",
         "resolver",
@@ -68,10 +66,10 @@ class Setting:
         self.reads_reasoning = options.reasoning != "none"
         # A call outside its format is recognised by its tool's name: without tools there is none.
         self.recovers = options.recover and bool(tools)
-        self.name_heads = name_heads(tuple(self.tools))
-        self.name_starts = self.name_heads.starts if self.recovers else frozenset()
-        self.reads_python = self.recovers and protocol.envelope.calls_are_python
-        self.python_starts = first_signs(tuple(self.tools)) if self.reads_python else frozenset()
+        names = tuple(self.tools) if self.recovers else ()
+        self.name_heads = name_heads(names)
+        is_python = self.recovers and protocol.envelope.calls_are_python
+        self.python_starts = first_signs(names) if is_python else frozenset()
         ends = tuple(end for end in TURN_ENDS if end not in self.heads)
         self.literals = (*self.heads, *ends) + (
             (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
@@ -79,6 +77,11 @@ class Setting:
         self.partial_start = partial_finder(self.literals)
         self.tokens = _text_tokens(self.literals, ends, self.reads_python)
         self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
+
+    @property
+    def reads_python(self) -> bool:
+        """True if calls written as Python count outside the format."""
+        return bool(self.python_starts)
 
 
 _settings: dict[tuple[int, int, ParseOptions], Setting] = {}

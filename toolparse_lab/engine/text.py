@@ -223,25 +223,15 @@ class TextScanner:
                 step = self._hold_line(tail, pos, final)
                 if step is not None:
                     return step
-            elif kind == "ticks":
-                step = self._read_backticks(tail, at, token.end(), final)
-                if step is not None:
-                    return step
-                pos = token.end()
-            elif kind == "list":
-                step = self._read_list(tail, at, final)
-                if step is not None:
-                    return step
-                pos = at + 1
-            elif kind == "end":
-                step, pos = self._read_turn_end(tail, at, token.end(), final)
-                if step is not None:
-                    return step
-            else:
+            elif kind == "head":
                 step = self._read_head(tail, at, final)
                 if step is not None:
                     return step
                 pos = self._read_plain_head(tail, at)
+            else:
+                step, pos = self._read_sign(tail, token, final)
+                if step is not None:
+                    return step
 
         end = len(tail) if final else max(pos, self._setting.partial_start(tail))
         if end > pos and not tail[pos:end].isspace():
@@ -261,6 +251,20 @@ class TextScanner:
             if step is not None:
                 return step
         return self._hold_line(tail, 0, final) if self._quoting.line_at == base else None
+
+    def _read_sign(
+        self, tail: str, token: re.Match[str], final: bool
+    ) -> tuple[Opening | bool | None, int]:
+        """Read backticks, the bracket of a list, or the end of a turn.
+
+        Return the step, and the offset to read on from where it is None.
+        """
+        at, end = token.span()
+        if token.lastgroup == "ticks":
+            return self._read_backticks(tail, at, end, final), end
+        if token.lastgroup == "list":
+            return self._read_list(tail, at, final), at + 1
+        return self._read_turn_end(tail, at, end, final)
 
     def _read_list(self, tail: str, at: int, final: bool) -> Opening | bool | None:
         """Read the list of Python calls that may begin at tail[at].
@@ -654,7 +658,7 @@ class TextScanner:
             if outcome is not None:
                 return outcome
         # No name of a tool begins like most texts, and one look says so.
-        if text[0] in self._setting.name_starts:
+        if text[0] in self._setting.name_heads.starts:
             outcome = self._recover().named(text, final, at, first)
             if outcome is not None:
                 return outcome
@@ -684,7 +688,7 @@ class TextScanner:
 
         Most lines do not, and need no look at what stands before them.
         """
-        if tail[pos] not in self._setting.name_starts:
+        if tail[pos] not in self._setting.name_heads.starts:
             return False
         return self._setting.name_heads.match(tail, pos, final) is not None
 

@@ -490,8 +490,8 @@ def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | No
 def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str:
     """Return the key of the arguments, where objects stand under several keys that may hold them.
 
-    args_key: the first of them. One that holds nothing, or the tool's schema, gives way to another, if the tool has such
-    parameters. Raises Refusal if two of them say different things.
+    args_key: the first of them. One that holds nothing, or the tool's schema, gives way to another,
+    if the tool has such parameters. Raises Refusal if two of them say different things.
     """
     first = unit.value[args_key]
     for key in ARGUMENT_KEYS:
@@ -516,9 +516,9 @@ def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:
     if len(unit.value) <= 2 or not isinstance(arguments, dict):
         return
     properties = _properties(unit.reading, unit.value[name_key])
-    known = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}
+    others = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}
     for member, value in unit.value.items():
-        if member in properties and member not in known and arguments.get(member) != value:
+        if member in properties and member not in others and arguments.get(member) != value:
             message = f"a parameter stands beside the arguments: {member}"
             raise Refusal("decode.ambiguous", message, 0)
 

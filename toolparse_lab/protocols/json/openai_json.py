@@ -33,9 +33,8 @@ from ..base import (
 )
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
-from .call import in_order, read_body_values
+from .call import definition_of, in_order, read_body_values
 from .judge import settle
-from .call import definition_of
 from .message import (
     arguments_key,
     arguments_of,

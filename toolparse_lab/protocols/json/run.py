@@ -5,9 +5,9 @@
 # Brackets outside of strings are counted. Behind the bracket that closes the first one stands the
 # end of the body, unless a separator and another value follow. A closer that may follow belongs to
 # the body's end. Kinds of brackets are not told apart: one too many ends a list early, and what
-# follows it says so, another call or the bracket that the list began with. A literal outside of strings that begins the next call ends a body whose brackets
-# are not closed; one inside a string is remembered, and ends a body whose quotes turn out to be out
-# of step (`finish`).
+# follows it says so, another call or the bracket that the list began with. A literal outside of
+# strings that begins the next call ends a body whose brackets are not closed; one inside a string
+# is remembered, and ends a body whose quotes turn out to be out of step (`finish`).
 #
 # Invariant: no answer depends on text that is still to come: a literal that may be under way and
 # white space behind a value are held back. Cost: one pass; what is held back is bounded.
@@ -159,18 +159,14 @@ class ValueRun:
 
         -1 if more text has to tell.
         """
-        if self._calls:
-            begin = next_call(tail, pos, final)
-            if begin == -1:
-                return -1
-            # Behind nothing but white space it is for recovery to say whether that is a call.
-            if begin is not None and not _SPACE.fullmatch(tail, pos, begin):
-                self._stray = self._begin == "["
-                return begin
-            if self._stray:
-                pos = behind_stray_brackets(tail, pos, final)
-                if pos < 0:
-                    return -1
+        begin = self._behind_call(tail, pos, final) if self._calls else None
+        if begin is not None:
+            return begin
+        pos = behind_stray_brackets(tail, pos, final) if self._stray else pos
+        return -1 if pos < 0 else self._end_at(tail, pos, final)
+
+    def _end_at(self, tail: str, pos: int, final: bool) -> Close | int:
+        """Return what `_behind_value` does, for a value that is no call or the last one."""
         end = self._at + pos
         after = _skip_space(tail, pos)
         rest = tail[after : after + _MOST_SPACE]
@@ -184,6 +180,19 @@ class ValueRun:
 
         begin = self._next_value(tail, after, final) if self._separators and rest else None
         return Close(end, end, "end") if begin is None else begin
+
+    def _behind_call(self, tail: str, pos: int, final: bool) -> int | None:
+        """Return where another call begins behind one that ends at tail[pos].
+
+        None if there is none, -1 if more text has to tell.
+        """
+        begin = next_call(tail, pos, final)
+        # Behind nothing but white space it is for recovery to say whether that is a call.
+        if begin is None or (begin >= 0 and _SPACE.fullmatch(tail, pos, begin)):
+            return None
+        if begin >= 0:
+            self._stray = self._begin == "["
+        return begin
 
     def _next_value(self, tail: str, after: int, final: bool) -> int | None:
         """Return where the next value begins, behind the white space that ends at `after`.
