@@ -60,3 +60,23 @@ def test_a_call_in_a_value_that_is_cut_off_is_a_draft() -> None:
 @pytest.mark.parametrize("piece", ["f\n", "\nf\n{", '\nf\n{"a": 1}', "\nf\n{}{", "\nfin"])
 def test_many_of_them_take_linear_time(piece: str) -> None:
     assert grows_linearly(lambda n: tp.parse(piece * n, "hermes", TOOLS), 500)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw"),
+    [
+        ("mistral_v11", '[TOOL_CALLS]f{"a": 1}, find{"text": "x"}'),
+        ("mistral_v11", '[TOOL_CALLS]f{"a": 1}\nfind{"text": "x"}'),
+        ("mistral_v11", '[TOOL_CALLS]f{"a": 1};find {"text": "x"}'),
+        ("mistral_v13_args", '[TOOL_CALLS]f[ARGS]{"a": 1}find[ARGS]{"text": "x"}'),
+        ("glm4_9b", 'f {"a": 1}\nfind {"text": "x"}'),
+        ("functionary_v32", '>>>f\n{"a": 1}\nfind\n{"text": "x"}'),
+    ],
+)
+def test_behind_a_call_the_name_begins_the_next_one(protocol: str, raw: str) -> None:
+    for reader in (protocol, "auto"):
+        result = check_all(raw, reader, TOOLS)
+        calls = [(call.name, call.arguments) for call in result.calls if call.valid]
+        assert calls == [("f", {"a": 1}), ("find", {"text": "x"})]
+    for more in (" and f is a tool", ', "g": 1}', ', h{"a": 1}', ", f of it"):
+        assert len(check_all(raw + more, protocol, TOOLS).calls) == 2

@@ -62,6 +62,7 @@ _SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t
 _MAY_BEGIN = re.compile(
     r"(?:^|\n|[>|\])}`\"'*]|[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t])[ \t]{0,8}\Z"
 )
+_SEPARATOR = re.compile(r"[;,]\s{0,40}+")
 # The end of a text that goes on as JSON: a member or an item follows.
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 # The tokens behind one that ends a turn, and the white space behind them.
@@ -223,6 +224,11 @@ class TextScanner:
                 step = self._hold_line(tail, pos, final)
                 if step is not None:
                     return step
+            elif kind == "ticks":
+                step = self._read_backticks(tail, at, token.end(), final)
+                if step is not None:
+                    return step
+                pos = token.end()
             elif kind == "head":
                 step = self._read_head(tail, at, final)
                 if step is not None:
@@ -255,13 +261,11 @@ class TextScanner:
     def _read_sign(
         self, tail: str, token: re.Match[str], final: bool
     ) -> tuple[Opening | bool | None, int]:
-        """Read backticks, the bracket of a list, or the end of a turn.
+        """Read the bracket of a list, or the end of a turn.
 
         Return the step, and the offset to read on from where it is None.
         """
         at, end = token.span()
-        if token.lastgroup == "ticks":
-            return self._read_backticks(tail, at, end, final), end
         if token.lastgroup == "list":
             return self._read_list(tail, at, final), at + 1
         return self._read_turn_end(tail, at, end, final)
@@ -620,17 +624,12 @@ class TextScanner:
         elif not final and _CHAT_START.startswith(stripped):
             return False
         lead = len(tail) - len(stripped)
-        envelope = self._setting.protocol.envelope
-        if not self._quoting.spoken or envelope.repeats:
-            # An undelimited format competes only where the whole answer begins like it.
-            opening = envelope.speculates(stripped)
-            if opening is None:
-                opening = envelope.resumes(stripped, self._setting.tools)
-            if isinstance(opening, NeedMore):
-                return None if final else False
-            if opening is not None:
-                self._settle(lead)
-                return opening
+        opening, begin = self._undelimited(stripped)
+        if isinstance(opening, NeedMore):
+            return None if final else False
+        if opening is not None:
+            self._settle(lead + begin)
+            return opening
 
         # No JSON and no name of a tool begins like this, and nearly every opener does.
         if stripped[0] == "<" or not self._recovers:
@@ -642,6 +641,24 @@ class TextScanner:
         if isinstance(outcome, NeedMore) and self._setting.partial_start(tail) < lead:
             return False
         return self._settle_outcome(outcome, lead)
+
+    def _undelimited(self, text: str) -> tuple[Opening | NeedMore | None, int]:
+        """Return the opening of a call without its delimiters, and the offset where it begins.
+
+        An undelimited format competes only where the whole answer begins like it. Behind a call
+        another one may begin with its name, and a separator may stand between them.
+        """
+        envelope, tools = self._setting.protocol.envelope, self._setting.tools
+        if not self._quoting.spoken:
+            opening = envelope.speculates(text)
+            return (envelope.resumes(text, tools) if opening is None else opening), 0
+        if text[0] == "<" or not envelope.repeats:
+            return None, 0
+        separator = _SEPARATOR.match(text)
+        begin = separator.end() if separator else 0
+        if begin >= len(text):
+            return NEED_MORE, 0
+        return envelope.resumes_again(text[begin:], tools), begin
 
     def _alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
         """Return the decision of recovery on a line that begins here: a value of JSON, a tool's
@@ -672,25 +689,24 @@ class TextScanner:
         if not self._recovers or pos >= len(tail):
             return None
         char = tail[pos]
-        is_word = char in setting.python_starts and (char.isalpha() or char == "_")
-        if char not in _BRACKETS and not is_word and not self._begins_name(tail, pos, final):
+        is_head = char in _BRACKETS or (
+            char in setting.python_starts and (char.isalpha() or char == "_")
+        )
+        # Most lines do not begin with a tool's name, and need no look at what stands before them.
+        names = setting.name_heads
+        name = None if is_head or char not in names.starts else names.match(tail, pos, final)
+        if not is_head and name is None:
             return None
         start = self._feed.base + pos
         if self._quoting.fence or start < self._plain_to or start == self._log.text_start:
             return None
+        if isinstance(name, NeedMore):
+            self._settle(pos)
+            return False
         if _INSIDE_JSON.search(self._before(pos)):
             return None
         outcome = self._alone(tail[pos:], final, start, False)
         return self._settle_outcome(self._unless_shown(outcome, tail, pos, final), pos)
-
-    def _begins_name(self, tail: str, pos: int, final: bool) -> bool:
-        """Return True if tail[pos] begins, or may begin, a line that is nothing but a tool's name.
-
-        Most lines do not, and need no look at what stands before them.
-        """
-        if tail[pos] not in self._setting.name_heads.starts:
-            return False
-        return self._setting.name_heads.match(tail, pos, final) is not None
 
     def _hold_list(self, tail: str, at: int, final: bool) -> bool | None:
         """Hold a list of Python's calls back that stands behind a sentence on its line."""

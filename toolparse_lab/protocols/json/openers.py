@@ -165,8 +165,8 @@ class JsonHeaders(Envelope):
 
     @property
     def repeats(self) -> bool:
-        """True if these templates are all that begins a call."""
-        return bool(self.lone) and not self.templates
+        """True if the templates of an answer's beginning begin with a tool's name."""
+        return bool(self.lone) and all(t.startswith("{name}") for t in self.lone)
 
     @property
     def in_auto(self) -> bool:
