@@ -338,5 +338,5 @@ def test_the_two_calls_shown_for_a_format_are_one_answer_in_it() -> None:
     for name, protocol in toolparse_lab.protocols().items():
         text = format_tables.two_calls(protocol)
         calls = toolparse_lab.parse(text, name, [format_tables.TOOL]).calls
-        wanted = list(format_tables.CALLS)[: 1 if name == "glm4_9b" else 2]
+        wanted = list(format_tables.CALLS)[:2]
         assert [call.arguments for call in calls if call.ok] == wanted, name

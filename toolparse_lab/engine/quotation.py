@@ -97,12 +97,22 @@ def closes_marks(text: str) -> bool:
 
 
 def goes_on_lazily(before: str) -> bool:
-    """Return True if the line before is quoted and ends as calls do.
+    r"""Return True if a line before is quoted, and it and those behind it look like calls.
 
     As in Markdown, the next line may then be a part of the quotation without its sign.
+
+    >>> goes_on_lazily("> f(1)\n"), goes_on_lazily("> f\n{}\ng\n"), goes_on_lazily("> Do it.\n")
+    (True, True, False)
     """
-    line = before.removesuffix("\n").rpartition("\n")[2].strip()
-    return line.startswith(">") and line.endswith((")", "]", "}"))
+    lines = before.removesuffix("\n").split("\n")
+    for line in map(str.strip, reversed(lines)):
+        ends_call = line.endswith((")", "]", "}"))
+        if line.startswith(">"):
+            return ends_call or len(line[1:].split()) == 1
+        # A tool's name stands alone on its line.
+        if not ends_call and len(line.split()) != 1:
+            return False
+    return False
 
 
 def is_example(before: str) -> bool:

@@ -1,5 +1,5 @@
 """Calls outside their format: a JSON object that stands alone in its text or code fence and is
-plainly a call.
+plainly a call, or the arguments of the tool whose name is all of the line before.
 
 Nothing is guessed: the name must be a known tool's, with the arguments under a key of their own or
 valid. Text waits only while it may still turn out to be such a call.
@@ -29,11 +29,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
-from ..protocols.json.call import ARGUMENT_KEYS, CALL_HEAD, CALL_HEAD_SO_FAR, JsonCall
+from ..protocols.json.call import (
+    ARGUMENT_KEYS,
+    CALL_HEAD,
+    CALL_HEAD_SO_FAR,
+    JsonCall,
+    behind_stray_brackets,
+    next_call,
+)
 from ..protocols.json.forms import JsonList
+from ..protocols.json.named import NamedJson
 from ..protocols.scan import Balanced, Close
 from ..rjson.damage import Refusal
+from ..toolspec import ToolSpec
 from ..types import Problem, Segment, Span, ToolCall
+from .name_lines import name_heads
 from .resolve import Body, Resolver
 
 _FENCE = re.compile(
@@ -43,8 +53,6 @@ _FENCE = re.compile(
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
-# Between two calls of one text: Llama's semicolon, a comma, or a line break.
-_BETWEEN = re.compile(r"\s{0,40}[;,]?\s{0,40}")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
 # Tokens that end an answer, where they were not stripped from it.
 TURN_ENDS = (
@@ -60,11 +68,15 @@ TURN_ENDS = (
     "<eos>",
     "<turn|>",
     "<|eot|>",
+    "<|return|>",
     "<|observation|>",
     "<|user|>",
 )
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
+_ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already
+# Each head whose value is never closed costs a look at all that follows, at the end of the text.
+_MOST_CUT = 16
 _NAMED_HEAD = re.compile(
     r"""(?:\[\s{0,40})?\{\s{0,40}(["'])(?P<name>[^"'\\\s]{1,256})\1\s{0,10}:\s{0,10}\{"""
 )
@@ -81,7 +93,7 @@ class Held:
 
     body: its span in raw. decoded, text: everything read in it, and from which characters. closed:
     its closing fence was there. alone: nothing but what may stand behind a call is there, so that a
-    text is one by its contents.
+    text is one by its contents. lead: the characters of plain text before its JSON.
     """
 
     end: int
@@ -90,6 +102,7 @@ class Held:
     text: str = ""
     closed: bool = True
     alone: bool = True
+    lead: int = 0
 
 
 class Recovery:
@@ -101,10 +114,12 @@ class Recovery:
     __slots__ = (
         "_at",
         "_closers",
+        "_cut",
         "_end",
         "_heads",
         "_is_named",
         "_lead",
+        "_names",
         "_resolver",
         "_scan",
         "_scanned",
@@ -119,6 +134,8 @@ class Recovery:
         self._resolver = resolver
         self._heads = heads
         self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        self._names = name_heads(tuple(resolver.tools))
+        self._cut = 0  # heads whose value the end of the text cut off
         self._is_named = False  # the candidate's first key is a tool's name
         self._at = -1  # where the candidate begins in raw
         self._scan = Balanced()
@@ -154,12 +171,41 @@ class Recovery:
         if end is None:
             # Cut off: one character is text, and what is behind it may be something else.
             return Held(1) if final else NEED_MORE
+        # Brackets too many are a part of the value, for the codec to judge.
+        end = behind_stray_brackets(text, end, final)
+        if end < 0:
+            return NEED_MORE
         close = self._bare_close(text, end, final, first)
         if isinstance(close, NeedMore):
             return NEED_MORE
         if close is None:
             return Held(end, alone=False)
         return self._judge(text, 0, end, close, at)
+
+    def named(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+        """Judge a known tool's name alone on a line, with one object behind it on the next.
+
+        The arguments are as those of `bare`.
+        """
+        head = self._names.match(text, 0, final)
+        if not isinstance(head, re.Match):
+            return head
+        lead = head.end()
+        if self._cut > _MOST_CUT:
+            return None
+        if self._at != at:
+            self._begin(at, lead)
+
+        end = self._value_end(text, final)
+        if end is None:
+            self._cut += final
+            return Held(1, lead=lead) if final else NEED_MORE
+        close = self._bare_close(text, end, final, first)
+        if isinstance(close, NeedMore):
+            return NEED_MORE
+        if close is None:
+            return Held(end, alone=False, lead=lead)
+        return self._judge_named(text, head["name"], Span(lead, end), close, at)
 
     def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
         """Judge a value that stands alone in a code fence.
@@ -252,14 +298,16 @@ class Recovery:
 
         Then the scan goes on behind it.
         """
-        between = _BETWEEN.match(text, end)
-        begin = between.end() if between else end
-        if CALL_HEAD.match(text, begin):
-            self._lead = self._scanned = begin
-            self._end = None
-            self._scan = Balanced()
-            return True
-        return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, begin) else False
+        # Llama's semicolon, a comma or a line break stand between them, or brackets too many.
+        begin = next_call(text, end, final)
+        if begin is None:
+            return False
+        if begin < 0:
+            return NEED_MORE
+        self._lead = self._scanned = begin
+        self._end = None
+        self._scan = Balanced()
+        return True
 
     def _pass_space(self, text: str, end: int) -> int:
         """Return the offset behind the white space at `end`, where the value ends.
@@ -327,6 +375,34 @@ class Recovery:
         if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):
             return Held(close)
         return Held(close, Span(at + start, at + end), decoded, inner)
+
+    def _judge_named(self, text: str, name: str, value: Span, close: int, at: int) -> Held:
+        """Decide whether a value is the arguments of the tool whose name stands before it.
+
+        It is if the tool takes it. One that its schema refuses has to name one of its parameters.
+        """
+        inner = value.of(text)
+        opening = Opening(value.start, name=name, name_span=Span(0, len(name)))
+        try:
+            decoded = _ARGUMENTS_CODEC.read(inner, self._resolver.reading(opening, True))
+        except Refusal:
+            return Held(close, lead=value.start)
+
+        body = Body(inner, at + value.start, at, True, "end")
+        segment = Segment("recovered", Span(at, at + close))
+        (call,) = self._resolver.calls(decoded, body, segment, 0, 0)
+        if not call.ok or not _suits(call, self._resolver.tools[name]):
+            return Held(close, lead=value.start)
+        return Held(close, value.shift(at), decoded, inner)
+
+
+def _suits(call: ToolCall, tool: ToolSpec) -> bool:
+    """Return True if arguments are plainly meant for a tool, and no other data under its name."""
+    schema, arguments = tool.schema, call.arguments
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not arguments or not properties:
+        return call.valid
+    return any(key in properties for key in arguments)
 
 
 def _is_plain(call: ToolCall, text: str) -> bool:

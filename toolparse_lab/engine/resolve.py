@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
+from ..protocols.python.reader import MODULES
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
@@ -322,16 +323,20 @@ class Resolver:
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
         """Return a call and its tool where one tool's name has dots for some of its underscores.
 
-        Or where the name stands twice, as its own namespace. Models write such names as they write
-        functions. The call as it was, and None, where no tool's name is so spelt, or several are.
+        Or where the name stands twice, as its own namespace, or behind a module. Models write such
+        names as they write functions. The call as it was, and None, where no tool's name is so
+        spelt, or several are.
         """
         names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
+        module = next((module for module in MODULES if d.name.startswith(module)), "")
+        if not names and module:
+            names = [n for n in self.tools if d.name == module + n]
         if len(names) != 1:
             return d, None
         name, span = names[0], d.name_span
         rule = "read.dotted-name"
         if len(d.name) > len(name):
-            rule = "read.doubled-name"
+            rule = "read.module-name" if d.name == module + name else "read.doubled-name"
             span = Span(span.end - len(name), span.end) if span else None
         step = Step("read", rule, "", None, d.name, name)
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))

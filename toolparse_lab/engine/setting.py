@@ -13,7 +13,9 @@ from ..protocols.tags import THINK_ENDS, THINK_TAGS
 from ..toolspec import ToolSpec
 from ..types import ParseOptions
 from .call_lines import first_signs
+from .name_lines import name_heads
 from .quoting import LONG_RUN
+from .recovery import TURN_ENDS
 from .resolve import Resolver
 
 
@@ -22,11 +24,12 @@ class Setting:
 
     Computed once for any number of texts, and never changed: parsers share it.
 
-    heads: the literals that an opener may begin with. literals: heads and think tags, for which the
-    end of a tail waits, as `partial_start` finds it. python_starts: the characters that calls of
-    Python's outside their format may begin with, none where they are not read. closers: the pattern
-    of the literals that close a body and mean nothing else, None without such. tokens: the pattern
-    of everything that means something in text.
+    heads: the literals that an opener may begin with. literals: heads, think tags and the tokens
+    that end a turn, for which the end of a tail waits, as `partial_start` finds it. name_heads: of
+    calls that are a tool's name on a line of its own, none where no call is recovered.
+    python_starts: the characters that calls of Python's outside their format may begin with, none
+    where they are not read. closers: the pattern of the literals that close a body and mean nothing
+    else, None without such. tokens: the pattern of everything that means something in text.
     """
 
     __slots__ = (
@@ -34,11 +37,11 @@ class Setting:
         "heads",
         "literals",
         "longest_head",
+        "name_heads",
         "options",
         "partial_start",
         "protocol",
         "python_starts",
-        "reads_python",
         "reads_reasoning",
         "recovers",
         "resolver",
@@ -63,12 +66,22 @@ class Setting:
         self.reads_reasoning = options.reasoning != "none"
         # A call outside its format is recognised by its tool's name: without tools there is none.
         self.recovers = options.recover and bool(tools)
-        self.reads_python = self.recovers and protocol.envelope.calls_are_python
-        self.python_starts = first_signs(tuple(self.tools)) if self.reads_python else frozenset()
-        self.literals = self.heads + ((*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ())
+        names = tuple(self.tools) if self.recovers else ()
+        self.name_heads = name_heads(names)
+        is_python = self.recovers and protocol.envelope.calls_are_python
+        self.python_starts = first_signs(names) if is_python else frozenset()
+        ends = tuple(end for end in TURN_ENDS if end not in self.heads)
+        self.literals = (*self.heads, *ends) + (
+            (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
+        )
         self.partial_start = partial_finder(self.literals)
-        self.tokens = _text_tokens(self.literals, self.reads_python)
+        self.tokens = _text_tokens(self.literals, ends, self.reads_python)
         self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
+
+    @property
+    def reads_python(self) -> bool:
+        """True if calls written as Python count outside the format."""
+        return bool(self.python_starts)
 
 
 _settings: dict[tuple[int, int, ParseOptions], Setting] = {}
@@ -96,21 +109,25 @@ def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOp
 
 # Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
 @lru_cache(maxsize=512)
-def _text_tokens(literals: tuple[str, ...], lists: bool = False) -> re.Pattern[str]:
+def _text_tokens(
+    literals: tuple[str, ...], ends: tuple[str, ...] = (), lists: bool = False
+) -> re.Pattern[str]:
     """Return the pattern of the characters that mean anything in text: heads of openers, line
     breaks, backticks.
 
-    Its groups are `head`, `line`, `ticks` and `list`, of which exactly one matches. lists: a
-    bracket may begin a list of calls.
+    Its groups are `head`, `line`, `ticks`, `list` and `end`, of which exactly one matches. ends:
+    those of the literals that end a turn and begin nothing. lists: a bracket may begin a list of
+    calls.
     """
     bracket = r"\[" if lists else "(?!)"
     first = {literal[0] for literal in literals} | {"\n", "`"} | ({"["} if lists else set())
     # Nearly every character begins nothing, and one look at a set says so; an alternation of all
     # heads would be tried at each.
     look = f"(?=[{re.escape(''.join(sorted(first)))}])"
-    heads = longest_of(literals) if literals else "(?!)"
+    heads = longest_of(literal for literal in literals if literal not in ends)
     return re.compile(
-        f"{look}(?:(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
+        f"{look}(?:(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket})"
+        f"|(?P<end>{longest_of(ends)}))"
     )
 
 

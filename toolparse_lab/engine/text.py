@@ -29,6 +29,7 @@ from typing import Literal
 
 from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
+from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
 from ..types import Problem, Segment, Span, TextDelta
 from .call_lines import CallLines
@@ -46,7 +47,7 @@ from .quotation import (
     sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
-from .recovery import Held, Recovery
+from .recovery import TURN_ENDS, Held, Recovery
 from .setting import Setting
 from .shown import Shown
 from .unclosed import GivenUp, as_draft
@@ -61,8 +62,11 @@ _SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t
 _MAY_BEGIN = re.compile(
     r"(?:^|\n|[>|\])}`\"'*]|[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t])[ \t]{0,8}\Z"
 )
+_SEPARATOR = re.compile(r"[;,]\s{0,40}+")
 # The end of a text that goes on as JSON: a member or an item follows.
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
+# The tokens behind one that ends a turn, and the white space behind them.
+_MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
 # Signs of an example, as the sentence about it names them.
@@ -225,16 +229,15 @@ class TextScanner:
                 if step is not None:
                     return step
                 pos = token.end()
-            elif kind == "list":
-                step = self._read_list(tail, at, final)
-                if step is not None:
-                    return step
-                pos = at + 1
-            else:
+            elif kind == "head":
                 step = self._read_head(tail, at, final)
                 if step is not None:
                     return step
                 pos = self._read_plain_head(tail, at)
+            else:
+                step, pos = self._read_sign(tail, token, final)
+                if step is not None:
+                    return step
 
         end = len(tail) if final else max(pos, self._setting.partial_start(tail))
         if end > pos and not tail[pos:end].isspace():
@@ -254,6 +257,18 @@ class TextScanner:
             if step is not None:
                 return step
         return self._hold_line(tail, 0, final) if self._quoting.line_at == base else None
+
+    def _read_sign(
+        self, tail: str, token: re.Match[str], final: bool
+    ) -> tuple[Opening | bool | None, int]:
+        """Read the bracket of a list, or the end of a turn.
+
+        Return the step, and the offset to read on from where it is None.
+        """
+        at, end = token.span()
+        if token.lastgroup == "list":
+            return self._read_list(tail, at, final), at + 1
+        return self._read_turn_end(tail, at, end, final)
 
     def _read_list(self, tail: str, at: int, final: bool) -> Opening | bool | None:
         """Read the list of Python calls that may begin at tail[at].
@@ -287,6 +302,30 @@ class TextScanner:
                 return None
         self._settle(at)
         return opening if isinstance(opening, Opening) else False
+
+    def _read_turn_end(
+        self, tail: str, at: int, end: int, final: bool
+    ) -> tuple[Opening | bool | None, int]:
+        """Read the token tail[at:end], which ends a turn, and those that follow.
+
+        They are markup where nothing else follows, and text elsewhere. Return the step, and the
+        offset to read on from where it is None.
+        """
+        run = _MORE_ENDS.match(tail, end)
+        behind, end = (run.end(), run.start("space")) if run else (end, end)
+        rest = tail[behind:]
+        # What an element of HTML ends with is not the end of the answer.
+        if tail.startswith("</s>", at) and "<s>" in self._before(at):
+            rest = rest or "</s>"
+        elif not final and any(token.startswith(rest) for token in TURN_ENDS):
+            self._settle(at)
+            return False, at
+        if not rest:
+            self._settle(at)
+            return Opening(end - at, "markup"), at
+        self._fresh = False
+        self._quoting.word()
+        return None, end
 
     def _settle(self, n: int) -> None:
         """Settle the first `n` characters of the tail as text.
@@ -585,17 +624,12 @@ class TextScanner:
         elif not final and _CHAT_START.startswith(stripped):
             return False
         lead = len(tail) - len(stripped)
-        if not self._quoting.spoken:
-            # An undelimited format competes only where the whole answer begins like it.
-            envelope = self._setting.protocol.envelope
-            opening = envelope.speculates(stripped)
-            if opening is None:
-                opening = envelope.resumes(stripped, self._setting.tools)
-            if isinstance(opening, NeedMore):
-                return None if final else False
-            if opening is not None:
-                self._settle(lead)
-                return opening
+        opening, begin = self._undelimited(stripped)
+        if isinstance(opening, NeedMore):
+            return None if final else False
+        if opening is not None:
+            self._settle(lead + begin)
+            return opening
 
         # No JSON and no name of a tool begins like this, and nearly every opener does.
         if stripped[0] == "<" or not self._recovers:
@@ -608,9 +642,27 @@ class TextScanner:
             return False
         return self._settle_outcome(outcome, lead)
 
+    def _undelimited(self, text: str) -> tuple[Opening | NeedMore | None, int]:
+        """Return the opening of a call without its delimiters, and the offset where it begins.
+
+        An undelimited format competes only where the whole answer begins like it. Behind a call
+        another one may begin with its name, and a separator may stand between them.
+        """
+        envelope, tools = self._setting.protocol.envelope, self._setting.tools
+        if not self._quoting.spoken:
+            opening = envelope.speculates(text)
+            return (envelope.resumes(text, tools) if opening is None else opening), 0
+        if text[0] == "<" or not envelope.repeats:
+            return None, 0
+        separator = _SEPARATOR.match(text)
+        begin = separator.end() if separator else 0
+        if begin >= len(text):
+            return NEED_MORE, 0
+        return envelope.resumes_again(text[begin:], tools), begin
+
     def _alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Return the decision of recovery on a line that begins here: a value of JSON, or Python's
-        calls.
+        """Return the decision of recovery on a line that begins here: a value of JSON, a tool's
+        name alone, or Python's calls.
 
         text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
         """
@@ -623,6 +675,10 @@ class TextScanner:
             if outcome is not None:
                 return outcome
         # No name of a tool begins like most texts, and one look says so.
+        if text[0] in self._setting.name_heads.starts:
+            outcome = self._recover().named(text, final, at, first)
+            if outcome is not None:
+                return outcome
         if text[0] not in self._setting.python_starts:
             return None
         return self._call_lines().line(text, final, at, False, first)
@@ -633,12 +689,20 @@ class TextScanner:
         if not self._recovers or pos >= len(tail):
             return None
         char = tail[pos]
-        is_word = char in setting.python_starts and (char.isalpha() or char == "_")
-        if char not in _BRACKETS and not is_word:
+        is_head = char in _BRACKETS or (
+            char in setting.python_starts and (char.isalpha() or char == "_")
+        )
+        # Most lines do not begin with a tool's name, and need no look at what stands before them.
+        names = setting.name_heads
+        name = None if is_head or char not in names.starts else names.match(tail, pos, final)
+        if not is_head and name is None:
             return None
         start = self._feed.base + pos
         if self._quoting.fence or start < self._plain_to or start == self._log.text_start:
             return None
+        if isinstance(name, NeedMore):
+            self._settle(pos)
+            return False
         if _INSIDE_JSON.search(self._before(pos)):
             return None
         outcome = self._alone(tail[pos:], final, start, False)
@@ -735,7 +799,7 @@ class TextScanner:
             # One that breaks off goes on to the end of the text.
             self._plain_to = end
             stop = end if outcome.end > 1 else sys.maxsize
-            self.remember().suspect(start, stop, ends_in_value)
+            self.remember().suspect(start + outcome.lead, stop, ends_in_value)
             return True
         self.end(start)
         segment = Segment("recovered", Span(start, end), outcome.body)

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..protocols.base import Decoded
-from ..protocols.scan import partial_start
+from ..protocols.scan import any_of, partial_start
 from ..rjson.damage import Refusal
 from ..types import ParseResult, Problem, Span, ToolCall
+from .recovery import TURN_ENDS
 from .setting import Setting
 
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 _LAST_CALLS = 8  # calls looked at behind open reasoning, so that the cost stays bounded
-_WRONG_CLOSER = re.compile(r"</?[A-Za-z_][\w:|.\-]{0,40}>?\s*\Z")
+_WRONG_CLOSER = re.compile(rf"(?:</?[A-Za-z_][\w:|.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z")
 
 
 def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
@@ -135,7 +136,7 @@ def partial_closer(text: str, closers: tuple[str, ...]) -> int:
 
 
 def wrong_closer(text: str) -> int | None:
-    """Return the offset of another format's closer at the end of a JSON body.
+    """Return the offset of another format's closer, or a turn's, at the end of a JSON body.
 
     None when there is none.
 

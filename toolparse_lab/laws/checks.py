@@ -465,6 +465,9 @@ def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) ->
     """
     segment = result.segments[index]
     if segment.kind == "recovered" and segment.body is not None:
+        name = calls[0].name_span
+        if name is not None and name.end <= segment.body.start:
+            return protocol_of("glm4_9b")  # nothing but arguments, behind a line with the name
         # Read as JSON or as Python, whatever the protocol; a list may be either.
         is_json = _JSON_BODY.match(segment.body.of(result.raw))
         return HERMES if is_json else protocol_of("pythonic")

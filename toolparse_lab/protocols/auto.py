@@ -248,6 +248,22 @@ class AnyEnvelope(Envelope):
                 return _owned_by(opening, member)
         return more
 
+    @property
+    def repeats(self) -> bool:
+        """True: some formats' calls begin with nothing but a name."""
+        return True
+
+    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of the first such format whose call begins here."""
+        more: NeedMore | None = None
+        for member in self._resuming_at(text[0], tools):
+            opening = member.envelope.resumes_again(text, tools)
+            if isinstance(opening, NeedMore):
+                more = opening
+            elif opening is not None:
+                return _owned_by(opening, member)
+        return more
+
     def speculates(self, text: str) -> Opening | NeedMore | None:
         """Return the opening of the first format that takes the answer for a call as a whole.
 

@@ -252,6 +252,18 @@ class Envelope(ABC):
         """
         return None
 
+    @property
+    def repeats(self) -> bool:
+        """True if what `resumes` an answer may begin another call behind a call as well."""
+        return False
+
+    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a call that begins as an answer does, behind another call.
+
+        text: behind that call, without white space or a separator before it.
+        """
+        return self.resumes(text, tools) if self.repeats else None
+
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         """Return what may stand behind a head where a call is this format's, of all that have it.
 

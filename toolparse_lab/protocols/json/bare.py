@@ -62,7 +62,7 @@ class BareJson(Envelope):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner that ends behind the values."""
-        return ValueRun(self.ends, separators=self.separators)
+        return ValueRun(self.ends, separators=self.separators, calls=True)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return True if JSON that was given up behind `text` ends inside a value."""

@@ -29,17 +29,22 @@ from ...values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle
 from .leading import leading_part
+from .message import is_definition
 from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
 
-NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
+NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
+ARGUMENT_KEYS = (
+    "arguments", "parameters", "args", "params", "input", "tool_input", "action_input",
+)  # fmt: skip
+_WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
+_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
 _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
     rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
 )
 # The first key of an object says that it is meant as a call; the value behind it may be damaged.
-_KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"}))
+_KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPERS, *_THOUGHTS, "type", "id"}))
 # Blanks are bounded here as in what may become a head, so that both agree on every text.
 CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
 # A text that may still become a head. Its repetitions are bounded, so that no text is held back
@@ -47,6 +52,38 @@ CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{
 CALL_HEAD_SO_FAR = re.compile(
     r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
 )
+# Behind a call of a list or a row: brackets too many, a separator, and the head of another call.
+_BETWEEN = r"\s{0,40}+(?:[\]}]\s{0,40}+){0,4}+(?:[;,]\s{0,40}+)?+"
+_NEXT_CALL = re.compile(rf"{_BETWEEN}(?={CALL_HEAD.pattern})")
+_NEXT_CALL_SO_FAR = re.compile(_BETWEEN + CALL_HEAD_SO_FAR.pattern)
+_STRAY = re.compile(r"(?:[ \t]{0,8}+[\]}]){1,4}+")
+
+
+def next_call(text: str, at: int, final: bool) -> int | None:
+    """Return the offset of another call's object behind one that ends at an offset.
+
+    None if there is none, -1 if more text has to tell. Brackets too many may stand between.
+
+    >>> next_call('{"name": "f"}], {"name": "g"}', 13, True)
+    16
+    """
+    following = _NEXT_CALL.match(text, at)
+    if following is not None:
+        return following.end()
+    return -1 if not final and _NEXT_CALL_SO_FAR.match(text, at) else None
+
+
+def behind_stray_brackets(text: str, at: int, final: bool) -> int:
+    """Return the offset behind the closing brackets that follow a value on its line.
+
+    -1 if more text has to tell.
+
+    >>> behind_stray_brackets("{}}] ", 2, True)
+    4
+    """
+    stray = _STRAY.match(text, at)
+    end = stray.end() if stray else at
+    return -1 if not final and not text[end:].strip(" \t") and len(text) - end < 9 else end
 
 
 @dataclass(slots=True)
@@ -125,7 +162,7 @@ class JsonCall(Codec):
             repaired = refusal
 
         try:
-            return settle(body, reading, repaired, partial(self._near, body, reading=reading))
+            return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
             _note_name(refusal, body)
@@ -141,35 +178,6 @@ class JsonCall(Codec):
             return self._decode(*part, [], reading)
         except Refusal:
             return ()
-
-    def _near(
-        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
-    ) -> tuple[Decoded, ...]:
-        """Return the calls of a damaged body as one reading has it.
-
-        Raises Refusal for members beside the arguments that are arguments: a bracket was closed too
-        early.
-        """
-        calls = self._decode(body, values, edits, reading)
-        for value in values:
-            for unit in items_of(value)[0] or [value]:
-                self._refuse_strays(unit, reading)
-        return calls
-
-    def _refuse_strays(self, value: Value, reading: Reading) -> None:
-        """Refuse a call with arguments and, beside them, a parameter of its tool."""
-        # Nothing stands beside a name and one more member.
-        if not isinstance(value, dict) or len(value) <= 2:
-            return
-        key = self._name_key(value)
-        if key is None or self._arguments_key(value, key) is None:
-            return
-        properties = _properties(reading, value[key])
-        strays = [member for member in value if member in properties and member != key]
-        strays = [member for member in strays if member != self._arguments_key(value, key)]
-        if strays:
-            message = f"a parameter stands beside the arguments: {strays[0]}"
-            raise Refusal("decode.ambiguous", message, 0)
 
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
@@ -232,6 +240,8 @@ class JsonCall(Codec):
         name, args = value.get(self.name_key), value.get(self.arguments_key)
         if type(name) is not str or not name or type(args) is not dict:
             return None
+        if "properties" in args:
+            return None  # it may describe the tool
 
         # The pattern finds the name in nearly every body; else the body is read for its places.
         span = name_first(body, name) if self.name_key == "name" else None
@@ -279,6 +289,11 @@ class JsonCall(Codec):
         # A text keeps its own place: the arguments stand inside it.
         nested = args if isinstance(args, str) else ""
         args = _as_object(unit, args, base)
+        definition = definition_of(args, name, reading)
+        if definition is not None:
+            raise definition
+        if args_key is not None:
+            _refuse_strays(unit, key, args)
 
         call = Decoded(
             name,
@@ -312,21 +327,26 @@ class JsonCall(Codec):
         if args_key is None:
             return _no_arguments(unit, key, name), unit.at
 
+        args_key = _only_arguments(unit, args_key, key, name)
         # Another key than the format's own is an alias, which is noted.
         if args_key != self.arguments_key:
             unit.step("read.alias-arguments", args_key, self.arguments_key)
         return unit.value[args_key], f"{unit.at}/{escape_token(args_key)}"
 
     def _unwrap(self, unit: _Unit) -> None:
-        """Go into `{"function": {…}}`, which OpenAI has around name and arguments.
+        """Go into `{"function": {…}}`, which OpenAI has around name and arguments, and its like.
 
         unit: the call under way, whose value and path move to the inner object.
         """
-        inner = unit.value.get("function")
-        if isinstance(inner, dict) and self.name_key not in unit.value:
-            unit.step("read.function-wrapper", unit.value, inner)
-            unit.value = inner
-            unit.at += "/function"
+        for key in _WRAPPERS:
+            inner = unit.value.get(key)
+            if isinstance(inner, dict) and self.name_key not in unit.value:
+                if key in unit.reading.tools and self._name_key(inner) is None:
+                    continue  # the name of a tool is the key of its arguments
+                unit.step("read.function-wrapper", unit.value, inner)
+                unit.value = inner
+                unit.at += f"/{key}"
+                return
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
         """Return the key whose text is the tool's name, None if there is none.
@@ -444,6 +464,9 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
     base = f"{unit.at}/{escape_token(name)}"
     arguments = unit.value[name]
     source = unit.source
+    definition = definition_of(arguments, name, unit.reading)
+    if definition is not None:
+        raise definition
     if arguments is None:
         arguments = {}
     return Decoded(
@@ -455,6 +478,49 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
         places=source.places_of(unit.index, base, ""),
         unescape=unescape_offsets,
     )
+
+
+def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:
+    """Return the refusal of arguments that are the schema of their tool, None for all others."""
+    if not is_definition(arguments) or "properties" in _properties(reading, name):
+        return None
+    return Refusal("call.is-definition", f"it describes {name}, and does not call it", 0)
+
+
+def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str:
+    """Return the key of the arguments, where objects stand under several keys that may hold them.
+
+    args_key: the first of them. One that holds nothing, or the tool's schema, gives way to another,
+    if the tool has such parameters. Raises Refusal if two of them say different things.
+    """
+    first = unit.value[args_key]
+    for key in ARGUMENT_KEYS:
+        other = unit.value.get(key) if key not in (args_key, name_key) else None
+        if not other or not isinstance(other, dict) or is_definition(other):
+            continue
+        is_void = first in ({}, None, "") or definition_of(first, name, unit.reading) is not None
+        if is_void and other.keys() <= _properties(unit.reading, name).keys():
+            return key
+        if not isinstance(first, dict) or write_canonical(first) != write_canonical(other):
+            message = f"arguments stand under two keys: {args_key} and {key}"
+            raise Refusal("decode.ambiguous", message, 0)
+    return args_key
+
+
+def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:
+    """Refuse a call with arguments and, beside them, a parameter of its tool.
+
+    A bracket was closed too early, or the model meant two things.
+    """
+    # Nothing stands beside a name and one more member.
+    if len(unit.value) <= 2 or not isinstance(arguments, dict):
+        return
+    properties = _properties(unit.reading, unit.value[name_key])
+    others = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}
+    for member, value in unit.value.items():
+        if member in properties and member not in others and arguments.get(member) != value:
+            message = f"a parameter stands beside the arguments: {member}"
+            raise Refusal("decode.ambiguous", message, 0)
 
 
 def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:

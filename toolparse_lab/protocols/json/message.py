@@ -18,7 +18,7 @@ _TEXTS: Mapping[str, _Kind] = {
     "reasoning_content": "reasoning",
     "reasoning": "reasoning",
 }
-_ARGUMENTS = ("arguments", "input", "parameters")
+_ARGUMENTS = ("arguments", "input", "parameters", "args", "params")
 _WRAPPERS = ("function", "custom")  # a call of either kind holds its name and arguments
 
 
@@ -137,6 +137,39 @@ def arguments_key(inner: dict[str, Value]) -> str | None:
         if key in inner:
             return key
     return None
+
+
+def doubt_about(inner: dict[str, Value]) -> str:
+    """Return why it is open what the arguments of a call are, "" where it is not.
+
+    Objects stand under two keys that may hold them, or under a key that no one knows alone.
+
+    >>> doubt_about({"name": "f", "kwargs": {"a": 1}})
+    'no arguments, but another object: kwargs'
+    """
+    key = arguments_key(inner)
+    first = inner[key] if key else None
+    for other, value in inner.items():
+        if other == key or not isinstance(value, dict) or not value:
+            continue
+        if key is None:
+            return f"no arguments, but another object: {other}"
+        if other in _ARGUMENTS and value != first and not is_definition(value):
+            return f"arguments stand under two keys: {key} and {other}"
+    return ""
+
+
+def is_definition(value: Value) -> bool:
+    """Return True if a value is the schema of a tool's parameters.
+
+    Models repeat the tools on offer, with the name before them as in a call.
+
+    >>> is_definition({"type": "object", "properties": {}}), is_definition({"properties": 1})
+    (True, False)
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("properties"), dict):
+        return False
+    return value.get("type") == "object" or "required" in value
 
 
 def arguments_of(call: Value) -> Value:

@@ -33,9 +33,17 @@ from ..base import (
 )
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
-from .call import in_order, read_body_values
+from .call import definition_of, in_order, read_body_values
 from .judge import settle
-from .message import arguments_key, arguments_of, calls_in, inner_of, is_message, texts_in
+from .message import (
+    arguments_key,
+    arguments_of,
+    calls_in,
+    doubt_about,
+    inner_of,
+    is_message,
+    texts_in,
+)
 from .source import BodySource, unescape_offsets
 
 _KEYS = (
@@ -252,6 +260,14 @@ def _read_arguments(
     key = arguments_key(inner)
     base = f"{path}/{escape_token(key)}" if key else path
     arguments = inner[key] if key else None
+    doubt = doubt_about(inner)
+    if doubt:
+        _refuse(decoded, Refusal("decode.ambiguous", doubt, 0), source.span_of(0, path))
+        return
+    definition = definition_of(arguments, decoded.name, reading)
+    if definition is not None:
+        _refuse(decoded, definition, source.span_of(0, base))
+        return
     # A tool without parameters is often called with nothing at all.
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         decoded.steps = (Step("read", "read.empty-arguments", "", None, arguments, {}),)

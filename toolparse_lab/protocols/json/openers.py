@@ -164,6 +164,11 @@ class JsonHeaders(Envelope):
         return bool(self.lone)
 
     @property
+    def repeats(self) -> bool:
+        """True if the templates of an answer's beginning begin with a tool's name."""
+        return bool(self.lone) and all(t.startswith("{name}") for t in self.lone)
+
+    @property
     def in_auto(self) -> bool:
         """True if the openers are the format's own."""
         return not self.speculative
@@ -235,10 +240,16 @@ class JsonHeaders(Envelope):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a body: to its closer, or behind its values."""
         if opening.kind == "reasoning":
-            return LiteralBody(tuple(dict(self.thoughts).values()))
+            # Special tokens, which no model writes in its thought: the next message's end it too.
+            ends = tuple(dict.fromkeys(dict(self.thoughts).values()))
+            return LiteralBody(ends, tuple(head for head in self._heads if head not in ends))
         if self.runs:
             return ValueRun(
-                self.closers, self._stops, quotes=self.quotes, separators=self.separators
+                self.closers,
+                self._stops,
+                quotes=self.quotes,
+                separators=self.separators,
+                calls=not opening.name,
             )
         return JsonBody(self.closers, self._stops)
 

@@ -316,7 +316,15 @@ PROTOCOLS: tuple[Protocol, ...] = (
         "react",
         "Action and Action Input on lines of their own",
         JsonHeaders(
-            ("Action: {name}{ }Action Input:{ }", "Action:{ }{name}{ }Action Input:{ }"),
+            (
+                "Action: {name}{ }Action Input:{ }",
+                "Action:{ }{name}{ }Action Input:{ }",
+                "Action:{ }`{name}`{ }Action Input:{ }",
+                "Action:{ }{name}{ }Action Input:{ }```json{ }",
+                "Action:{ }{name}{ }Action Input:{ }```{ }",
+                "**Action:**{ }{name}{ }**Action Input:**{ }",
+            ),
+            ("```",),
             first="{",
             sure=False,
             runs=True,

@@ -4,9 +4,10 @@
 #
 # Brackets outside of strings are counted. Behind the bracket that closes the first one stands the
 # end of the body, unless a separator and another value follow. A closer that may follow belongs to
-# the body's end. A literal outside of strings that begins the next call ends a body whose brackets
-# are not closed; one inside a string is remembered, and ends a body whose quotes turn out to be out
-# of step (`finish`).
+# the body's end. Kinds of brackets are not told apart: one too many ends a list early, and what
+# follows it says so, another call or the bracket that the list began with. A literal outside of
+# strings that begins the next call ends a body whose brackets are not closed; one inside a string
+# is remembered, and ends a body whose quotes turn out to be out of step (`finish`).
 #
 # Invariant: no answer depends on text that is still to come: a literal that may be under way and
 # white space behind a value are held back. Cost: one pass; what is held back is bounded.
@@ -17,6 +18,7 @@ import re
 from functools import lru_cache
 
 from ..scan import Close, any_of, partial_start
+from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
 _SPACE = re.compile(rf"\s{{0,{_MOST_SPACE}}}")
@@ -38,6 +40,8 @@ class ValueRun:
 
     __slots__ = (
         "_at",
+        "_begin",
+        "_calls",
         "_closers",
         "_hidden",
         "_level",
@@ -45,6 +49,7 @@ class ValueRun:
         "_patterns",
         "_quote",
         "_separators",
+        "_stray",
         "_whole",
     )
 
@@ -55,17 +60,23 @@ class ValueRun:
         *,
         quotes: str = '"',
         separators: str = "",
+        calls: bool = False,
     ) -> None:
         """Make a scanner for one body.
 
         closers: literals that may stand behind the values and belong to them. stops: those that
         begin the next call. quotes: the quotes around strings. separators: characters of which one,
-        or none, may stand between two values, or "" if there is one value.
+        or none, may stand between two values, or "" if there is one value. calls: the values say
+        which tool they call, so that another one may follow although a bracket seemed to be the
+        last.
         """
         self._closers = closers
         self._literals = (*closers, *stops)
         self._patterns = _patterns(quotes, self._literals)
         self._separators = separators
+        self._calls = calls
+        self._begin = ""  # the body's first bracket
+        self._stray = False  # a list was closed too early, so that its own bracket is to come
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
         self._at = 0  # characters settled so far
@@ -133,10 +144,13 @@ class ValueRun:
             self._quote = ""
             self._hidden = -1
         elif char in "{[":
+            self._begin = self._begin or char
             self._level += 1
         elif char in "}]":
             self._level -= 1
             self._whole = self._level <= 0
+            if self._whole and self._begin == "[" and char == "}":
+                self._stray = True
         else:
             self._quote = char
 
@@ -145,6 +159,14 @@ class ValueRun:
 
         -1 if more text has to tell.
         """
+        begin = self._behind_call(tail, pos, final) if self._calls else None
+        if begin is not None:
+            return begin
+        pos = behind_stray_brackets(tail, pos, final) if self._stray else pos
+        return -1 if pos < 0 else self._end_at(tail, pos, final)
+
+    def _end_at(self, tail: str, pos: int, final: bool) -> Close | int:
+        """Return what `_behind_value` does, for a value that is no call or the last one."""
         end = self._at + pos
         after = _skip_space(tail, pos)
         rest = tail[after : after + _MOST_SPACE]
@@ -158,6 +180,19 @@ class ValueRun:
 
         begin = self._next_value(tail, after, final) if self._separators and rest else None
         return Close(end, end, "end") if begin is None else begin
+
+    def _behind_call(self, tail: str, pos: int, final: bool) -> int | None:
+        """Return where another call begins behind one that ends at tail[pos].
+
+        None if there is none, -1 if more text has to tell.
+        """
+        begin = next_call(tail, pos, final)
+        # Behind nothing but white space it is for recovery to say whether that is a call.
+        if begin is None or (begin >= 0 and _SPACE.fullmatch(tail, pos, begin)):
+            return None
+        if begin >= 0:
+            self._stray = self._begin == "["
+        return begin
 
     def _next_value(self, tail: str, after: int, final: bool) -> int | None:
         """Return where the next value begins, behind the white space that ends at `after`.
