@@ -58,7 +58,7 @@ def test_without_repair_a_raw_line_break_is_no_python() -> None:
     [
         ("[f(a=1)]\ndone", ["f"], "\ndone"),
         ("[f(a=1)] \t\r\ndone", ["f"], " \t\r\ndone"),
-        ("[f(a=1)]<|eot_id|>", ["f"], "<|eot_id|>"),
+        ("[f(a=1)]<|eot_id|>", ["f"], ""),
         ("[f(a=1)] done", [], "[f(a=1)] done"),
         ("[f(a=1)](https://example.org)", [], "[f(a=1)](https://example.org)"),
         ("[f(a=1)]<b>", [], "[f(a=1)]<b>"),

@@ -379,7 +379,7 @@ class Recovery:
     def _judge_named(self, text: str, name: str, value: Span, close: int, at: int) -> Held:
         """Decide whether a value is the arguments of the tool whose name stands before it.
 
-        It is if the tool takes it. One that its schema refuses has to name one of its parameters.
+        It is if the tool takes it, or if it names nothing but the tool's parameters.
         """
         inner = value.of(text)
         opening = Opening(value.start, name=name, name_span=Span(0, len(name)))
@@ -400,9 +400,9 @@ def _suits(call: ToolCall, tool: ToolSpec) -> bool:
     """Return True if arguments are plainly meant for a tool, and no other data under its name."""
     schema, arguments = tool.schema, call.arguments
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not arguments or not properties:
+    if not arguments or not properties or schema.get("additionalProperties"):
         return call.valid
-    return any(key in properties for key in arguments)
+    return all(key in properties for key in arguments)
 
 
 def _is_plain(call: ToolCall, text: str) -> bool:
