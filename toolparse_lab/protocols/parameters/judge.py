@@ -63,7 +63,7 @@ class TagJudge:
             return False
 
         for name, text in arguments.items():
-            if not self._form.entities and isinstance(text, str) and ends_in_tag(self._form, text):
+            if ends_in_tag(self._form, text):
                 return True
             # Searched from the end, which is several times as fast where nothing is found.
             if not isinstance(text, str) or text.rfind(closer) < 0:
@@ -166,16 +166,19 @@ class TagJudge:
         return [*tags, *(form.parameter_tag(name) for name in names)]
 
 
-def ends_in_tag(form: Form, text: str) -> bool:
+def ends_in_tag(form: Form, text: Value) -> bool:
     """Return True if a value begins or ends with a tag of its format that quotes no call.
 
-    Such a tag was written twice, or in place of another. In a quoted call each has its closer.
+    Such a tag was written twice, or in place of another. In a quoted call each has its closer. Of a
+    format with references nothing is said, since such a tag may have been escaped.
 
     >>> from .form import TagForm
-    >>> form = TagForm("<f>", "</f>")
+    >>> form = TagForm("<f>", "</f>", entities=False)
     >>> ends_in_tag(form, "a</f>"), ends_in_tag(form, "<f>a</f>"), ends_in_tag(form, "a </f> b")
     (True, False, False)
     """
+    if form.entities or not isinstance(text, str):
+        return False
     stripped = text.strip()
     if stripped[:1] != "<" and stripped[-1:] != ">":
         return False
