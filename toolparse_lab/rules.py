@@ -144,7 +144,7 @@ _RULES = (
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
-    Rule("read.module-name", "The tool's name stood behind a module, such as `functions.`"),
+    Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
     Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
     Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),
