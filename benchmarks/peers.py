@@ -210,7 +210,9 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
     for size, beside in ((100_000, True),) if quick else ((100_000, True), (1_000_000, False)):
         for protocol in protocols:
             text = write_call(protocol, "put_file", {"path": "a.py", "body": long_text(size)})
-            peer = {"npm": node.ms("stream", protocol, text, 1)} if beside else {}
+            # A stream of YAML takes the npm package longer than all other rows together.
+            beside_npm = beside and protocol != "yaml_xml"
+            peer = {"npm": node.ms("stream", protocol, text, 1)} if beside_npm else {}
             yield (
                 f"stream {size:,} characters by 4, {protocol}",
                 best(partial(feed, protocol, text), 2),

@@ -17,7 +17,7 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type
 TEXTS = [
     ("[f(a=1)]", None),
     ("```python\n[f(a=1)]\n```", "fence"),
-    ("[f(a=1)]<|im_end|>", "special token"),
+    ("[f(a=1)]<|im_end|>", None),  # it ends the turn, and is no text
     ('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', "another format"),
     ("<|im_start|>assistant\n[f(a=1)]", "special token"),
     ("Sure: [f(a=1)] That is it.", "prose"),
