@@ -255,8 +255,10 @@ class BodyReader:
         opening = body.opening
         if opening.speculative or opening.lone or body.start == body.head:
             return False
-        text = "".join(body.pieces) + self._feed.tail
-        return not text[:end].strip()
+        settled = "".join(body.pieces)
+        # Only what is asked about is copied: the tail may be long.
+        rest = self._feed.tail[: max(0, end - len(settled))]
+        return not settled[:end].strip() and not rest.strip()
 
     def _open_again(self, body: OpenBody, at: int, final: bool) -> bool:
         """Let a body begin with the opener at an offset of the tail, where its own stands again.

@@ -239,14 +239,8 @@ class AnyEnvelope(Envelope):
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening of the first format whose body the answer may begin with."""
-        more: NeedMore | None = None
-        for member in self._resuming_at(text[0], tools):
-            opening = member.envelope.resumes(text, tools)
-            if isinstance(opening, NeedMore):
-                more = opening
-            elif opening is not None:
-                return _owned_by(opening, member)
-        return more
+        members = self._resuming_at(text[0], tools)
+        return _first((member, member.envelope.resumes(text, tools)) for member in members)
 
     @property
     def repeats(self) -> bool:
@@ -255,28 +249,31 @@ class AnyEnvelope(Envelope):
 
     def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening of the first such format whose call begins here."""
-        more: NeedMore | None = None
-        for member in self._resuming_at(text[0], tools):
-            opening = member.envelope.resumes_again(text, tools)
-            if isinstance(opening, NeedMore):
-                more = opening
-            elif opening is not None:
-                return _owned_by(opening, member)
-        return more
+        members = self._resuming_at(text[0], tools)
+        return _first((member, member.envelope.resumes_again(text, tools)) for member in members)
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
         """Return the opening of the first format that takes the answer for a call as a whole.
 
         text: the answer so far. NEED_MORE where none does yet, but one may with more text.
         """
-        more: NeedMore | None = None
-        for member in self._speculating:
-            opening = member.envelope.speculates(text)
-            if isinstance(opening, NeedMore):
-                more = opening
-            elif opening is not None:
-                return _owned_by(opening, member)
-        return more
+        return _first((m, m.envelope.speculates(text)) for m in self._speculating)
+
+
+def _first(
+    answers: Iterable[tuple[Protocol, Opening | NeedMore | None]],
+) -> Opening | NeedMore | None:
+    """Return the first opening of formats that are asked in turn, with its owner.
+
+    Else NEED_MORE if one of them needs more text.
+    """
+    more: NeedMore | None = None
+    for member, opening in answers:
+        if isinstance(opening, NeedMore):
+            more = opening
+        elif opening is not None:
+            return _owned_by(opening, member)
+    return more
 
 
 class _Heads:
