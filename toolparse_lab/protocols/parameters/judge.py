@@ -137,7 +137,7 @@ class TagJudge:
         if edit is None or strict is None:
             return None
         # Read from the edited body, told of the body as it came.
-        return _in_raw(strict, edit)
+        return in_raw(strict, edit)
 
     def _fitting(self, text: str) -> Value | None:
         """Return the calls of a text in the format's own spelling, if all fit, else None."""
@@ -219,7 +219,7 @@ def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
     return True
 
 
-def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
+def in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
     """Return calls of an edited body with their places in the body as it came.
 
     The edit goes to the call in which it stands: the last one that begins before it.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...errors import UnwritableCall
 from ...toolspec import ToolSpec
 from ...values import Value, read_strict
-from ..base import Codec, Decoded, Reading
+from ..base import Codec, Decoded, Message, Reading
 from ..json.call import JsonCall
 from .reader import NAME, PythonReader
 
@@ -71,7 +71,8 @@ class PythonCalls(Codec):
         """
         if self.opener and _JSON.match(body):
             return JsonCall(self.opener, self.closer).read(body, reading)
-        return read_calls(body, reading, self.json_words)
+        # An empty list between delimiters says that there is nothing to call.
+        return read_calls(body, reading, self.json_words) or Message((), ())
 
     @property
     def _edges(self) -> tuple[str, str]:

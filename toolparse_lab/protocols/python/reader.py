@@ -237,7 +237,9 @@ class PythonReader:
 
         quotes = 3 if triple else 1
         start, end = match.start() + quotes, match.end() - quotes
-        late = None if triple or raw or not self.repair else late_end(self.text, match.end())
+        late = None
+        if self.repair and not triple and not raw:
+            late = late_end(self.text, match.end(), inside=path.count("/") != 1)
         if late is not None:
             # Quotes of the same kind stand inside, without a backslash.
             inner = [end, *late[:-1]]

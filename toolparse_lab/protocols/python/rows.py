@@ -67,6 +67,17 @@ GORILLA = _row(
     PythonTags(("<<function>>",), (), strict_head=True),
     PythonCalls("<<function>>", "", in_list=False, between="<<function>>"),
 )
+BFCL_PYTHON_TAG = _row(
+    "bfcl_python_tag",
+    "a list of Python calls in <TOOLCALL>",
+    PythonTags(
+        ("<TOOLCALL>", "<tool_call>", "<tool_calls>"),
+        ("</TOOLCALL>", "</tool_call>", "</tool_calls>"),
+        strict_head=True,
+    ),
+    PythonCalls("<TOOLCALL>", "</TOOLCALL>"),
+    "toolcall_python",
+)
 
 PROTOCOLS: tuple[Protocol, ...] = (
     LLAMA4_PYTHON_START,
@@ -75,4 +86,5 @@ PROTOCOLS: tuple[Protocol, ...] = (
     LFM2,
     MINICPM3,
     GORILLA,
+    BFCL_PYTHON_TAG,
 )
