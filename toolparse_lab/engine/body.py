@@ -126,6 +126,8 @@ class BodyReader:
         if opening.kind == "markup":
             if literal in THINK_ENDS and log.thought_end is None:
                 log.thought_end = start
+                if log.repeats is not None:
+                    log.repeats.forget()
             if opening.text:
                 self._text.resume_as_text(opening.text)
             else:

@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..types import (
     CallDelta,
     CallEnd,
@@ -31,6 +33,7 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
+from .repeats import Repeats
 
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
@@ -46,6 +49,8 @@ class Log:
         "echoes",
         "events",
         "problems",
+        "repeats",
+        "said",
         "segments",
         "silent",
         "text_start",
@@ -57,6 +62,8 @@ class Log:
         """Begin empty. Return `silent` if no one asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
+        self.repeats: Repeats | None = None
+        self.said: list[Segment] = []  # text and reasoning since the last call
         self.segments: list[Segment] = []
         self.texts: list[Segment] = []  # those of them that may hold words
         self.calls: list[ToolCall] = []
@@ -119,6 +126,7 @@ class Log:
             self.text_start = at
             if at - start >= SHORTEST:
                 self.texts.append(segment)
+                self.said.append(segment)
 
     def markup(self, start: int, end: int) -> None:
         """Add characters that are neither text nor call.
@@ -138,7 +146,9 @@ class Log:
         """
         if end > start:
             span = Span(start, end)
-            self.add(Segment("reasoning", span, span, closed))
+            segment = Segment("reasoning", span, span, closed)
+            self.said.append(segment)
+            self.add(segment)
 
     def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
@@ -146,6 +156,8 @@ class Log:
         self.text_start = segment.span.end
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
+        if self.said or (self.repeats is not None and self.repeats.active):
+            calls = self._without_repeats(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -158,9 +170,25 @@ class Log:
         self.add(segment)
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
+        if self.said or (self.repeats is not None and self.repeats.active):
+            calls = self._without_repeats(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
+
+    def _without_repeats(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return calls, those that the answer says again as drafts."""
+        if self.repeats is not None and self.calls:
+            calls = self.repeats.judge(self._meant(), self.said, calls)
+        self.said.clear()
+        return calls
+
+    def _meant(self) -> Iterator[ToolCall]:
+        """Yield the calls so far that no lone closing think tag takes back."""
+        start = self.thought_end or 0
+        for call in self.calls:
+            if call.segment is None or call.segment.span.start >= start:
+                yield call
 
     # the parts of a body that is a whole message
 
@@ -178,6 +206,7 @@ class Log:
         self.add(segment)
         if len(span) >= SHORTEST:
             self.texts.append(segment)
+            self.said.append(segment)
         if not self.silent:
             self.events.append(TextDelta(span, escaped=True))
 

@@ -124,6 +124,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
         "minicpm3",
         "gorilla_openfunctions",
         "bfcl_python_tag",
+        "llama3_python_calls",
     ),
     "bare.rows": ("functiongemma",),
 }

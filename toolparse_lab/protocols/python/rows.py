@@ -78,6 +78,12 @@ BFCL_PYTHON_TAG = _row(
     PythonCalls("<TOOLCALL>", "</TOOLCALL>"),
     "toolcall_python",
 )
+LLAMA3_PYTHON_CALLS = _row(
+    "llama3_python_calls",
+    "Python calls behind <|python_tag|>",
+    PythonTags(("<|python_tag|>",), (), strict_head=True),
+    PythonCalls("<|python_tag|>", "", in_list=False, between="<|python_tag|>"),
+)
 
 PROTOCOLS: tuple[Protocol, ...] = (
     LLAMA4_PYTHON_START,
@@ -87,4 +93,5 @@ PROTOCOLS: tuple[Protocol, ...] = (
     MINICPM3,
     GORILLA,
     BFCL_PYTHON_TAG,
+    LLAMA3_PYTHON_CALLS,
 )
