@@ -169,11 +169,13 @@ class CallLines:
         return self._judge(text, lead, close.start(), close.end(), at, True)
 
     def quoted(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
-        """Judge an answer that may be one string, of which the text is calls.
+        """Judge an answer that may be one string, of which the text is a list of calls.
 
-        The arguments are those of `line`.
+        The arguments are those of `line`. A call in quotes without a list is a quotation.
         """
-        head = self._head(text, 1, final, False)
+        if len(text) == 1 and not final:
+            return NEED_MORE
+        head = self._head(text, 1, final, True)
         if head is not True:
             return NEED_MORE if head is None else None
         if _QUOTED_END.search(text):
