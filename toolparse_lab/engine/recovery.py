@@ -73,6 +73,8 @@ TURN_ENDS = (
     "<|observation|>",
     "<|user|>",
 )
+# And the head of a turn, which some models write where a closer should be.
+CALL_ENDS = (*TURN_ENDS, "<|im_start|>")
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
 _ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already
@@ -329,9 +331,9 @@ class Recovery:
             return end if final else NEED_MORE
         rest = text[after:]
 
-        if rest.startswith(TURN_ENDS):
+        if rest.startswith(CALL_ENDS):
             return end
-        if not final and any(token.startswith(rest) for token in TURN_ENDS):
+        if not final and any(token.startswith(rest) for token in CALL_ENDS):
             return NEED_MORE
         closer = self._closer_at(rest, final)
         if isinstance(closer, NeedMore):
