@@ -271,6 +271,7 @@ _CODES = (
         "The call stands in reasoning that is closed behind it: it is shown, and must not be "
         "executed.",
     ),
+    Code("call.after-turn", "The call is after the end of the model's own turn, in one that it made up."),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",
