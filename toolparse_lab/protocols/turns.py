@@ -44,6 +44,8 @@ _GRANITE = "<|start_of_role|>*<|end_of_role|>"
 _COHERE = "<|START_OF_TURN_TOKEN|>*"
 
 TURNS: dict[str, Turns] = {
+    # Qwen, Hermes, MiMo, StepFun, InternLM 2, MiniCPM, OLMo;
+    # the names of roles are the template's own
     "chatml": Turns(
         ends=("<|im_end|>", "<|endoftext|>"),
         user=_headers(_CHATML, "user", "human"),
@@ -54,6 +56,8 @@ TURNS: dict[str, Turns] = {
         assistant=_headers(_CHATML, "assistant"),
         results=("<tool_response>", "<tool_result>", "<tool_output>", "<function_results>"),
     ),
+    # A call is a message of its own after the end of the text,
+    # so an end does not end the turn
     "hyperclovax": Turns(
         ends=("<|im_end|>", "<|stop|>", "<|endofturn|>"),
         user=_headers(_CHATML, "user"),
@@ -70,7 +74,9 @@ TURNS: dict[str, Turns] = {
         system=("<|System|>",),
         assistant=("<|Bot|>",),
     ),
+    # Mistral's older templates as well; what follows [/INST] is the answer
     "llama2": Turns(ends=("</s>",), user=("[INST]",), system=("<<SYS>>",), assistant=("[/INST]",)),
+    # CWM and Functionary 3 as well
     "llama3": Turns(
         ends=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"),
         user=_headers(_LLAMA3, "user"),
@@ -85,6 +91,7 @@ TURNS: dict[str, Turns] = {
         tool=_headers(_LLAMA4, "ipython", "tool"),
         assistant=_headers(_LLAMA4, "assistant"),
     ),
+    # Thoughts, calls and the answer are messages of one turn, as in Harmony
     "muse": Turns(
         ends=("<|eom|>", "<|eot|>"),
         user=("<|start|>user",),
@@ -99,6 +106,7 @@ TURNS: dict[str, Turns] = {
         system=("<|from|>system",),
         assistant=("<|from|>assistant",),
     ),
+    # FunctionGemma as well; results are a fence in the message of the user
     "gemma": Turns(
         ends=("<end_of_turn>", "<eos>"),
         user=("<start_of_turn>user",),
@@ -122,6 +130,7 @@ TURNS: dict[str, Turns] = {
         assistant=("[/INST]",),
         results=("[TOOL_RESULTS]", "[TOOL_CONTENT]"),
     ),
+    # The bar is U+FF5C, the block between words U+2581
     "deepseek": Turns(
         ends=("<｜end▁of▁sentence｜>",),
         user=("<｜User｜>",),
@@ -134,6 +143,7 @@ TURNS: dict[str, Turns] = {
             "<function_results>",
         ),
     ),
+    # The same tokens as some tokenizers and fine-tunes write them
     "deepseek_ascii": Turns(
         ends=("<|end_of_sentence|>", "<|EOT|>"),
         user=("<|User|>",),
@@ -141,6 +151,7 @@ TURNS: dict[str, Turns] = {
         assistant=("<|Assistant|>",),
         results=("<|tool_outputs_begin|>", "<|tool_output_begin|>"),
     ),
+    # No token ends a turn: the header of the next one does
     "glm": Turns(
         ends=("<|endoftext|>",),
         user=("<|user|>",),
@@ -149,6 +160,7 @@ TURNS: dict[str, Turns] = {
         assistant=("<|assistant|>",),
         results=("<tool_response>",),
     ),
+    # Granite's vision models, Sarashina and Zephyr have these headers too
     "phi": Turns(
         ends=("<|end|>", "<|endoftext|>"),
         user=("<|user|>",),
@@ -163,6 +175,7 @@ TURNS: dict[str, Turns] = {
         tool=("<|tool_result|>",),
         assistant=("<|assistant|>",),
     ),
+    # K-EXAONE writes the tokens in angle brackets
     "exaone": Turns(
         ends=("[|endofturn|]", "<|endofturn|>"),
         user=("[|user|]", "<|user|>"),
@@ -186,6 +199,7 @@ TURNS: dict[str, Turns] = {
         assistant=(*_headers(_COHERE, "<|CHATBOT_TOKEN|>"), "<|CHATBOT_TOKEN|>"),
         results=("<|START_TOOL_RESULT|>", "<results>"),
     ),
+    # <|call|> hands the turn over; <|end|> ends a message and the turn may go on
     "harmony": Turns(
         ends=("<|end|>", "<|return|>", "<|call|>"),
         user=("<|start|>user",),
@@ -203,6 +217,7 @@ TURNS: dict[str, Turns] = {
         results=("<|tool_response:begin|>", "<|tool_response|>"),
         several=True,
     ),
+    # A result has no role of its own: it is a heading in a message of the system
     "kimi_k2": Turns(
         ends=("<|im_end|>", "[EOS]", "[EOT]"),
         user=("<|im_user|>",),
@@ -224,6 +239,7 @@ TURNS: dict[str, Turns] = {
         tool=("<beginning_of_sentence>tool",),
         assistant=("<beginning_of_sentence>ai",),
     ),
+    # The brackets are the tokens as they are written, not a pattern
     "minimax_m2": Turns(
         ends=("[e~[",),
         user=("]~b]user",),
@@ -253,6 +269,7 @@ TURNS: dict[str, Turns] = {
         tool=("<role>OBSERVATION</role>",),
         assistant=("<role>ASSISTANT</role>",),
     ),
+    # Tags of plain words, therefore in PLAIN as well
     "laguna": Turns(
         ends=("</assistant>",),
         user=("<user>",),
@@ -260,9 +277,11 @@ TURNS: dict[str, Turns] = {
         assistant=("<assistant>",),
         results=("<tool_response>",),
     ),
+    # Roles are words before a colon, parted by one token
     "reka": Turns(
         ends=("<sep>",), user=("human:",), system=("system:",), assistant=("assistant:",)
     ),
+    # A role is a word before its token; the call is a message of its own
     "gigachat": Turns(
         ends=("<|message_sep|>",),
         user=("user<|role_sep|>",),
@@ -348,6 +367,7 @@ TURNS: dict[str, Turns] = {
         assistant=("GPT4 Correct Assistant:",),
     ),
     "qwen_agent": Turns(results=("✿RESULT✿", "✿RETURN✿")),
+    # The loop of ReAct writes results as a line
     "react": Turns(results=("Observation:",)),
     "vicuna": Turns(ends=("</s>",), user=("USER:",), assistant=("ASSISTANT:",)),
     "alpaca": Turns(user=("### Instruction:",), assistant=("### Response:",)),
