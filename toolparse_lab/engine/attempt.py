@@ -106,6 +106,8 @@ _OBJECT = r"""\{\s*(?:["'“][^"'”\n]{1,80}["'”]\s*[:=]|\w{1,60}\s*[:=]|\})"
 _SHOWING = (
     r"(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|tt|samp|dt|dd|option|summary)"
 )
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A sign of a call that was tried.
@@ -263,9 +265,7 @@ def _find_sites(text: str, names: tuple[str, ...]) -> Iterator[Attempt]:
             return
 
 
-def _find_patterns(
-    text: str, patterns: tuple[_Pattern, ...]
-) -> Iterator[Attempt]:
+def _find_patterns(text: str, patterns: tuple[_Pattern, ...]) -> Iterator[Attempt]:
     """Yield the first match of each pattern that is a sign, in the order of the patterns.
 
     text: masked, see `_masked`. patterns: those of the tools on offer.

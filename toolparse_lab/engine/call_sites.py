@@ -25,10 +25,16 @@ _LEAD = re.compile(
     r"|(?:print|tool|call|functions?|tool_code|default_api|tools)\b[ \t]*[(:.]?|await\b|return\b"
     r"|[A-Za-z_]\w{0,40}[ \t]*=(?=[ \t])|[ \t])*+"
 )
-_LABEL = re.compile(r"(?:^|[\s*>])[^\W\d_][\w -]{0,30}[*`]{0,2}\s*(?::|：|->|→|=>)[ \t*]*[`\[\"']{0,2}\Z")
-_TAG_END = re.compile(r"<(?!/?(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)\b)"
-                      r"[^<>\n]{1,80}>[ \t]*[\[\"'`]?\Z")
-_TAIL = re.compile(r"(?:[ \t]*+(?:[\])}\"'`;,.!。|*]|</?[^<>\n]{0,80}>?|<\|[^<>\n]{0,40}))*+[ \t\r]*\Z")
+_LABEL = re.compile(
+    r"(?:^|[\s*>])[^\W\d_][\w -]{0,30}[*`]{0,2}\s*(?::|：|->|→|=>)[ \t*]*[`\[\"']{0,2}\Z"
+)
+_TAG_END = re.compile(
+    r"<(?!/?(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)\b)"
+    r"[^<>\n]{1,80}>[ \t]*[\[\"'`]?\Z"
+)
+_TAIL = re.compile(
+    r"(?:[ \t]*+(?:[\])}\"'`;,.!。|*]|</?[^<>\n]{0,80}>?|<\|[^<>\n]{0,40}))*+[ \t\r]*\Z"
+)
 _TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
 _TYPED = re.compile(rf"\w[ \t]*:[ \t]*{_TYPES}\b|->[ \t]*\w", re.IGNORECASE)
 _VALUE = re.compile(r"[=:\"'\d{\[]")
@@ -66,7 +72,8 @@ class _Patterns:
         name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
         return _Patterns(
             re.compile(
-                rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}(?:\[[^\[\]\n]{{0,80}}\])?"
+                rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
+                r"(?:\[[^\[\]\n]{0,80}\])?"
                 r"(?:[({]|=[ \t]{0,8}[({\[\"']|=(?!=))"
             ),
             re.compile(rf"<(?:\w{{1,20}}:)?(?P<name>{word})(?=[\s/>])"),
