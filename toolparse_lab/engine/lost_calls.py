@@ -22,6 +22,7 @@ from .setting import Setting
 _CODE = "call.looks-like"
 _MOST_REMARKS = 20
 _MOST_LOOKS = 50
+_MOST_EXAMPLES = 20  # a text with more shows things, and is not looked at to its end
 _SIGN_AFTER = re.compile(
     r"[^\w,;.?!\n]{0,12}?[({=\[<\"“>&]|:[ \t]*\S|\.\w|[ \t]+(?:--\w|->)"
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
@@ -43,13 +44,26 @@ def find_lost_calls(
     read_by_auto: reads a text by every format, None where that was done.
     """
     names = tuple(setting.tools)
-    texts = [s for s in log.texts if not s.escaped and _may_call(s.span.of(raw), names)]
+    texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
     if not texts:
         return
     called = {call.name for call in log.calls if call.ok}
     examples = _examples(setting, log, raw)
-    for segment in texts:
-        yield from _problems(setting, segment, raw, called, examples, read_by_auto)
+    for span in texts:
+        yield from _problems(setting, span, raw, called, examples, read_by_auto)
+
+
+def _whole_texts(segments: list[Segment]) -> list[Span]:
+    """Return the spans of texts, those of one as one: it is in two where a call was given back."""
+    spans: list[Span] = []
+    for segment in segments:
+        if segment.escaped:
+            continue
+        if spans and spans[-1].end == segment.span.start:
+            spans[-1] = Span(spans[-1].start, segment.span.end)
+        else:
+            spans.append(segment.span)
+    return spans
 
 
 def _may_call(text: str, names: tuple[str, ...]) -> bool:
@@ -87,6 +101,8 @@ def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:
     for problem in log.problems:
         if problem.code == "call.quoted-example" and problem.span is not None:
             start = problem.span.start
+            if len(shown) >= _MOST_EXAMPLES:
+                return merged([*shown, (start, len(raw))])
             if start >= end:
                 end = max(problem.span.end, example_end(raw, start, closers))
                 shown.append((start, end))
@@ -95,14 +111,14 @@ def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:
 
 def _problems(
     setting: Setting,
-    segment: Segment,
+    place: Span,
     raw: str,
     called: set[str],
     examples: list[tuple[int, int]],
     read_by_auto: Callable[[str], ParseResult] | None,
 ) -> Iterator[Problem]:
-    begin, end = segment.span.start, segment.span.end
-    text = segment.span.of(raw)
+    begin, end = place.start, place.end
+    text = place.of(raw)
     names = tuple(setting.tools)
     shown = [
         (max(a, begin) - begin, min(b, end) - begin) for a, b in examples if a < end and b > begin
@@ -138,5 +154,5 @@ def _reader(text: str, read_by_auto: Callable[[str], ParseResult] | None) -> str
         result = read_by_auto(text)
         formats = dict.fromkeys(call.protocol for call in result.calls if call.ok)
         if formats:
-            return f"the format {' or '.join(formats)} reads one"
+            return f"protocol {' or '.join(map(repr, formats))} reads one"
     return "no format reads one as it is written"
