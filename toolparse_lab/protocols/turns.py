@@ -385,3 +385,15 @@ PLAIN = frozenset(
         "function result<|role_sep|>", "assistant<|role_sep|>", "function call<|role_sep|>",
     }
 )  # fmt: skip
+
+TURN_ENDS: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        (
+            *(end for turns in TURNS.values() for end in turns.ends if end not in PLAIN),
+            # GLM's models end their turn with the header of the next one.
+            "<|observation|>",
+            "<|user|>",
+        )
+    )
+)
+"""The tokens that end an answer, where they were not stripped from it."""
