@@ -8,6 +8,7 @@ that could be executed is wrong. `benchmarks/unwanted_calls.py` counts them all,
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -222,22 +223,25 @@ _LOOSE = (
     "skill_view({}",
     "skill_view {} delete",
     "arguments: {}",
-    "({})",
     "skill_view?{}",
     "call skill_view with {}",
 )
 
 
-def frame_of(protocol: Protocol) -> tuple[str, str]:
-    """The delimiters around the body of a format's call."""
-    text = write(protocol, "note", {"text": "x"})
-    assert text is not None
-    heads = [h for h in protocol.envelope.heads(SPECS) if text.startswith(h)]
-    found = re.compile(r"\{|\[|note").search(text, max(map(len, heads), default=0))
-    assert found is not None
-    closers = [c for c in protocol.envelope.closers if text.endswith(c)]
-    closer = max(closers, key=len, default="")
-    return text[: found.start()], closer
+def frames_of(protocol: Protocol) -> list[tuple[str, str]]:
+    """The delimiters around a call of a format, and around its body: the outermost and the inner."""
+    note, other = write(protocol, "note", {"text": "x"}), write(protocol, "delete", {})
+    assert note is not None
+    heads = [h for h in protocol.envelope.heads(SPECS) if note.startswith(h)]
+    head = max(heads, key=len, default="")
+    found = re.compile(r"\{|\[(?=\s*\{|note)|note").search(note, len(head))
+    if "note" in head or found is None:
+        return [("", "")]
+    closers = [c for c in protocol.envelope.closers if note.endswith(c)]
+    closer = os.path.commonprefix([note[::-1], (other or note)[::-1]])[::-1].lstrip("}])>")
+    inner = (note[: found.start()], closer)
+    frames = [(head, max(closers, key=len, default="")), inner if inner[0] else ("", "")]
+    return list(dict.fromkeys(frames))
 
 
 def an_argument_as_tool(id: str, protocol: Protocol) -> Iterator[Answer]:
@@ -274,17 +278,21 @@ def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
 
 def _foreign_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
     """A body that another format has, between this one's delimiters."""
-    opener, closer = frame_of(protocol)
     for inner in _INNER:
         text = json.dumps(inner)
-        meant = ("skill_view", inner)
+        meant: Call = ("skill_view", inner)
         for pattern in _NAMED:
             body = pattern.format(text)
-            yield Answer("a named body", id, opener + body + closer, (meant,))
             yield Answer("a named body alone", id, body, (meant,))
+            for opener, closer in frames_of(protocol):
+                yield Answer("a named body", id, opener + body + closer, (meant,))
         for pattern in _LOOSE:
             body = pattern.format(text)
-            yield Answer("words before a body", id, opener + body + closer, (meant,))
+            choices = (("skill_view", {"skill": inner}),) if "skill=" in pattern else ()
+            for opener, closer in frames_of(protocol):
+                if opener:
+                    whole = opener + body + closer
+                    yield Answer("words before a body", id, whole, (meant,), choices=choices)
 
 
 def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
@@ -297,7 +305,9 @@ def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
             key = next(iter(arguments))
             last = text.find(key, text.find(name) + len(name))
             for cut in range(1, last):
-                yield Answer("its beginning is lost", id, text[cut:], ((name, arguments),))
+                # From its own brace on, the inner object is a call like any other.
+                if not text[cut:].lstrip().startswith("{"):
+                    yield Answer("its beginning is lost", id, text[cut:], ((name, arguments),))
 
 
 # 2. After the end of the turn
@@ -326,16 +336,18 @@ def after_the_turn(id: str, protocol: Protocol) -> Iterator[Answer]:
                 f"{family}: its header first", id, f"{head}\n{note}", (mine,), (mine,)
             )
         for head in turns.results:
-            closer = _closer_of(head)
+            head, closer = head + "\n" * head.startswith("```"), _closer_of(head)
             text = f'{note}\n{head}{{"ok": true}}{closer}\n{call}'
             yield Answer(f"{family}: after a result", id, text, (mine,))
-            text = f"Sure.\n{head}done{closer}\n{call}"
-            yield Answer(f"{family}: after a result", id, text)
-            yield Answer(f"{family}: in a result", id, f"Sure.\n{head}{call}{closer}")
+            if head not in PLAIN:
+                text = f"Sure.\n{head}done{closer}\n{call}"
+                yield Answer(f"{family}: after a result", id, text)
+                yield Answer(f"{family}: in a result", id, f"Sure.\n{head}{call}{closer}")
     own = protocol.format_tool_response({"toolName": "note", "output": "done"})
     if not own.startswith("{"):
         yield Answer("own result", id, f"{note}\n{own}\n{call}", (mine,))
-        yield Answer("own result", id, f"I wait.\n{own}\n{call}")
+        if id != "react":
+            yield Answer("own result", id, f"I wait.\n{own}\n{call}")
 
 
 def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[Answer]:
@@ -345,19 +357,21 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             role = "user" if head in turns.user else "system" if head in turns.system else "tool"
             way = f"{family}: {role}"
             yield Answer(way, id, f"Sure.{end}\n{head}\n{call}")
-            yield Answer(way, id, f"Sure.{end}{head}{call}")
+            if end or head not in PLAIN:
+                yield Answer(way, id, f"Sure.{end}{head}{call}")
             yield Answer(way, id, f"Sure.{end}\n{head}\n\nPlease do it:\n{call}{end}")
             if turns.assistant:
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
-        if not turns.several:
+        if end and not turns.several:
             yield Answer(f"{family}: after the end", id, f"Sure.{end}\n{call}")
             for head in turns.assistant:
                 text = f"Sure.{end}\n{head}\n{call}"
                 yield Answer(f"{family}: another answer", id, text)
     for head in heads:
         yield Answer(f"{family}: a header alone", id, f"Sure.\n{head}\n{call}")
-        yield Answer(f"{family}: a header first", id, f"{head}\n{call}")
+        if "begin" not in head and head not in ("<|startoftext|>", "]~!b["):
+            yield Answer(f"{family}: a header first", id, f"{head}\n{call}")
 
 
 def _closer_of(opener: str) -> str:
@@ -440,10 +454,8 @@ _PROSE = (
 
 def a_marker_in_prose(id: str, protocol: Protocol) -> Iterator[Answer]:
     """A sentence about the format's own marker."""
-    opener, closer = frame_of(protocol)
-    heads = protocol.envelope.heads(SPECS)
-    markers = {opener.strip(), *(head.strip() for head in heads if head in opener)}
-    for marker in sorted(markers):
+    markers = {opener.strip(): closer for opener, closer in frames_of(protocol)}
+    for marker, closer in markers.items():
         if not re.search(r"[^\W\d_]", marker) or marker.startswith("```"):
             continue
         for sentence in _PROSE:
@@ -471,31 +483,33 @@ def a_foreign_character(id: str, protocol: Protocol) -> Iterator[Answer]:
         if text is None:
             continue
         call: Call = (name, arguments)
-        inside = _word_places(text, (name, *arguments))
-        values = {str(key): str(value) for key, value in arguments.items()}
-        edges = _word_places(text, values.values())
+        strings = [value for value in arguments.values() if isinstance(value, str)]
+        words = (name, *arguments, *(v for v in arguments.values() if v not in strings))
+        edges = _word_places(text, strings)
+        inside = _word_places(text, words) | _word_places(text, strings, edges=False)
         for at in range(1, len(text) + 1):
-            if at in inside or (at in edges and text[at - 1 : at + 1].isalnum()):
+            if at in inside:
                 continue
             for character in _FOREIGN:
                 # At the edge of a value the character may belong to it.
                 choices = tuple(
                     (name, {**arguments, key: changed})
                     for key, value in arguments.items()
-                    if isinstance(value, str) and at in _word_places(text, (value,))
-                    for changed in (value + character, character + value)
+                    if at in edges
+                    for changed in (f"{value}{character}", f"{character}{value}")
                 )
                 damaged = text[:at] + character + text[at:]
-                yield Answer("one character", id, damaged, (call,), (call,), choices=choices)
+                way = "at the edge of a value" if at in edges else "at a boundary"
+                yield Answer(way, id, damaged, (call,), (call,), choices=choices)
 
 
-def _word_places(text: str, words: Any) -> set[int]:
-    """The offsets in and at the edges of words."""
+def _word_places(text: str, words: Any, edges: bool = True) -> set[int]:
+    """The offsets in words, and at their edges."""
     return {
         place
         for word in words
         for found in re.finditer(re.escape(str(word)), text)
-        for place in range(found.start(), found.end() + 1)
+        for place in range(found.start() + (not edges), found.end() + edges)
     }
 
 
