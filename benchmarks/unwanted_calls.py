@@ -1,7 +1,8 @@
 """Calls that the model did not make: how many answers of each kind would run one.
 
-    python benchmarks/unwanted_calls.py                    # every answer
-    python benchmarks/unwanted_calls.py --n 20 --seed 7    # twenty a format, drawn by the seed
+    python benchmarks/unwanted_calls.py                    # 100 answers a format and kind
+    python benchmarks/unwanted_calls.py --n 20 --seed 7    # twenty, drawn by another seed
+    python benchmarks/unwanted_calls.py --n 0              # all: an hour
     python benchmarks/unwanted_calls.py --misses 30        # and texts that were read wrong
 
 `tests/unwanted.py` makes the answers. Wrong is any call that could be executed and that the answer
@@ -26,7 +27,7 @@ FAST = ("name", "auto")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if anything wrong would be executed."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--n", type=int, help="answers of each format and kind; all if not given")
+    options.add_argument("--n", type=int, default=100, help="answers of each format and kind")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--kind", type=int, action="append", choices=range(1, len(KINDS) + 1))
     options.add_argument("--reader", action="append", choices=(*READERS, "all"))
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|---|---|--:|--:|--:|--:|")
     wrong: dict[tuple[str, str], list[tuple[str, Answer, list[Call]]]] = defaultdict(list)
     for kind in kinds:
-        drawn = answers(kind, chosen.n, chosen.seed)
+        drawn = answers(kind, chosen.n or None, chosen.seed)
         for reader in readers:
             counts = Counter[str]()
             for answer in drawn:

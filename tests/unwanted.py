@@ -482,25 +482,43 @@ def a_foreign_character(id: str, protocol: Protocol) -> Iterator[Answer]:
         text = write(protocol, name, arguments)
         if text is None:
             continue
-        call: Call = (name, arguments)
         strings = [value for value in arguments.values() if isinstance(value, str)]
         words = (name, *arguments, *(v for v in arguments.values() if v not in strings))
-        edges = _word_places(text, strings)
         inside = _word_places(text, words) | _word_places(text, strings, edges=False)
-        for at in range(1, len(text) + 1):
-            if at in inside:
-                continue
+        places = [at for at in range(1, len(text) + 1) if at not in inside]
+        changed = {
+            text[:at] + character + text[at:]: (name, {**arguments, key: value})
+            for at in places
+            for character in _FOREIGN
+            for key, value in _values_with(text, at, character, arguments)
+        }
+        for at in places:
             for character in _FOREIGN:
-                # At the edge of a value the character may belong to it.
-                choices = tuple(
-                    (name, {**arguments, key: changed})
-                    for key, value in arguments.items()
-                    if at in edges
-                    for changed in (f"{value}{character}", f"{character}{value}")
-                )
                 damaged = text[:at] + character + text[at:]
-                way = "at the edge of a value" if at in edges else "at a boundary"
-                yield Answer(way, id, damaged, (call,), (call,), choices=choices)
+                choice = changed.get(damaged)
+                yield Answer(
+                    "one character",
+                    id,
+                    damaged,
+                    ((name, arguments),),
+                    ((name, arguments),),
+                    choices=(choice,) if choice else (),
+                )
+
+
+def _values_with(
+    text: str, at: int, character: str, arguments: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """The values to which a character may belong: only white space is between them."""
+    before, after = text[:at], text[at:]
+    for key, value in arguments.items():
+        if not isinstance(value, str):
+            continue
+        if after.lstrip().startswith(value):
+            space = after[: len(after) - len(after.lstrip())]
+            yield key, f"{character}{space}{value}"
+        if before.rstrip().endswith(value):
+            yield key, f"{value}{before[len(before.rstrip()) :]}{character}"
 
 
 def _word_places(text: str, words: Any, edges: bool = True) -> set[int]:
