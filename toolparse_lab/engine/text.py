@@ -429,11 +429,25 @@ class TextScanner:
             return None  # it would be found again for ever
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
+        if opening.name and self._is_word(tail, at, opening):
+            opening = replace(opening, speculative=True)
         if self._is_no_call(at, opening):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
         return self._unless_quoted(tail, at, opening, final)
+
+    def _is_word(self, tail: str, at: int, opening: Opening) -> bool:
+        """Return True if an opener is a tag named after a tool, and goes on with a sentence.
+
+        Such a tag is a word of the sentence, unless a call comes of it.
+        """
+        if tail[at : at + opening.end].strip() != f"<{opening.name}>":
+            return False
+        if self._feed.base + at + 1 == self._plain_to:
+            return True  # it was given back, and the text before it is a segment by now
+        before = self._before(at)[-2:]
+        return before[-1:] == " " and before[:1].isalnum()
 
     def _is_said(self, opening: Opening, tail: str, at: int) -> bool:
         """Return True for a call in a message that is all text."""
