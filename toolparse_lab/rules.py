@@ -105,6 +105,11 @@ _RULES = (
         "tag.", lossless=False),
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
         "goes into the tag.", lossless=False),
+    Rule("tags.self-closed", "A function's tag that closes itself is a call without parameters."),
+    Rule("tags.stray-sign", "A stray character between two parameters is dropped.",
+        lossless=False),
+    Rule("tags.key", "Tags that are missing around a parameter's name, or stand there twice, are "
+        "put right where the schema says the name.", lossless=False),
     Rule("tags.prose", "Words before the first function of a block are dropped.", lossless=False),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
@@ -162,6 +167,9 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.tags-in-value", "Tags of the format inside a value are text of that value."),
+    Rule("read.look-alike", "Characters that look like those of the format's marks, such as other "
+        "bars, are read as them."),
     Rule("read.attributes", "Attributes of a call's element that name parameters are arguments."),
     Rule("read.list-element", "An element around the items of a list is taken off."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter.",

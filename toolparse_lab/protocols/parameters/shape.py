@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...rjson.positions import find_places
@@ -195,6 +196,21 @@ class Form(ABC):
         return _NEVER
 
     @property
+    def own_tags(self) -> re.Pattern[str]:
+        """The pattern of the format's tags in its own words, whatever stands in them."""
+        return _own_tags(self.pairs)
+
+    @property
+    def value_has_tag(self) -> bool:
+        """True if a tag of its own stands between a parameter's name and its value."""
+        return False
+
+    @property
+    def repeats_are_lists(self) -> bool:
+        """True if a parameter that stands several times may be a list that no schema asks for."""
+        return True
+
+    @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The beginning of each kind of tag, with its closer.
 
@@ -297,6 +313,13 @@ class Form(ABC):
     @abstractmethod
     def closers_like(self, *, function: bool) -> str:
         """Return the source of every closer that may stand for a function's or a parameter's."""
+
+
+@lru_cache(maxsize=256)
+def _own_tags(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    tags = {tag.rstrip(' "=') for pair in pairs for tag in pair} - {""}
+    sources = (re.escape(tag) + (r"(?![\w-])" if tag[-1:].isalnum() else "") for tag in tags)
+    return re.compile("|".join(sorted(sources)) or "(?!)")
 
 
 _NEVER = re.compile("(?!)")

@@ -24,10 +24,13 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = r"[^\s<>\"]{1,128}+(?:[ \t]{1,8}+[^\s<>\"]{1,64}+){0,8}+"
+_KEY = r"[^\s<>\",;:|)}\]][^\s<>\"]{0,127}+(?:[ \t]{1,8}+[^\s<>\"]{1,64}+){0,8}+"
 _SPACE = r"[ \t\r\n]*+"
-# Behind a name in quotes: attributes that mean nothing here, such as the number of the call.
-_ATTRIBUTES = r"(?:\s{1,8}+[\w-]{1,24}=\"[^\"<>]{0,64}+\"){0,4}+"
+# Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
+# other may be an argument.
+_ATTRIBUTES = (
+    r"(?:\s{1,8}+(?:index|type|counter|(?:call_|tool_call_)?id)=\"[^\"<>]{0,64}+\"){0,4}+"
+)
 _ATTRIBUTES_CUT = _ATTRIBUTES + r"(?:\s{1,8}+(?:[\w-]{1,24}+(?:=(?:\"[^\"<>]{0,64}+)?)?)?)?"
 
 
@@ -102,6 +105,16 @@ class SlotForm(Form):
     def flags(self) -> bool:  # type: ignore[override]  # an attribute of the other forms
         """A parameter's tag says its type."""
         return bool(self.flag or self.types[0])
+
+    @property
+    def repeats_are_lists(self) -> bool:
+        """False for keys in tags of their own: a key that stands twice is one too many there."""
+        return not self.value_has_tag
+
+    @property
+    def value_has_tag(self) -> bool:
+        """True if key and value have tags of their own."""
+        return len(self.parameter) > 2
 
     @property
     def without_flags(self) -> Form | None:
@@ -255,7 +268,12 @@ class SlotForm(Form):
         head, tail = self.function
         if tail.startswith('"'):
             rest = _literal(tail[1:])
-            end = Part(f'"{_ATTRIBUTES}{rest.whole}', f'(?:"{_ATTRIBUTES_CUT}{rest.cut})?')
+            # Where the tag ends in a bracket, it may close itself.
+            slash = r"\s{0,8}+(?P<self>/)?+" if tail == '">' else ""
+            cut = r"\s{0,8}+/?" if slash else ""
+            end = Part(
+                f'"{_ATTRIBUTES}{slash}{rest.whole}', f'(?:"{_ATTRIBUTES_CUT}{cut}{rest.cut})?'
+            )
         elif tail:
             end = _literal(tail)
             # Models leave a mere separator out; a quote or bracket they do not.
@@ -275,14 +293,28 @@ class SlotForm(Form):
 
         separator: the literal that should stand there, None for none.
         """
-        inside = (self.parameter[0].rstrip(), self.function_end, "{")
-        literals = [_literal(text) for text in inside]
-        whole = rf"(?={_GAP}(?:{'|'.join(part.whole for part in literals)}))"
-        cuts = [part.cut for part in literals if part.cut]
+        inside = self._inside()
+        whole, cut = f"(?={_GAP}{inside.whole})", inside.cut
         if separator is not None:
             whole = rf"(?:{_GAP}{separator.whole}|{whole})"
-            cuts.append(separator.cut)
-        return Part(whole, rf"{_GAP}(?:{'|'.join(cuts)}|\\)")
+            cut = f"{cut}|{separator.cut}"
+        return Part(whole, rf"{_GAP}(?:{cut}|\\)")
+
+    def _inside(self) -> Part:
+        """Return the part of what the inside of a call begins with.
+
+        A key that lost one of its tags begins it too, where key and value have tags of their own.
+        """
+        literals = [_literal(t) for t in (self.parameter[0].rstrip(), self.function_end, "{")]
+        whole = "|".join(part.whole for part in literals)
+        cut = "|".join(part.cut for part in literals if part.cut)
+        if self.value_has_tag:
+            ends = [_literal(tag) for tag in self.parameter[1:]]
+            end = "|".join(part.whole for part in ends)
+            end_cut = "|".join(part.cut for part in ends)
+            whole += f"|(?:{_TOOL}{_GAP})?+(?:{end})"
+            cut += f"|(?:{_TOOL}{_GAP})?+(?:{end_cut})"
+        return Part(f"(?:{whole})", cut)
 
     def _parameter_parts(self) -> tuple[Part, ...]:
         """Return the parts of a parameter's tag, up to the value's first character."""
@@ -337,13 +369,10 @@ class SlotForm(Form):
 
     def heads(self) -> Heads:
         """Return the patterns of the beginning of a call."""
-        inside = (self.parameter[0].rstrip(), self.function_end, "{")
-        literals = [_literal(text) for text in inside]
-        whole = "|".join(part.whole for part in literals)
-        cut = "|".join(part.cut for part in literals if part.cut)
+        inside = self._inside()
         return Heads(
-            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{whole})"),
-            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{cut}|\\)\Z"),
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+{inside.whole}"),
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{inside.cut}|\\)\Z"),
             re.compile(re.escape(self.function[0])),
         )
 
@@ -390,7 +419,7 @@ def _next_parameter(closer: str, head: str, behind: tuple[str, ...]) -> re.Patte
     """
     word = re.escape(re.sub(r"\s+\w+=\"\Z", "", head))
     rest = "|".join(re.escape(literal) for literal in behind if literal)
-    return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|[^<\n]{{1,96}}?(?:{rest}))")
+    return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|(?s:.{{1,96}}?)(?:{rest}))")
 
 
 @lru_cache(maxsize=256)

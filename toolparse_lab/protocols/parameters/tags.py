@@ -38,9 +38,17 @@ from ..json.call import JsonCall
 from ..json.scan import ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
-from .form import Mark, TagForm, bare_head, function_group, names_function, tag_pattern
+from .form import (
+    Mark,
+    TagForm,
+    bare_head,
+    closes_itself,
+    function_group,
+    names_function,
+    tag_pattern,
+)
 from .grammar import TagGrammar
-from .judge import TagJudge, hold_no_tag
+from .judge import TagJudge, hold_no_tag, say_tags_in_values
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .shape import Form, Heads, kind_of_value
@@ -152,6 +160,8 @@ class ParameterTags(Envelope):
         if not self._opens_alone(tag, tools):
             return None
 
+        if closes_itself(tag):
+            return _ALONE
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
         heads = _head_patterns(self.form)
         inside = heads.inside.match(text, tag.end())
@@ -380,9 +390,9 @@ class ParameterCall(Codec):
         if calls and hold_no_tag(calls, reading.tools):
             return calls
         judge = TagJudge(self.form, body, reading)
-        if calls and not any(map(judge.is_doubtful, calls)):
-            return calls
-        return judge.settle(lambda: self._damaged(body, reading))
+        if not calls or any(map(judge.is_doubtful, calls)):
+            calls = judge.settle(lambda: self._damaged(body, reading))
+        return tuple(say_tags_in_values(self.form, body, call) for call in calls)
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body that is not in the format's own spelling.
@@ -629,6 +639,8 @@ def _holds_call(form: Form, text: str) -> bool:
     >>> _holds_call(TagForm(), "<function=f>{}"), _holds_call(TagForm(), "<function=f> is one")
     (True, False)
     """
+    if form.next_parameter.search(text):
+        return True
     for tag in tag_pattern(form).finditer(text):
         if not (tag["f"] or tag["opener"]):
             continue
