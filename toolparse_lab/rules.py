@@ -74,6 +74,8 @@ _RULES = (
     Rule("rjson.odd-space", "White space that JSON does not know is read as a space."),
     Rule("rjson.joined-strings", "Strings joined by a plus sign are read as one."),
     Rule("rjson.prose", "Words around the only JSON value are dropped.", lossless=False),
+    Rule("rjson.name-before", "A tool's name in front of its arguments is read as their call.",
+        lossless=False),
     Rule("rjson.fence", "A code fence around the JSON value is dropped."),
     Rule("rjson.equal-duplicate-key", "A key written twice with equal values is kept once."),
     # repairs of XML text
@@ -277,6 +279,7 @@ _CODES = (
         "The call stands in reasoning that is closed behind it: it is shown, and must not be "
         "executed.",
     ),
+    Code("call.after-turn", "The call is after the end of the model's own turn, in one that it made up."),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",
@@ -295,6 +298,7 @@ _CODES = (
     Code("choice.further-call", "Only one call may be made, and this is a further one."),
     Code("decode.empty", "There is nothing between opener and closer."),
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
+    Code("decode.words", "Words that are no tool's name are in front of the JSON of the call."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
     Code(
         "decode.tags",

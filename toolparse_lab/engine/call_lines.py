@@ -27,9 +27,10 @@ from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
 from ..protocols.python.call import read_calls
 from ..protocols.python.reader import MODULES
 from ..protocols.scan import Balanced, Close
+from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..types import Segment, Span, ToolCall
-from .recovery import TURN_ENDS, Held
+from .recovery import Held
 from .resolve import Body, Resolver
 
 _LIST = re.compile(r"\[\s{0,40}+")

@@ -31,7 +31,9 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
+from .unclosed import as_draft
 
+_AFTER_TURN = "the call is after the end of the model's own turn"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
 
@@ -45,12 +47,14 @@ class Log:
         "calls",
         "echoes",
         "events",
+        "message_end",
         "problems",
         "segments",
         "silent",
         "text_start",
         "texts",
         "thought_end",
+        "turn_end",
     )
 
     def __init__(self, silent: bool) -> None:
@@ -65,6 +69,10 @@ class Log:
         self.text_start = 0  # where the segments end, and open text begins
         # Where the first closing think tag stands that no tag opened.
         self.thought_end: int | None = None
+        # Where the turn of the assistant ended: no call after it is the model's own.
+        self.turn_end: int | None = None
+        # The last token that ends a message of some format: what follows may go on with the turn.
+        self.message_end: tuple[int, str] | None = None
 
     def flush(self) -> tuple[Event, ...]:
         """Return the events since the last flush."""
@@ -144,8 +152,8 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
+        if self.echoes is not None or self.turn_end is not None:
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -156,11 +164,23 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
+        if self.echoes is not None or self.turn_end is not None:
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
+
+    def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return calls with what speaks against running them: an echo, or the end of the turn."""
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        end = self.turn_end
+        if end is None:
+            return calls
+        return tuple(
+            as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
+            for call in calls
+        )
 
     # the parts of a body that is a whole message
 
@@ -186,3 +206,8 @@ class Log:
         self.add(Segment("reasoning", span, span, escaped=True))
         if not self.silent:
             self.events.append(ReasoningDelta(span, escaped=True))
+
+
+def _start(call: ToolCall) -> int:
+    # A body may hold several calls, and the end of the turn between two of them.
+    return (call.name_span or call.segment.span).start

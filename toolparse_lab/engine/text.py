@@ -31,6 +31,7 @@ from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
+from ..protocols.turns import TURN_ENDS
 from ..types import Problem, Segment, Span, TextDelta
 from .call_lines import CallLines
 from .feed import Feed
@@ -47,9 +48,10 @@ from .quotation import (
     sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
-from .recovery import TURN_ENDS, Held, Recovery
+from .recovery import Held, Recovery
 from .setting import Setting
 from .shown import Shown
+from .turn_end import find_turn_end
 from .unclosed import GivenUp, as_draft
 
 _BRACKETS = ("{", "[")
@@ -187,12 +189,22 @@ class TextScanner:
             self._message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
+        if at > start and log.turn_end is None:
+            self._end_turn(start, at)
         # One character, as the line break between two calls, begins nothing.
         if at > start + 1 and tools:
             head = open_head(self._feed.text_of(Span(start, at)), tools)
             if head is not None:
                 self.remember().begin(start + head.end, head.closers)
         log.end_text(at)
+
+    def _end_turn(self, start: int, at: int) -> None:
+        """Note the end of the model's turn in the text raw[start:at], if it is there."""
+        text = self._feed.text_of(Span(start, at))
+        called = bool(self._log.calls)
+        end = find_turn_end(text, self._feed.tail, first=start == 0, called=called)
+        if end is not None:
+            self._log.turn_end = start + end
 
     # the loop over tokens
 
@@ -802,6 +814,8 @@ class TextScanner:
             self.remember().suspect(start + outcome.lead, stop, ends_in_value)
             return True
         self.end(start)
+        if log.message_end is not None and log.turn_end is None:
+            log.turn_end = log.message_end[0]
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
         if self.given_up is not None and self.given_up.quotes(start, end):

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from ..protocols.base import Decoded
 from ..protocols.scan import any_of, partial_start
+from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..types import ParseResult, Problem, Span, ToolCall
-from .recovery import TURN_ENDS
 from .setting import Setting
 
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.

@@ -31,6 +31,7 @@ from .judge import settle
 from .leading import leading_part
 from .message import is_definition
 from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
+from .words import read_words
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
 ARGUMENT_KEYS = (
@@ -156,6 +157,9 @@ class JsonCall(Codec):
                 # Strict JSON whose closer was found without reading it, as in a stream.
                 plain = self._plain(values[0], body) if len(values) == 1 else None
                 return (plain,) if plain is not None else self._decode(body, values, [], reading)
+            keys = self.name_key, self.arguments_key
+            whole_name = self._whole_name(values)
+            repaired = read_words(body, values, edits, reading, keys, whole_name)
         except Refusal as refusal:
             if read_if_strict(body, reading.max_depth) is not None:
                 raise
@@ -227,6 +231,15 @@ class JsonCall(Codec):
                 call = replace(call, steps=(step, *call.steps))
             calls.append(call)
         return calls
+
+    def _whole_name(self, values: list[Value]) -> str:
+        """Return the tool that the only value of a body calls by itself, "" if it is none."""
+        value = values[0] if len(values) == 1 else None
+        if not isinstance(value, dict):
+            return ""
+        key = self._name_key(value)
+        name = value[key] if key is not None and self._arguments_key(value, key) else ""
+        return name if isinstance(name, str) else ""
 
     def _plain(self, value: Value, body: str) -> Decoded | None:
         """Return the call as the format has it: name and arguments and nothing else.

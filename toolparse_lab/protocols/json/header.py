@@ -52,6 +52,13 @@ class Header:
         """The literal that the header begins with."""
         return self.parts[0]
 
+    @property
+    def ends_in_name(self) -> bool:
+        """True if no literal says that the name is over: any words may be such a header."""
+        return len(self.parts) > 1 and self.parts[-1] in ("{name}", "{ }") and "{name}" in (
+            self.parts[-2:]
+        )
+
     def write(self, name: str) -> str:
         """Return the header of a call of that tool, with an id that any call may have."""
         values = {"{name}": name, "{id}": "call00000", "{ }": "", "{any}": ""}

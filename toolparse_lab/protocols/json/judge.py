@@ -49,7 +49,7 @@ _PRICES = {
     "rjson.missing-comma": 2,
     "rjson.missing-colon": 2,
 }
-_FINAL = ("decode.empty", "decode.too-deep")
+_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""

@@ -146,7 +146,12 @@ class JsonHeaders(Envelope):
                 return call
             if call is not None:
                 sure = self.sure and i < len(self.templates)
-                fits = True if sure else self._begins(text, pos + call.end, final)
+                sure = sure and not (self.first and header.ends_in_name)
+                fits: bool | NeedMore = True
+                if not sure:
+                    fits = self._begins(text, pos + call.end, final)
+                elif self.first and not call.name:
+                    fits = _no_words(text, pos + call.end, final)
                 if isinstance(fits, NeedMore):
                     return fits
                 if fits:
@@ -263,6 +268,14 @@ class JsonHeaders(Envelope):
             return None
         shortest = min(self.closers, key=len)
         return shortest if all(shortest in closer for closer in self.closers) else None
+
+
+def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
+    """Return False if words begin at `text[at]`: a sentence about the token before them."""
+    begin = _behind_space(text, at)
+    if begin >= len(text):
+        return True if final else NEED_MORE
+    return not text[begin].isalnum()
 
 
 def _behind_space(text: str, at: int) -> int:
