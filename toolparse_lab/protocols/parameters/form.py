@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..scan import SPACE
-from .shape import LOOK, Form, Heads, StrictTags
+from .shape import LOOK, QUOTES, Form, Heads, StrictTags
 
 # Models write the words of other formats; each of these stands for the format's own.
 FUNCTION_WORDS = ("function", "call", "tool", "invoke")
 PARAMETER_WORDS = ("parameter", "param", "argument", "arg")
 # In a tag nearly anything is a name; as text between two tags only what names a tool anywhere.
-_NAME = r"[^\s<>\"'=,;:|)}\]][^<>\"'\r\n]{0,255}?"
+_NAME = rf"[^\s<>{QUOTES}=,;:|)}}\]][^<>{QUOTES}\r\n]{{0,255}}?"
 _TEXT_NAME = r"[\w.:/-]{1,128}"
 # Some servers lose the space before an attribute, or leave their tokenizer's mark of it.
 _APART = r"[\s\u0120]{0,8}"
@@ -225,7 +225,7 @@ def _space_around(word: str) -> re.Pattern[str]:
 
 
 # DeepSeek's word on the type of a value; the schema tells it as well.
-_STRING = r"(?:[ \t]{1,8}string=[\"'](?:true|false)[\"'])?+"
+_STRING = rf"(?:[ \t]{{1,8}}string=[{QUOTES}]?(?:true|false)[{QUOTES}]?)?+"
 
 
 def _named(group: str, attributes: str = "") -> str:
@@ -236,7 +236,7 @@ def _named(group: str, attributes: str = "") -> str:
     """
     return (
         rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
-        rf"(?P<{group}q>[\"']?)(?P<{group}n>{_NAME})(?P={group}q){attributes}[ \t]{{0,8}}"
+        rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}[ \t]{{0,8}}"
         rf"{'(?P<self>/)?' if group == 'f' else ''}>"
     )
 

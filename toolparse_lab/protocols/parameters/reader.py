@@ -38,6 +38,7 @@ from .shape import (
     Form,
     decoded_text,
     inner_places,
+    kind_of_flag,
     plain_offsets,
     section_in,
     typed_value,
@@ -250,7 +251,9 @@ class FunctionReader:
         form = self._form
         if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
             return
-        own = form.function_tag(mark.name) if function else form.parameter_tag(mark.name)
+        own = form.function_tag(mark.name)
+        if not function:
+            own = form.parameter_tag(mark.name, kind_of_flag(mark.flag))
         self._fix(mark.start, mark.end, own, mark.rule)
 
     def _respell_closer(self, mark: Mark, own: str) -> None:

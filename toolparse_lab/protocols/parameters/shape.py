@@ -17,6 +17,7 @@ from ...values import Value
 from ..scan import SPACE
 
 LOOK = 256  # white space behind an opener that is looked past
+QUOTES = "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
 TEXT_FLAG = "string"  # of a parameter's tag: the value is text; any other flag means JSON
 _TEXT_FLAGS = ("", TEXT_FLAG, "true")  # "true" is the flag of `string="true"`
 
@@ -31,6 +32,15 @@ def kind_of_value(value: Value) -> str:
     ('integer', 'boolean', 'string')
     """
     return next((kind for kind in _KINDS if is_type(value, kind)), "string")
+
+
+def kind_of_flag(flag: str) -> str:
+    """Return the JSON type that the flag of a parameter's tag stands for.
+
+    >>> kind_of_flag("true"), kind_of_flag("false"), kind_of_flag("boolean")
+    ('string', 'number', 'boolean')
+    """
+    return TEXT_FLAG if flag in _TEXT_FLAGS else {"false": "number"}.get(flag, flag)
 
 
 def typed_value(text: str, flag: str, max_depth: int) -> Value:

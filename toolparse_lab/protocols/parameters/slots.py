@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from .shape import LOOK, Form, Heads, StrictTags
+from .shape import LOOK, QUOTES, Form, Heads, StrictTags
 
 # How it works. White space between the parts is free, and belongs to the tag. A name is what may
 # stand between them: of a function what names a tool anywhere, of a parameter nearly anything.
@@ -24,7 +24,9 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = r"[^\s<>\",;:|)}\]][^\s<>\"]{0,127}+(?:[ \t]{1,8}+[^\s<>\"]{1,64}+){0,8}+"
+_KEY = (
+    rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
+)
 _SPACE = r"[ \t\r\n]*+"
 # Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
 # other may be an argument.
@@ -51,6 +53,26 @@ def _literal(text: str) -> Part:
     for char in reversed(text[:-1]):
         cut = f"(?:{re.escape(char)}{cut})?"
     return Part(re.escape(text), cut)
+
+
+def _bare(head: str) -> str:
+    """Return the head of a tag without the sign and the quote before its name.
+
+    >>> _bare('<call tool="'), _bare("<tool_call>")
+    ('<call tool', '<tool_call>')
+    """
+    return head.removesuffix('="')
+
+
+def _head(group: str, head: str) -> Part:
+    """Return the part of a tag up to its name, with quotes of any kind around that, or none."""
+    word = _literal(_bare(head))
+    if _bare(head) == head:
+        return Part(f"(?P<{group}>{word.whole})", word.cut)
+    sign = rf"\s?+=\s?+[{QUOTES}]?+"
+    return Part(
+        f"(?P<{group}>{word.whole}){sign}", rf"(?:{word.whole}\s?+(?:=\s?+)?+|{word.cut})"
+    )
 
 
 def _name(group: str, source: str) -> Part:
@@ -159,7 +181,7 @@ class SlotForm(Form):
     @property
     def function_word(self) -> str:
         """The beginning of a function's tag."""
-        return self.function[0]
+        return _bare(self.function[0])
 
     @property
     def function_closer(self) -> str:
@@ -174,7 +196,7 @@ class SlotForm(Form):
     @property
     def sign(self) -> str:
         """The pattern of an attempt at a function's tag."""
-        head = re.escape(self.function[0].rstrip())
+        head = re.escape(self.function_word.rstrip())
         if not self.bare_names:
             return head + r"[^<>\n]{1,200}"
         # Words behind such a tag are a mention of it; a name is followed by more of a call.
@@ -222,11 +244,12 @@ class SlotForm(Form):
 
     def tag_heads(self) -> tuple[str, ...]:
         """Return the literal that a function's tag begins with."""
-        return (self.function[0],)
+        return (self.function_word,)
 
     def may_begin(self, rest: str) -> bool:
         """Return True if a short text is, or may become, the beginning of a function's tag."""
-        return self.function[0].startswith(rest) or rest.startswith(self.function[0])
+        word = self.function_word
+        return word.startswith(rest) or rest.startswith(word)
 
     def tags(self) -> re.Pattern[str]:
         """Return the pattern of all tags. See `tag_pattern`."""
@@ -267,12 +290,13 @@ class SlotForm(Form):
         """Return the parts of a function's tag."""
         head, tail = self.function
         if tail.startswith('"'):
-            rest = _literal(tail[1:])
+            rest, quote = _literal(tail[1:]), f"[{QUOTES}]?+"
             # Where the tag ends in a bracket, it may close itself.
             slash = r"\s{0,8}+(?P<self>/)?+" if tail == '">' else ""
             cut = r"\s{0,8}+/?" if slash else ""
             end = Part(
-                f'"{_ATTRIBUTES}{slash}{rest.whole}', f'(?:"{_ATTRIBUTES_CUT}{cut}{rest.cut})?'
+                f"{quote}{_ATTRIBUTES}{slash}{rest.whole}",
+                f"{quote}{_ATTRIBUTES_CUT}{cut}{rest.cut}",
             )
         elif tail:
             end = _literal(tail)
@@ -282,7 +306,7 @@ class SlotForm(Form):
         else:
             end = self._inside_follows(None)
         return (
-            Part(f"(?P<f>{_literal(head).whole})", _literal(head).cut),
+            _head("f", head),
             Part(r"[ \t\r\n]{0,8}+", ""),
             _name("fn", _TOOL),
             end,
@@ -305,7 +329,8 @@ class SlotForm(Form):
 
         A key that lost one of its tags begins it too, where key and value have tags of their own.
         """
-        literals = [_literal(t) for t in (self.parameter[0].rstrip(), self.function_end, "{")]
+        inside = (_bare(self.parameter[0]).rstrip(), self.function_end, "{")
+        literals = [_literal(text) for text in inside]
         whole = "|".join(part.whole for part in literals)
         cut = "|".join(part.cut for part in literals if part.cut)
         if self.value_has_tag:
@@ -320,15 +345,18 @@ class SlotForm(Form):
         """Return the parts of a parameter's tag, up to the value's first character."""
         head, tail, *value = self.parameter
         parts = [
-            Part(f"(?P<p>{_literal(head).whole})", _literal(head).cut),
+            _head("p", head),
             _SPACES if value else Part("", ""),
             _name("pn", _KEY),
             _SPACES if value else Part("", ""),
         ]
         if self.flag:
             end = _literal(tail.removeprefix('"'))
-            flag = rf"\"(?:\s{{1,8}}{self.flag}=\"(?P<flag>[a-z]{{1,12}})\")?+\s{{0,8}}+{end.whole}"
-            cut = rf"\"?(?:\s{{1,8}}[a-z]{{0,12}}=?\"?[a-z]{{0,12}}\"?\s{{0,8}}{end.cut})?"
+            quote = f"[{QUOTES}]?+"
+            word = rf"{self.flag}\s?+=\s?+{quote}(?P<flag>[a-z]{{1,12}}+){quote}"
+            flag = rf"{quote}(?:\s{{1,8}}+{word})?+\s{{0,8}}+{end.whole}"
+            word = rf"[a-z]{{0,12}}+\s?+=?+\s?+{quote}[a-z]{{0,12}}+{quote}"
+            cut = rf"{quote}(?:\s{{1,8}}+{word}\s{{0,8}}+{end.cut})?"
             parts.append(Part(flag, cut))
         else:
             parts.append(_literal(tail))
@@ -373,7 +401,7 @@ class SlotForm(Form):
         return Heads(
             re.compile(rf"{_BREAK}{{0,{LOOK}}}+{inside.whole}"),
             re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{inside.cut}|\\)\Z"),
-            re.compile(re.escape(self.function[0])),
+            re.compile(re.escape(self.function_word)),
         )
 
     def strict_tags(self) -> StrictTags:
