@@ -149,6 +149,7 @@ _RULES = (
         "text.", lossless=False),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.name-in-body", "The tool's name stood in the body, behind an id that names none."),
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
