@@ -135,6 +135,8 @@ _RULES = (
     Rule("pythonic.bare-word", "Words without quotes are a text where the schema has a text.",
         lossless=False),
     # repairs of objects with bare keys
+    Rule("barekey.head", "The word before a call's name is missing."),
+    Rule("barekey.no-object", "A call without an object has no arguments."),
     Rule("barekey.parentheses", "Parentheses around the arguments are read as braces."),
     Rule("barekey.equals", "An equals sign between key and value is read as a colon."),
     Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),

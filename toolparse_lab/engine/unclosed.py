@@ -150,18 +150,18 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
     None when there is none.
 
     Models mix formats: a body in one's delimiters is closed as another's would be. Such a closer
-    counts behind JSON or tags, whose own end is in sight.
+    counts behind JSON or tags, whose own end is in sight, one with the letters of the format's own
+    behind any body.
 
     closers: of the format.
     """
-    if text.lstrip()[:1] not in ("{", "[", "<"):
-        return None
     at = max(0, len(text) - _LAST)
     match = _DAMAGED_CLOSER.search(text, at)
     while match is not None and not _is_closer(match, closers):
         # Each word of a name is tried, the longest first.
         match = _DAMAGED_CLOSER.search(text, match.start() + 1)
-    match = match or _WRONG_CLOSER.search(text, at)
+    if match is None and text.lstrip()[:1] in ("{", "[", "<"):
+        match = _WRONG_CLOSER.search(text, at)
     return match.start() if match else None
 
 

@@ -682,7 +682,7 @@ def _word(tag: str) -> str:
     >>> _word("</ Function>")
     'function'
     """
-    return tag.strip("</> \t").lower()
+    return tag.strip("</>\\ \t").lower()
 
 
 @lru_cache(maxsize=256)

@@ -28,6 +28,7 @@ _KEY = (
     rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
 )
 _SPACE = r"[ \t\r\n]*+"
+_WORD_TAG = re.compile(r"</?[A-Za-z][\w:|-]*\w>")
 # Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
 # other may be an argument.
 _ATTRIBUTES = (
@@ -55,6 +56,19 @@ def _literal(text: str) -> Part:
     return Part(re.escape(text), cut)
 
 
+def _spaced(tag: str) -> Part:
+    """Return the part of a tag that is a word, before whose bracket a slip may stand.
+
+    Spaces, or a backslash: `<tool_call >`, `</tool_call\\>`. Of any other text its literal.
+    """
+    part = _literal(tag)
+    if not _WORD_TAG.fullmatch(tag):
+        return part
+    word = _literal(tag[:-1])
+    slip = r"[ \t\\]{0,4}+"
+    return Part(f"{word.whole}{slip}>", f"(?:{word.whole}{slip}|{word.cut})")
+
+
 def _bare(head: str) -> str:
     """Return the head of a tag without the sign and the quote before its name.
 
@@ -66,7 +80,7 @@ def _bare(head: str) -> str:
 
 def _head(group: str, head: str) -> Part:
     """Return the part of a tag up to its name, with quotes of any kind around that, or none."""
-    word = _literal(_bare(head))
+    word = _spaced(_bare(head))
     if _bare(head) == head:
         return Part(f"(?P<{group}>{word.whole})", word.cut)
     sign = rf"\s?+=\s?+[{QUOTES}]?+"
@@ -244,11 +258,12 @@ class SlotForm(Form):
 
     def tag_heads(self) -> tuple[str, ...]:
         """Return the literal that a function's tag begins with."""
-        return (self.function_word,)
+        word = self.function_word
+        return (word, f"{word[:-1]} ") if _WORD_TAG.fullmatch(word) else (word,)
 
     def may_begin(self, rest: str) -> bool:
         """Return True if a short text is, or may become, the beginning of a function's tag."""
-        word = self.function_word
+        word = self.function_word.removesuffix(">")
         return word.startswith(rest) or rest.startswith(word)
 
     def tags(self) -> re.Pattern[str]:
@@ -266,8 +281,9 @@ class SlotForm(Form):
         }  # fmt: skip
         for group, text in literals.items():
             if text:
-                wholes.append(f"(?P<{group}>{re.escape(text)})")
-                cuts.append(_sequence((_literal(text),))[1])
+                part = _spaced(text)
+                wholes.append(f"(?P<{group}>{part.whole})")
+                cuts.append(_sequence((part,))[1])
             else:
                 wholes.append(f"(?P<{group}>(?!))")
 
@@ -401,12 +417,12 @@ class SlotForm(Form):
         return Heads(
             re.compile(rf"{_BREAK}{{0,{LOOK}}}+{inside.whole}"),
             re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{inside.cut}|\\)\Z"),
-            re.compile(re.escape(self.function_word)),
+            re.compile(_spaced(self.function_word).whole),
         )
 
     def strict_tags(self) -> StrictTags:
         """Return the sources of the tags in the format's own spelling."""
-        signs = "|".join(re.escape(tag.rstrip(' "')[1:]) for tag in self._literals())
+        signs = "|".join(re.escape(tag.rstrip(' ">')[1:]) for tag in self._literals())
         head, tail, *value = self.parameter
         gap = _SPACE if value else ""
         behind = re.escape(tail)
@@ -435,7 +451,7 @@ class SlotForm(Form):
         closer = self.function_end if function else self.parameter_end
         first = _FIRST_TOKEN.match(closer)
         if first is None:
-            return re.escape(closer)
+            return _spaced(closer).whole
         return rf"(?:{re.escape(first[0])})?+{re.escape(closer[first.end() :])}"
 
 
