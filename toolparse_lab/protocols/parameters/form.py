@@ -169,6 +169,10 @@ class TagForm(Form):
             re.compile(rf"{space}{{0,{LOOK}}}(?:{inside})", flags),
             re.compile(rf"{space}{{0,{LOOK}}}(?:</?[ \t]{{0,8}}[a-z_:]{{0,24}})?\Z", flags),
             re.compile(rf"<(?:{functions}){_BEHIND_WORD}", flags),
+            (
+                re.compile(rf"[^<>{{}}\[\]]{{1,80}}+<(?:{functions}){_BEHIND_WORD}", flags),
+                re.compile(r"[^<>{}\[\]]{1,80}+(?:<[a-z]{0,12})?\Z", flags),
+            ),
         )
 
     def strict_tags(self) -> StrictTags:

@@ -16,6 +16,7 @@ from ...schema.kinds import is_type
 from ...values import Value
 from ..scan import SPACE
 
+_NEVER = re.compile("(?!)")
 LOOK = 256  # white space behind an opener that is looked past
 QUOTES = "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
 TEXT_FLAG = "string"  # of a parameter's tag: the value is text; any other flag means JSON
@@ -137,12 +138,14 @@ def value_offsets(raw: str) -> list[int] | None:
 
 class Heads(NamedTuple):
     """Patterns for the beginning of a call. inside: the text behind a function's tag in a call.
-    partial: a beginning of it. block: how a block begins that holds functions.
+    partial: a beginning of it. block: how a block begins that holds functions. words: a few words
+    with such a tag behind them, and what may become that.
     """
 
     inside: re.Pattern[str]
     partial: re.Pattern[str]
     block: re.Pattern[str]
+    words: tuple[re.Pattern[str], re.Pattern[str]] = (_NEVER, _NEVER)
 
 
 class StrictTags(NamedTuple):
@@ -331,5 +334,3 @@ def _own_tags(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     sources = (re.escape(tag) + (r"(?![\w-])" if tag[-1:].isalnum() else "") for tag in tags)
     return re.compile("|".join(sorted(sources)) or "(?!)")
 
-
-_NEVER = re.compile("(?!)")

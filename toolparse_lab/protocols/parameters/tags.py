@@ -256,8 +256,14 @@ class ParameterTags(Envelope):
         match = bare.match(text, at)
         if match is not None and names_function(match, tools):
             return True
+        # A word or two before the tag are a slip of the model, not another format.
+        words, words_so_far = _head_patterns(self.form).words
+        if opening.end and words.match(text, at):
+            return True
         if final:
             return False
+        if opening.end and words_so_far.match(text, at):
+            return NEED_MORE
 
         # More text may make a tag of what is here.
         if match is None and partial.match(text, at):
