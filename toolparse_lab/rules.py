@@ -282,7 +282,14 @@ _CODES = (
         "The call stands in reasoning that is closed behind it: it is shown, and must not be "
         "executed.",
     ),
-    Code("call.after-turn", "The call is after the end of the model's own turn, in one that it made up."),
+    Code(
+        "call.after-turn",
+        "The call is after the end of the model's own turn, in one that it made up.",
+    ),
+    Code(
+        "call.looks-like",
+        "Text looks like a call of a tool on offer, and no call was read from it.",
+    ),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",

@@ -25,7 +25,12 @@ _RESULTS = frozenset(token for turns in _rows for token in turns.results)
 _GOES_ON = tuple(token for turns in _rows if turns.several for token in turns.assistant)
 # What a file or a page begins with as well: the first token of a text, before any turn.
 _BEGINS = frozenset(
-    ("<｜begin▁of▁sentence｜>", "<|begin_of_sentence|>", "<|startoftext|>", "<｜hy_begin▁of▁sentence｜>")
+    (
+        "<｜begin▁of▁sentence｜>",
+        "<|begin_of_sentence|>",
+        "<|startoftext|>",
+        "<｜hy_begin▁of▁sentence｜>",
+    )
 )
 # Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
 _LINES = ("USER:", "### Instruction:", "GPT4 Correct User:")

@@ -55,8 +55,10 @@ class Header:
     @property
     def ends_in_name(self) -> bool:
         """True if no literal says that the name is over: any words may be such a header."""
-        return len(self.parts) > 1 and self.parts[-1] in ("{name}", "{ }") and "{name}" in (
-            self.parts[-2:]
+        return (
+            len(self.parts) > 1
+            and self.parts[-1] in ("{name}", "{ }")
+            and "{name}" in (self.parts[-2:])
         )
 
     def write(self, name: str) -> str:
