@@ -33,6 +33,10 @@ _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
 _MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
 _SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
+# Signs that look like those of a tag, each as long as the one that it stands for.
+_ALIKE = str.maketrans(
+    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d", "<<<<<>>>>>|||="
+)
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
@@ -44,6 +48,8 @@ def find_lost_calls(
     read_by_auto: reads a text by every format, None where that was done.
     """
     names = tuple(setting.tools)
+    if not raw.isascii():
+        raw = raw.translate(_ALIKE)
     texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
     if not texts:
         return
