@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..types import (
     CallDelta,
     CallEnd,
@@ -31,7 +33,11 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
+<<<<<<< HEAD
 from .unclosed import as_draft
+=======
+from .repeats import Repeats
+>>>>>>> h-forms
 
 _AFTER_TURN = "the call is after the end of the model's own turn"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
@@ -49,6 +55,8 @@ class Log:
         "events",
         "message_end",
         "problems",
+        "repeats",
+        "said",
         "segments",
         "silent",
         "text_start",
@@ -61,6 +69,8 @@ class Log:
         """Begin empty. Return `silent` if no one asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
+        self.repeats: Repeats | None = None
+        self.said: list[Segment] = []  # text and reasoning since the last call
         self.segments: list[Segment] = []
         self.texts: list[Segment] = []  # those of them that may hold words
         self.calls: list[ToolCall] = []
@@ -127,6 +137,7 @@ class Log:
             self.text_start = at
             if at - start >= SHORTEST:
                 self.texts.append(segment)
+                self.said.append(segment)
 
     def markup(self, start: int, end: int) -> None:
         """Add characters that are neither text nor call.
@@ -146,14 +157,23 @@ class Log:
         """
         if end > start:
             span = Span(start, end)
-            self.add(Segment("reasoning", span, span, closed))
+            segment = Segment("reasoning", span, span, closed)
+            self.said.append(segment)
+            self.add(segment)
 
     def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
+<<<<<<< HEAD
         if self.echoes is not None or self.turn_end is not None:
             calls = self._doubted(calls)
+=======
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        if self.said or (self.repeats is not None and self.repeats.active):
+            calls = self._without_repeats(calls)
+>>>>>>> h-forms
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -164,12 +184,20 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
+<<<<<<< HEAD
         if self.echoes is not None or self.turn_end is not None:
             calls = self._doubted(calls)
+=======
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        if self.said or (self.repeats is not None and self.repeats.active):
+            calls = self._without_repeats(calls)
+>>>>>>> h-forms
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
 
+<<<<<<< HEAD
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         """Return calls with what speaks against running them: an echo, or the end of the turn."""
         if self.echoes is not None:
@@ -181,6 +209,21 @@ class Log:
             as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
             for call in calls
         )
+=======
+    def _without_repeats(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return calls, those that the answer says again as drafts."""
+        if self.repeats is not None and self.calls:
+            calls = self.repeats.judge(self._meant(), self.said, calls)
+        self.said.clear()
+        return calls
+
+    def _meant(self) -> Iterator[ToolCall]:
+        """Yield the calls so far that no lone closing think tag takes back."""
+        start = self.thought_end or 0
+        for call in self.calls:
+            if call.segment is None or call.segment.span.start >= start:
+                yield call
+>>>>>>> h-forms
 
     # the parts of a body that is a whole message
 
@@ -198,6 +241,7 @@ class Log:
         self.add(segment)
         if len(span) >= SHORTEST:
             self.texts.append(segment)
+            self.said.append(segment)
         if not self.silent:
             self.events.append(TextDelta(span, escaped=True))
 

@@ -28,7 +28,7 @@ _SIGN_AFTER = re.compile(
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
     r"|[ \t]*(?:with|and)\b[^\n{]{0,40}\{"
 )
-# What a call under another name is written with. Each begins with a literal, which is places fast.
+# What a call under another name is written with. Each begins with a literal, which is found fast.
 _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
 _MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
+from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..protocols.python.reader import MODULES
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
@@ -47,7 +47,7 @@ from ..types import (
 from ..types.call import LateAccount, make_call, make_late_call
 from ..types.readings import Reading as Candidate
 from ..types.spans import StepSpans, make_problem
-from ..values import Value, write_canonical
+from ..values import Value, escape_token, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
 # How a body was closed, where its own closer did not do it -> what to say of that.
@@ -59,6 +59,7 @@ _CLOSER_NOTES = {
     ),
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
+_ESCAPED = "read.escaped-name"
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
 
 
@@ -294,6 +295,8 @@ class Resolver:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
         if coerced:
@@ -327,6 +330,11 @@ class Resolver:
         names as they write functions. The call as it was, and None, where no tool's name is so
         spelt, or several are.
         """
+        if "\\_" in d.name:
+            plain = d.name.replace("\\_", "_")
+            step = Step("read", _ESCAPED, "", None, d.name, plain)
+            call, tool = replace(d, name=plain, steps=(*d.steps, step)), self.tools.get(plain)
+            return (call, tool) if tool is not None else (d, None)
         names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
         module = next((module for module in MODULES if d.name.startswith(module)), "")
         if not names and module:
@@ -481,6 +489,36 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
         kind = "implicit"
     code, message = _CLOSER_NOTES[kind]
     return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
+    """Return a call without the backslashes of Markdown in names of parameters."""
+    arguments = d.arguments
+    schema = tool.schema if type(arguments) is dict and any("\\_" in k for k in arguments) else None
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+        return d
+    names = {key: key.replace("\\_", "_") for key in arguments if "\\_" in key}
+    names = {
+        old: new
+        for old, new in names.items()
+        if old not in properties and new in properties and new not in arguments
+    }
+    if not names:
+        return d
+    read = {names.get(key, key): value for key, value in arguments.items()}
+    steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
+    inner = d.places
+    paths = {f"/{escape_token(old)}": f"/{escape_token(new)}" for old, new in names.items()}
+
+    def places() -> Places:
+        moved: dict[str, tuple[int, int]] = {}
+        for path, place in inner().items():
+            first, slash, rest = path[1:].partition("/")
+            moved[paths.get(f"/{first}", f"/{first}") + slash + rest if path else path] = place
+        return moved
+
+    return replace(d, arguments=read, steps=(*d.steps, *steps), places=places)
 
 
 def _named(reading: Candidate, name: str) -> Candidate:
