@@ -292,17 +292,19 @@ class Answer:
             raise TooLarge
 
     def _cut_piece(self, call: Any, at: float | None) -> dict[str, Any]:
-        """Return a call, or a piece of one that came `at` so many seconds, as far as it has room.
-
-        Arguments are text from here on, as in all that is recorded.
-        """
+        """Return a call, or a piece of one that came `at` so many seconds, as far as it has room."""
         name, arguments = name_and_arguments(call)
-        if arguments is not None and not isinstance(arguments, str):
-            arguments = write_canonical(json_value(arguments))  # some servers send the object itself
-        name = self._within_room(name) if isinstance(name, str) else None
-        arguments = self._within_room(arguments) if arguments else arguments
-        if at is not None and (piece := (name or "") + (arguments or "")):
-            self.chunks.append(Chunk(at, piece))
+        name = self._within_room(name) if isinstance(name, str) else ""
+        if arguments is None:
+            text = ""
+        elif isinstance(arguments, str):
+            text = arguments = self._within_room(arguments)
+        else:  # some servers send the object itself
+            arguments = json_value(arguments)
+            text = self._within_room(write_canonical(arguments))
+            arguments = text if self.room < 0 else arguments
+        if at is not None and name + text:
+            self.chunks.append(Chunk(at, name + text))
         function = {"name": name, "arguments": arguments}
         return {"index": _get(call, "index"), "id": _get(call, "id"), "function": function}
 
@@ -317,7 +319,12 @@ class Answer:
         text = joined(self.content)
         if not self.native and not self.calls:
             return text
-        return write_canonical({"content": text or None, "tool_calls": self.calls.to_list()})
+        calls = self.calls.to_list()
+        for call in calls:
+            function = call["function"]
+            if not isinstance(function["arguments"], str):
+                function["arguments"] = write_canonical(function["arguments"])
+        return write_canonical({"content": text or None, "tool_calls": calls})
 
 
 def _json_object(text: Any) -> dict[str, Any] | None:

@@ -36,12 +36,13 @@ _ARGUMENTS = ("arguments", "input")
 class Taken:
     """What one piece added to the call of that number, counted from 0.
 
-    name, arguments: the characters that are new. A repeated name adds none. begins: it is the first
-    piece of the call.
+    id, name, arguments: what is new of them. An id or a name that comes again adds nothing. begins:
+    it is the first piece of the call.
     """
 
     number: int
     begins: bool = False
+    id: str | None = None
     name: str = ""
     arguments: str = ""
 
@@ -56,10 +57,6 @@ class CallPieces:
 
     def __len__(self) -> int:
         return len(self._calls)
-
-    def id_of(self, number: int) -> str | None:
-        """Return the id that a call has so far."""
-        return self._calls[number].id
 
     def take_list(self, calls: Sequence[Any], *, whole: bool = False) -> list[Taken]:
         """Take in the `tool_calls` of a message, or of the delta of one.
@@ -94,17 +91,19 @@ class CallPieces:
         call = slot.call_of(id)
         begins = call is None or slot.begins_another(call, id, name, arguments)
         if call is None or begins:
-            if slot.waiting and not name:
-                name, id = slot.waiting[0], id or slot.waiting[1]
+            if slot.waiting:
+                name, id = slot.waiting_name(name), id or slot.waiting[1]
             call = _Call(len(self._calls))
             self._calls.append(call)
             slot.add(call)
         elif name and call.complete:
-            # Of a second call, or only a repetition: arguments after it will tell.
-            slot.waiting = name, id
+            if id is None or id not in slot.ids:
+                # Of a second call, or only a repetition: what comes next will tell.
+                slot.waiting = name, id
             return Taken(call.number, arguments=call.add_arguments(arguments))
-        slot.keep(call, id)
-        return Taken(call.number, begins, call.add_name(name), call.add_arguments(arguments))
+        is_new = slot.keep(call, id)
+        new_name, new_arguments = call.add_name(name), call.add_arguments(arguments)
+        return Taken(call.number, begins, id if is_new else None, new_name, new_arguments)
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the calls in OpenAI's shape.
@@ -143,49 +142,74 @@ class _Slot:
         if id and call.id:
             if not name:  # a new id for each piece, as some servers make them
                 return opens and call.complete
-            goes_on = call.begun and not blank and not opens and name == call.name
-            return not goes_on or call.complete
+            goes_on = call.name in ("", name) and not blank and not (opens and call.name)
+            return not goes_on or not call.begun or call.complete
         if name and call.complete:
-            return not blank or name != call.name
+            return not blank or name != (self.waiting[0] if self.waiting else call.name)
         if name:
             return opens and call.begun and name != call.name != ""
         return opens and self.waiting is not None
+
+    def waiting_name(self, name: str) -> str:
+        """Return the name of the call that begins with the piece that waits. name: what is added.
+
+        Where the server repeats names, the waiting one was a repetition; else the two are pieces.
+        """
+        first = self.waiting[0] if self.waiting else ""
+        if not name or name == first:
+            return first
+        return name if self.current and self.current.repeats else first + name
 
     def add(self, call: _Call) -> None:
         """Take in a call that begins."""
         self.calls.append(call)
         self.waiting = None
 
-    def keep(self, call: _Call, id: str | None) -> None:
-        """Note the call that the last piece was of, and the id it had there."""
+    def keep(self, call: _Call, id: str | None) -> bool:
+        """Note the call that the last piece was of, and return True if its id there is a new one.
+
+        The first id counts.
+        """
         self.current = call
-        if id:
-            self.ids.setdefault(id, call)
-            call.id = call.id or id
+        if not id:
+            return False
+        self.ids.setdefault(id, call)
+        is_new = call.id is None
+        call.id = call.id or id
+        return is_new
 
     def torn(self) -> dict[int, str]:
-        """Return the arguments of a call that new ids for each piece tore apart, by its number, and
-        nothing for its other parts.
+        """Return the arguments of calls that new ids for each piece tore apart, by their numbers,
+        and nothing for their other parts.
 
         Parts have one name, and only together they are an object.
         """
-        first, *rest = self.calls
-        if not rest or first.complete or not first.begun:
-            return {}
-        if any(call.name != first.name or call.value is not None for call in self.calls):
-            return {}
-        text = joined([text for call in self.calls for text in call.texts])
-        if not _is_object(text):
-            return {}
-        return {first.number: text} | dict.fromkeys([call.number for call in rest], "")
+        texts: dict[int, str] = {}
+        parts: list[_Call] = []
+        whole = _Call(0)
+        for call in self.calls if len(self.calls) > 1 else ():
+            if parts and (call.name != parts[0].name or call.value is not None):
+                parts = []
+            if not parts:
+                if call.complete or not call.begun:
+                    continue
+                whole = _Call(0)
+            parts.append(call)
+            whole.texts += call.texts
+            if whole.complete:
+                text = joined(whole.texts)
+                if _is_object(text):
+                    texts |= {part.number: "" for part in parts} | {parts[0].number: text}
+                parts = []
+        return texts
 
 
 class _Call:
     """A call whose pieces are still coming."""
 
     __slots__ = (
-        *("begun", "id", "name", "number", "texts", "value"),
-        *("_begin", "_cut", "_depth", "_looked", "_quoted", "_repeats", "_whole"),
+        *("begun", "id", "name", "number", "repeats", "texts", "value"),
+        *("_begin", "_cut", "_depth", "_looked", "_quoted", "_whole"),
     )
 
     def __init__(self, number: int) -> None:
@@ -195,8 +219,8 @@ class _Call:
         self.texts: list[str] = []
         self.value: Any = None  # the object that some servers send where its text belongs
         self.begun = False  # a part of the arguments came
-        self._begin = ""  # the first piece of the name, and how often it came again
-        self._repeats = 0
+        self.repeats = 0  # how often the name came again
+        self._begin = ""  # its first piece
         self._looked = 0  # texts whose brackets were counted
         self._depth = 0
         self._quoted = False
@@ -209,11 +233,11 @@ class _Call:
             self.name = self._begin = piece
             return piece
         if piece and piece == self._begin == self.name:
-            self._repeats += 1
+            self.repeats += 1
             return ""
         if piece:  # a server that cuts names repeats none: what looked like it was a piece
-            piece = self._begin * self._repeats + piece
-            self._repeats = 0
+            piece = self._begin * self.repeats + piece
+            self.repeats = 0
             self.name += piece
         return piece
 
