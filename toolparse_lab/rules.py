@@ -158,6 +158,8 @@ _RULES = (
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
+    Rule("read.leaked-mark", "Marks of a format that a server left at the tool's name are dropped."),
+    Rule("read.trimmed-name", "White space around the tool's name is dropped."),
     Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
     Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),

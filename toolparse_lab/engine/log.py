@@ -33,11 +33,8 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
-<<<<<<< HEAD
-from .unclosed import as_draft
-=======
 from .repeats import Repeats
->>>>>>> h-forms
+from .unclosed import as_draft
 
 _AFTER_TURN = "the call is after the end of the model's own turn"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
@@ -165,15 +162,8 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-<<<<<<< HEAD
-        if self.echoes is not None or self.turn_end is not None:
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
             calls = self._doubted(calls)
-=======
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
-        if self.said or (self.repeats is not None and self.repeats.active):
-            calls = self._without_repeats(calls)
->>>>>>> h-forms
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -184,35 +174,29 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-<<<<<<< HEAD
-        if self.echoes is not None or self.turn_end is not None:
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
             calls = self._doubted(calls)
-=======
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
-        if self.said or (self.repeats is not None and self.repeats.active):
-            calls = self._without_repeats(calls)
->>>>>>> h-forms
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
 
-<<<<<<< HEAD
+    def _repeating(self) -> bool:
+        return self.repeats is not None and self.repeats.active
+
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return calls with what speaks against running them: an echo, or the end of the turn."""
+        """Return calls with what speaks against running them.
+
+        An echo, the end of the turn, or that the answer says them again.
+        """
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
         end = self.turn_end
-        if end is None:
-            return calls
-        return tuple(
-            as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
-            for call in calls
-        )
-=======
-    def _without_repeats(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return calls, those that the answer says again as drafts."""
-        if self.repeats is not None and self.calls:
+        if end is not None:
+            calls = tuple(
+                as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
+                for call in calls
+            )
+        if self.repeats is not None and self.calls and (self.said or self.repeats.active):
             calls = self.repeats.judge(self._meant(), self.said, calls)
         self.said.clear()
         return calls
@@ -223,7 +207,6 @@ class Log:
         for call in self.calls:
             if call.segment is None or call.segment.span.start >= start:
                 yield call
->>>>>>> h-forms
 
     # the parts of a body that is a whole message
 

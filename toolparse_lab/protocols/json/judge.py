@@ -49,12 +49,8 @@ _PRICES = {
     "rjson.missing-comma": 2,
     "rjson.missing-colon": 2,
 }
-<<<<<<< HEAD
-_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
-=======
 _FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
-_FINAL = ("decode.empty", "decode.too-deep")
->>>>>>> h-forms
+_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""

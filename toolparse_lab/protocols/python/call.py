@@ -78,7 +78,7 @@ def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
 def _moved(call: Decoded, shift: int, size: int) -> Decoded:
     """Return a call of a string with its places in the body. shift: -1 where they are unknown."""
     # With escapes the string as a whole is the place of each value.
-    places = {path: (0, size) for path in call.places()}
+    places = dict.fromkeys(call.places(), (0, size))
     if shift >= 0:
         places = {path: (a + shift, b + shift) for path, (a, b) in call.places().items()}
     span = call.name_span.shift(shift) if shift >= 0 and call.name_span else None
