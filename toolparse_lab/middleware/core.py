@@ -265,14 +265,18 @@ class ToolCallMiddleware:
         *,
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
+        tool_input: bool = True,
     ) -> AnswerStream:
         """Return a reader of an answer that comes in pieces.
 
         Args:
             debug_summary, call_ids: as for `wrap_generate`.
             turn: the result of `transform_params` for the request.
+            tool_input: show the input of a call while it is written, in deltas of their own.
+                `compat="seed"` shows none.
         """
-        return AnswerStream(self._reading, turn, debug_summary, call_ids)
+        shows = tool_input and self.compat is None
+        return AnswerStream(self._reading, turn, debug_summary, call_ids, tool_input=shows)
 
     def completion(
         self,
