@@ -406,8 +406,8 @@ def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolRes
     writer: is told of parts that are not results. They are shown as JSON.
     """
     content = message.get("content")
-    known = (*_RESULTS, *_APPROVALS)
-    if not isinstance(content, list) or not any(_is_of(p, known) for p in content):
+    kinds = (*_RESULTS, *_APPROVALS)
+    if not isinstance(content, list) or not any(_is_of(p, kinds) for p in content):
         return [_result(message, content, calls)]
 
     results: list[ToolResult] = []
