@@ -107,6 +107,11 @@ _RULES = (
         "tag.", lossless=False),
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
         "goes into the tag.", lossless=False),
+    Rule("tags.self-closed", "A function's tag that closes itself is a call without parameters."),
+    Rule("tags.stray-sign", "A stray character between two parameters is dropped.",
+        lossless=False),
+    Rule("tags.key", "Tags that are missing around a parameter's name, or stand there twice, are "
+        "put right where the schema says the name.", lossless=False),
     Rule("tags.prose", "Words before the first function of a block are dropped.", lossless=False),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
@@ -130,6 +135,8 @@ _RULES = (
     Rule("pythonic.bare-word", "Words without quotes are a text where the schema has a text.",
         lossless=False),
     # repairs of objects with bare keys
+    Rule("barekey.head", "The word before a call's name is missing."),
+    Rule("barekey.no-object", "A call without an object has no arguments."),
     Rule("barekey.parentheses", "Parentheses around the arguments are read as braces."),
     Rule("barekey.equals", "An equals sign between key and value is read as a colon."),
     Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),
@@ -144,6 +151,7 @@ _RULES = (
         "text.", lossless=False),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.name-in-body", "The tool's name stood in the body, behind an id that names none."),
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
@@ -164,6 +172,9 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.tags-in-value", "Tags of the format inside a value are text of that value."),
+    Rule("read.look-alike", "Characters that look like those of the format's marks, such as other "
+        "bars, are read as them."),
     Rule("read.attributes", "Attributes of a call's element that name parameters are arguments."),
     Rule("read.list-element", "An element around the items of a list is taken off."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter.",

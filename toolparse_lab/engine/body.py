@@ -324,7 +324,10 @@ class BodyReader:
         unit, decoded = self._calls.decode(body, inner, closed, close.kind, close.value)
         after = close.end
         clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
-        if not clean:
+        other = None if clean or closed else self._without_closer(body, inner, decoded)
+        if other is not None:
+            unit, decoded = other
+        elif not clean:
             cut = self._turn_end_in(body, inner, decoded)
             if cut is None and not body.opening.speculative:
                 cut = self._restart(body, inner, decoded)
@@ -492,6 +495,8 @@ class BodyReader:
         after = len(text)
         if isinstance(decoded, Refusal):
             unit, decoded, after = self._read_less(body, text, unit, decoded)
+        else:
+            unit, decoded = self._without_closer(body, text, decoded) or (unit, decoded)
         self._settle(body, text, len(unit.text), after)
         self._finish(body, unit, body.start + after, decoded)
         if feed.tail:
@@ -512,17 +517,35 @@ class BodyReader:
         cut = self._turn_end_in(body, text, refusal)
         if cut is not None:
             return *self._calls.decode(body, text[:cut], False, "implicit"), cut
-        cut = wrong_closer(text)
-        if cut is not None:
-            unit, decoded = self._calls.decode(body, text[:cut], False, "wrong")
-            # With quotes that were guessed, the closer may be that of a call in a string.
-            if not isinstance(decoded, Refusal) and doubtful_end(text, decoded) < 0:
-                return unit, decoded, len(text)
+        other = self._without_closer(body, text, refusal)
+        if other is not None:
+            return *other, len(text)
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)
         if cut is not None:
             return *self._calls.decode(body, text[:cut], False, "implicit"), cut
         return replace(refused, text=text), refusal, len(text)
+
+    def _without_closer(
+        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
+    ) -> tuple[Body, tuple[Decoded, ...]] | None:
+        """Return a body without the closer at its end that is damaged or another format's.
+
+        None if there is none, or if the body is read with it, or not without it either.
+
+        decoded: how the codec read all of the text.
+        """
+        if not isinstance(decoded, Refusal) and all(call.readable for call in decoded):
+            return None
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        cut = wrong_closer(text, envelope.closers)
+        if cut is None:
+            return None
+        unit, without = self._calls.decode(body, text[:cut], False, "wrong")
+        if isinstance(without, Refusal) or not all(call.readable for call in without):
+            return None
+        # With quotes that were guessed, the closer may be that of a call in a string.
+        return (unit, without) if doubtful_end(text, without) < 0 else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
         """End reasoning that was never closed.

@@ -28,11 +28,15 @@ _SIGN_AFTER = re.compile(
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
     r"|[ \t]*(?:with|and)\b[^\n{]{0,40}\{"
 )
-# What a call under another name is written with. Each begins with a literal, which is found fast.
+# What a call under another name is written with. Each begins with a literal, which is places fast.
 _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
 _MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
 _SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
+# Signs that look like those of a tag, each as long as the one that it stands for.
+_ALIKE = str.maketrans(
+    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d", "<<<<<>>>>>|||="
+)
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
@@ -44,6 +48,8 @@ def find_lost_calls(
     read_by_auto: reads a text by every format, None where that was done.
     """
     names = tuple(setting.tools)
+    if not raw.isascii():
+        raw = raw.translate(_ALIKE)
     texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
     if not texts:
         return
@@ -96,17 +102,17 @@ def _is_near_sign(text: str, start: int, end: int) -> bool:
 
 def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:
     closers = setting.protocol.envelope.closers_in_text(setting.tools)
-    shown: list[tuple[int, int]] = []
+    quoted: list[tuple[int, int]] = []
     end = 0
     for problem in log.problems:
         if problem.code == "call.quoted-example" and problem.span is not None:
             start = problem.span.start
-            if len(shown) >= _MOST_EXAMPLES:
-                return merged([*shown, (start, len(raw))])
+            if len(quoted) >= _MOST_EXAMPLES:
+                return merged([*quoted, (start, len(raw))])
             if start >= end:
                 end = max(problem.span.end, example_end(raw, start, closers))
-                shown.append((start, end))
-    return merged(shown)
+                quoted.append((start, end))
+    return merged(quoted)
 
 
 def _problems(
@@ -120,18 +126,18 @@ def _problems(
     begin, end = place.start, place.end
     text = place.of(raw)
     names = tuple(setting.tools)
-    shown = [
+    quoted = [
         (max(a, begin) - begin, min(b, end) - begin) for a, b in examples if a < end and b > begin
     ]
-    attempt = find_attempt(text, names, shown, parameter_names(setting.specs))
+    attempt = find_attempt(text, names, quoted, parameter_names(setting.specs))
     sites = call_sites(text, names)
     if attempt is not None:
         name = _name_of(attempt, text, sites, names)
         severity = "warning" if name in called else "error"
         span = Span(begin + attempt.start, begin + attempt.start + len(attempt.text))
-        told = f"this looks like a call of {name}" if name else "this looks like a call"
+        claim = f"this looks like a call of {name}" if name else "this looks like a call"
         reader = _reader(text, read_by_auto)
-        message = f"{told}, and no call was read here: {reader}"
+        message = f"{claim}, and no call was read here: {reader}"
         yield Problem("scan", _CODE, severity, message, "", span)
     for site in sites[:_MOST_REMARKS]:
         if not site.attempt:
@@ -144,8 +150,8 @@ def _name_of(attempt: Attempt, text: str, sites: list[CallSite], names: tuple[st
     site = next((s for s in sites if s.start >= attempt.start), None)
     if site is not None and attempt.code in ("code", "markup"):
         return site.name
-    found = [(at, name) for name in names if (at := text.find(name, attempt.start)) >= 0]
-    return min(found, default=(0, ""))[1]
+    places = [(at, name) for name in names if (at := text.find(name, attempt.start)) >= 0]
+    return min(places, default=(0, ""))[1]
 
 
 def _reader(text: str, read_by_auto: Callable[[str], ParseResult] | None) -> str:

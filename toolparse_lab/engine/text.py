@@ -71,6 +71,7 @@ _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
+_TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
 # Signs of an example, as the sentence about it names them.
 _IN_CODE = "inside quoted code"
 _QUOTED = "inside a quotation"
@@ -580,6 +581,10 @@ class TextScanner:
         sign = sign_of(self._before(at), head)
         if sign or not is_indented(head):
             return sign
+        # Nobody writes a model's special tokens by hand: indented, they are code only where the
+        # words before them say so.
+        if _TOKEN.match(tail, at):
+            return "line" if is_example(self._before(at)) else ""
         return "line" if self._in_block() else ""
 
     def _in_block(self) -> bool:

@@ -105,14 +105,17 @@ def _integer_from_text(record: Record, value: str, path: str) -> Value:
 def _number_in(text: str, safe: bool) -> Number | None:
     """Return the number that a text is but for white space around it, None if it is none.
 
-    safe: the policy, which takes anybody's writing of a number.
+    safe: the policy, which takes anybody's writing of a number. The others take digits behind
+    zeros, and else a number as JSON has it.
 
-    >>> _number_in(" 007 ", True), _number_in("007", False)
-    (7, None)
+    >>> _number_in(" 007 ", True), _number_in("007", False), _number_in("+.5", False)
+    (7, 7, None)
     """
     text = text.strip(SPACE)
-    return loose_number_of(text) if safe else number_of(text)
+    return loose_number_of(text) if safe or _PADDED.fullmatch(text) else number_of(text)
 
+
+_PADDED = re.compile(r"-?0[0-9]{1,40}")
 
 # The same few numbers come again and again, and numbers never change.
 _short_number = lru_cache(maxsize=4096)(_number_in)

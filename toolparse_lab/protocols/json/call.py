@@ -39,6 +39,7 @@ ARGUMENT_KEYS = (
 )  # fmt: skip
 _WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
 _THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
+_UNQUOTED = "rjson.unquoted-value"
 _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
@@ -308,10 +309,13 @@ class JsonCall(Codec):
         if args_key is not None:
             _refuse_strays(unit, key, args)
 
+        name_span = source.name_span(index, unit.at, key, name)
+        if unit.edits and not reading.tools:
+            _refuse_bare_name(unit.edits, name_span)
         call = Decoded(
             name,
             args,
-            name_span=source.name_span(index, unit.at, key, name),
+            name_span=name_span,
             wire_id=wire_id,
             steps=tuple(unit.steps),
             edits=unit.edits,
@@ -518,6 +522,14 @@ def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str
             message = f"arguments stand under two keys: {args_key} and {key}"
             raise Refusal("decode.ambiguous", message, 0)
     return args_key
+
+
+def _refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
+    """Raise Refusal for a name without quotes, where no tools say that it is one."""
+    for edit in edits:
+        if edit.rule == _UNQUOTED and name_span is not None and edit.span.start == name_span.start:
+            message = "the name is a bare word, and no tool is known that has it"
+            raise Refusal("decode.ambiguous", message, name_span.start)
 
 
 def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:

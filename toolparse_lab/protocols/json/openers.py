@@ -20,6 +20,8 @@ from .run import ValueRun
 from .scan import JsonBody, ends_in_value
 
 _MOST_SPACE = 64
+# What a model writes for a name where it calls nothing: `Action: None`.
+_NO_TOOL = frozenset(("None", "none", "NONE", "null", "N/A", "n/a", "NA"))
 _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> what it begins with
 
 
@@ -144,6 +146,8 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
+            if call is not None and call.name in _NO_TOOL and call.name not in tools:
+                continue
             if call is not None:
                 sure = self.sure and i < len(self.templates)
                 sure = sure and not (self.first and header.ends_in_name)
