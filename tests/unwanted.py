@@ -8,7 +8,6 @@ that could be executed is wrong. `benchmarks/unwanted_calls.py` counts them all,
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -60,9 +59,10 @@ class Answer:
     choices: tuple[Call, ...] = ()
 
 
-Generator = Callable[[str, Protocol], Iterator[Answer]]
+Generator = Callable[[str, Protocol, random.Random], Iterator[Answer]]
 
 
+@cache
 def formats() -> dict[str, Protocol]:
     """Every format that writes calls."""
     return {id: p for id, p in tp.protocols().items() if write(p, "note", {"text": "x"})}
@@ -238,13 +238,20 @@ def frames_of(protocol: Protocol) -> list[tuple[str, str]]:
     if "note" in head or found is None:
         return [("", "")]
     closers = [c for c in protocol.envelope.closers if note.endswith(c)]
-    closer = os.path.commonprefix([note[::-1], (other or note)[::-1]])[::-1].lstrip("}])>")
+    closer = _common_end(note, other or note).lstrip("}])>")
     inner = (note[: found.start()], closer)
     frames = [(head, max(closers, key=len, default="")), inner if inner[0] else ("", "")]
     return list(dict.fromkeys(frames))
 
 
-def an_argument_as_tool(id: str, protocol: Protocol) -> Iterator[Answer]:
+def _common_end(a: str, b: str) -> str:
+    n = 0
+    while n < min(len(a), len(b)) and a[-n - 1] == b[-n - 1]:
+        n += 1
+    return a[len(a) - n :]
+
+
+def an_argument_as_tool(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Arguments that look like a call, or name another tool."""
     yield from _own_bodies(id, protocol)
     yield from _foreign_bodies(id, protocol)
@@ -278,18 +285,19 @@ def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
 
 def _foreign_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
     """A body that another format has, between this one's delimiters."""
+    frames = frames_of(protocol)
     for inner in _INNER:
         text = json.dumps(inner)
         meant: Call = ("skill_view", inner)
         for pattern in _NAMED:
             body = pattern.format(text)
             yield Answer("a named body alone", id, body, (meant,))
-            for opener, closer in frames_of(protocol):
+            for opener, closer in frames:
                 yield Answer("a named body", id, opener + body + closer, (meant,))
         for pattern in _LOOSE:
             body = pattern.format(text)
             choices = (("skill_view", {"skill": inner}),) if "skill=" in pattern else ()
-            for opener, closer in frames_of(protocol):
+            for opener, closer in frames:
                 if opener:
                     whole = opener + body + closer
                     yield Answer("words before a body", id, whole, (meant,), choices=choices)
@@ -313,7 +321,7 @@ def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
 # 2. After the end of the turn
 
 
-def after_the_turn(id: str, protocol: Protocol) -> Iterator[Answer]:
+def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Turns that the model made up, and the tokens around its own."""
     call = write(protocol, "delete", {})
     note = write(protocol, "note", {"text": "x"})
@@ -332,9 +340,7 @@ def after_the_turn(id: str, protocol: Protocol) -> Iterator[Answer]:
                 text = f"The token `{end}` ends a turn.\n{note}"
                 yield Answer(f"{family}: its end in quoted code", id, text, (mine,), (mine,))
         for head in turns.assistant:
-            yield Answer(
-                f"{family}: its header first", id, f"{head}\n{note}", (mine,), (mine,)
-            )
+            yield Answer(f"{family}: its header first", id, f"{head}\n{note}", (mine,), (mine,))
         for head in turns.results:
             head, closer = head + "\n" * head.startswith("```"), _closer_of(head)
             text = f'{note}\n{head}{{"ok": true}}{closer}\n{call}'
@@ -378,7 +384,12 @@ def _closer_of(opener: str) -> str:
     """The closer that a literal of a result has, as far as its looks say."""
     if opener.startswith("```"):
         return "\n```"
-    for a, b in (("_start|>", "_end|>"), (":begin|>", ":end|>"), ("begin", "end"), ("START", "END")):
+    for a, b in (
+        ("_start|>", "_end|>"),
+        (":begin|>", ":end|>"),
+        ("begin", "end"),
+        ("START", "END"),
+    ):
         if a in opener:
             return opener.replace(a, b)
     if opener.startswith("<|"):
@@ -396,7 +407,7 @@ def _reads(id: str, text: str) -> bool:
 # 3. The same calls twice
 
 
-def the_same_calls_twice(id: str, protocol: Protocol) -> Iterator[Answer]:
+def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Calls that are announced, explained or summed up, and then made."""
     ones: tuple[Call, ...] = (("add", {"x": 1, "y": 2}), ("note", {"text": "milk"}))
     texts = [write(protocol, *call) for call in ones]
@@ -452,7 +463,7 @@ _PROSE = (
 )
 
 
-def a_marker_in_prose(id: str, protocol: Protocol) -> Iterator[Answer]:
+def a_marker_in_prose(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """A sentence about the format's own marker."""
     markers = {opener.strip(): closer for opener, closer in frames_of(protocol)}
     for marker, closer in markers.items():
@@ -468,6 +479,7 @@ def a_marker_in_prose(id: str, protocol: Protocol) -> Iterator[Answer]:
 # 5. One foreign character at a boundary
 
 _FOREIGN = ",;.:x7\"'<>/\\{}[]()=|-*`#&\n\u4e2d\u200b\u00a0"
+_CHARACTERS = 4  # of them at each place; the seed draws which
 _SUBJECTS: tuple[Call, ...] = (
     ("note", {"text": "quince jelly"}),
     ("add", {"x": 4711, "y": 8033}),
@@ -476,7 +488,7 @@ _SUBJECTS: tuple[Call, ...] = (
 )
 
 
-def a_foreign_character(id: str, protocol: Protocol) -> Iterator[Answer]:
+def a_foreign_character(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """A written call with one character too many, outside of its names and values."""
     for name, arguments in _SUBJECTS:
         text = write(protocol, name, arguments)
@@ -486,39 +498,30 @@ def a_foreign_character(id: str, protocol: Protocol) -> Iterator[Answer]:
         words = (name, *arguments, *(v for v in arguments.values() if v not in strings))
         inside = _word_places(text, words) | _word_places(text, strings, edges=False)
         places = [at for at in range(1, len(text) + 1) if at not in inside]
-        changed = {
-            text[:at] + character + text[at:]: (name, {**arguments, key: value})
+        # At the edge of a value the character may be a part of it. Two places may give one text.
+        choices = {
+            text[:at] + character + text[at:]: (name, {**arguments, key: value % character})
             for at in places
+            for key, value in _values_around(text, at, arguments)
             for character in _FOREIGN
-            for key, value in _values_with(text, at, character, arguments)
         }
+        call: Call = (name, arguments)
         for at in places:
-            for character in _FOREIGN:
+            for character in dice.sample(_FOREIGN, _CHARACTERS):
                 damaged = text[:at] + character + text[at:]
-                choice = changed.get(damaged)
-                yield Answer(
-                    "one character",
-                    id,
-                    damaged,
-                    ((name, arguments),),
-                    ((name, arguments),),
-                    choices=(choice,) if choice else (),
-                )
+                choice = (choices[damaged],) if damaged in choices else ()
+                yield Answer("one character", id, damaged, (call,), (call,), choices=choice)
 
 
-def _values_with(
-    text: str, at: int, character: str, arguments: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """The values to which a character may belong: only white space is between them."""
-    before, after = text[:at], text[at:]
+def _values_around(text: str, at: int, arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The parameters and values, with %s in them, to which a character there may belong: nothing
+    but white space is between."""
+    before, after = text[:at].rstrip(), text[at:].lstrip()
     for key, value in arguments.items():
-        if not isinstance(value, str):
-            continue
-        if after.lstrip().startswith(value):
-            space = after[: len(after) - len(after.lstrip())]
-            yield key, f"{character}{space}{value}"
-        if before.rstrip().endswith(value):
-            yield key, f"{value}{before[len(before.rstrip()) :]}{character}"
+        if isinstance(value, str) and after.startswith(value):
+            yield key, "%s" + text[at : len(text) - len(after)] + value
+        if isinstance(value, str) and before.endswith(value):
+            yield key, value + text[len(before) : at] + "%s"
 
 
 def _word_places(text: str, words: Any, edges: bool = True) -> set[int]:
@@ -534,7 +537,7 @@ def _word_places(text: str, words: Any, edges: bool = True) -> set[int]:
 # 6. No call at all
 
 
-def no_call(id: str, protocol: Protocol) -> Iterator[Answer]:
+def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Names and values that nobody wrote as such."""
     note = write(protocol, "note", {"text": "quince"})
     add = write(protocol, "add", {"x": 4711, "y": 8033})
@@ -565,11 +568,20 @@ KINDS: dict[str, Generator] = {
 }
 
 
+@cache
+def _made(kind: str, seed: int) -> list[list[Answer]]:
+    """All answers of a kind, a list for each format."""
+    return [
+        list(KINDS[kind](id, protocol, random.Random(f"{id} {seed}")))
+        for id, protocol in formats().items()
+    ]
+
+
 def answers(kind: str, n: int | None = None, seed: int = 0) -> list[Answer]:
     """The answers of one kind over all formats; n: that many of each format, as the seed draws."""
     dice = random.Random(f"{kind} {seed}")
-    drawn: list[Answer] = []
-    for id, protocol in formats().items():
-        found = list(KINDS[kind](id, protocol))
-        drawn += found if n is None or n >= len(found) else dice.sample(found, n)
-    return drawn
+    return [
+        answer
+        for made in _made(kind, seed)
+        for answer in (made if n is None or n >= len(made) else dice.sample(made, n))
+    ]

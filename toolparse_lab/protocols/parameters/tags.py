@@ -61,7 +61,7 @@ _OTHER_INSIDE = re.compile(
     r"|[\"'`<]{0,2}+(?:(?:functions?|tool|tool_name|name|call)[.:>\s]\s?)?[\"'`]?"
     r"(?P<name>[\w.-]{1,128}+)(?=\s{0,8}+(?:[(){}\[\]<>\"'`=:,;]|\Z)|[ \t]{0,8}+\r?\n))"
 )
-_OTHER_SO_FAR = re.compile(r"[^\n]{0,160}+\n?\s{0,16}+\Z")
+_OTHER_SO_FAR = re.compile(r"\s{0,16}+[^\n]{0,160}+\n?\s{0,16}+\Z")
 _BARE = "bare"  # in an opening: the function's name stands there without its tag
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
