@@ -34,7 +34,9 @@ from ..types import (
 from ..types.spans import make_segment
 from .echoes import Echoes
 from .repeats import Repeats
+from .unclosed import as_draft
 
+_AFTER_TURN = "the call is after the end of the model's own turn"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
 
@@ -48,6 +50,7 @@ class Log:
         "calls",
         "echoes",
         "events",
+        "message_end",
         "problems",
         "repeats",
         "said",
@@ -56,6 +59,7 @@ class Log:
         "text_start",
         "texts",
         "thought_end",
+        "turn_end",
     )
 
     def __init__(self, silent: bool) -> None:
@@ -72,6 +76,10 @@ class Log:
         self.text_start = 0  # where the segments end, and open text begins
         # Where the first closing think tag stands that no tag opened.
         self.thought_end: int | None = None
+        # Where the turn of the assistant ended: no call after it is the model's own.
+        self.turn_end: int | None = None
+        # The last token that ends a message of some format: what follows may go on with the turn.
+        self.message_end: tuple[int, str] | None = None
 
     def flush(self) -> tuple[Event, ...]:
         """Return the events since the last flush."""
@@ -154,10 +162,8 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
-        if self.said or (self.repeats is not None and self.repeats.active):
-            calls = self._without_repeats(calls)
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -168,17 +174,29 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
-        if self.said or (self.repeats is not None and self.repeats.active):
-            calls = self._without_repeats(calls)
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
 
-    def _without_repeats(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return calls, those that the answer says again as drafts."""
-        if self.repeats is not None and self.calls:
+    def _repeating(self) -> bool:
+        return self.repeats is not None and self.repeats.active
+
+    def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return calls with what speaks against running them.
+
+        An echo, the end of the turn, or that the answer says them again.
+        """
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        end = self.turn_end
+        if end is not None:
+            calls = tuple(
+                as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
+                for call in calls
+            )
+        if self.repeats is not None and self.calls and (self.said or self.repeats.active):
             calls = self.repeats.judge(self._meant(), self.said, calls)
         self.said.clear()
         return calls
@@ -215,3 +233,8 @@ class Log:
         self.add(Segment("reasoning", span, span, escaped=True))
         if not self.silent:
             self.events.append(ReasoningDelta(span, escaped=True))
+
+
+def _start(call: ToolCall) -> int:
+    # A body may hold several calls, and the end of the turn between two of them.
+    return (call.name_span or call.segment.span).start

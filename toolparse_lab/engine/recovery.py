@@ -40,6 +40,7 @@ from ..protocols.json.call import (
 from ..protocols.json.forms import JsonList
 from ..protocols.json.named import NamedJson
 from ..protocols.scan import Balanced, Close
+from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..toolspec import ToolSpec
 from ..types import Problem, Segment, Span, ToolCall
@@ -55,25 +56,8 @@ _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
-# Tokens that end an answer, where they were not stripped from it.
-TURN_ENDS = (
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<｜end▁of▁sentence｜>",
-    "</s>",
-    "<eos>",
-    "<turn|>",
-    "<|eot|>",
-    "<|return|>",
-    "<|observation|>",
-    "<|user|>",
-)
-# And the head of a turn, which some models write where a closer should be.
+# Tokens that end a call: of a turn's end, and the head of a turn, which some models write where a
+# closer should be.
 CALL_ENDS = (*TURN_ENDS, "<|im_start|>")
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name

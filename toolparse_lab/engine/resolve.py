@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
-from ..protocols.python.reader import MODULES
+from ..protocols.tool_names import near_tool, offered_name
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
@@ -290,8 +290,10 @@ class Resolver:
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
-        if d.edits or tool is None:
-            d, tool = self._respelt(d, tool)
+        if tool is None and self.tools:
+            d, tool = self._respelt(d)
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
@@ -322,39 +324,19 @@ class Resolver:
             OriginTable(partial(trace_table, d, coerced, start, body.text)),
         )
 
-    def _respelt(self, d: Decoded, tool: ToolSpec | None) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool by their plain names.
+    def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
+        """Return a call and its tool where its name means one of the tools.
 
-        tool: of the call's own name, None where that is no tool's.
+        The call as it was, and None, where it does not.
         """
-        if tool is None and ("_" in d.name or "." in d.name):
-            d, tool = self._named_otherwise(d)
-        return (_without_escapes(d, tool) if d.edits and tool is not None else d), tool
-
-    def _named_otherwise(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool where one tool's name has dots for some of its underscores.
-
-        Or where the name stands twice, as its own namespace, or behind a module. Models write such
-        names as they write functions. The call as it was, and None, where no tool's name is so
-        spelt, or several are.
-        """
-        if "\\_" in d.name:
-            plain = d.name.replace("\\_", "_")
-            step = Step("read", _ESCAPED, "", None, d.name, plain)
-            call, tool = replace(d, name=plain, steps=(*d.steps, step)), self.tools.get(plain)
-            return (call, tool) if tool is not None else (d, None)
-        names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
-        module = next((module for module in MODULES if d.name.startswith(module)), "")
-        if not names and module:
-            names = [n for n in self.tools if d.name == module + n]
-        if len(names) != 1:
+        offered = offered_name(d.name, self.tools)
+        if offered is None:
             return d, None
-        name, span = names[0], d.name_span
-        rule = "read.dotted-name"
-        if len(d.name) > len(name):
-            rule = "read.module-name" if d.name == module + name else "read.doubled-name"
-            span = Span(span.end - len(name), span.end) if span else None
-        step = Step("read", rule, "", None, d.name, name)
+        name, span = offered.name, d.name_span
+        # Escapes inside the name would shift the places in it.
+        if span is not None and len(span) == len(d.name) and offered.rule != _ESCAPED:
+            span = Span(span.start + offered.start, span.start + offered.start + len(name))
+        step = Step("read", offered.rule, "", None, d.name, name)
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
         return call, self.tools[name]
 
@@ -364,7 +346,9 @@ class Resolver:
         start: the body's offset in raw.
         """
         names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
-        message = f"{d.name!r} is none of the tools: {names}"
+        near = near_tool(d.name, self.tools)
+        hint = f"; the one near to it is {near!r}" if near else ""
+        message = f"{d.name!r} is none of the tools: {names}{hint}"
         span = _shift(d.name_span, start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 

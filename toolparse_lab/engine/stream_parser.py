@@ -130,7 +130,7 @@ class StreamParser:
         self._run(True)
         log.end_text(feed.base)
         raw = feed.raw()
-        finish(self._setting, log, raw)
+        finish(self._setting, log, raw, _read_alone)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,

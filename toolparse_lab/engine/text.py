@@ -31,6 +31,7 @@ from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
+from ..protocols.turns import TURN_ENDS
 from ..types import Problem, Segment, Span, TextDelta
 from .call_lines import CallLines
 from .feed import Feed
@@ -47,9 +48,10 @@ from .quotation import (
     sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
-from .recovery import TURN_ENDS, Held, Recovery
+from .recovery import Held, Recovery
 from .setting import Setting
 from .shown import Shown
+from .turn_end import find_turn_end
 from .unclosed import GivenUp, as_draft
 
 _BRACKETS = ("{", "[")
@@ -70,6 +72,7 @@ _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
+_TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
 # Signs of an example, as the sentence about it names them.
 _IN_CODE = "inside quoted code"
 _QUOTED = "inside a quotation"
@@ -191,12 +194,22 @@ class TextScanner:
             self._message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
+        if at > start and log.turn_end is None:
+            self._end_turn(start, at)
         # One character, as the line break between two calls, begins nothing.
         if at > start + 1 and tools:
             head = open_head(self._feed.text_of(Span(start, at)), tools)
             if head is not None:
                 self.remember().begin(start + head.end, head.closers)
         log.end_text(at)
+
+    def _end_turn(self, start: int, at: int) -> None:
+        """Note the end of the model's turn in the text raw[start:at], if it is there."""
+        text = self._feed.text_of(Span(start, at))
+        called = bool(self._log.calls)
+        end = find_turn_end(text, self._feed.tail, first=start == 0, called=called)
+        if end is not None:
+            self._log.turn_end = start + end
 
     # the loop over tokens
 
@@ -425,11 +438,25 @@ class TextScanner:
             return None  # it would be found again for ever
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
+        if opening.name and self._is_word(tail, at, opening):
+            opening = replace(opening, speculative=True)
         if self._is_no_call(at, opening):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
         return self._unless_quoted(tail, at, opening, final)
+
+    def _is_word(self, tail: str, at: int, opening: Opening) -> bool:
+        """Return True if an opener is a tag named after a tool, and goes on with a sentence.
+
+        Such a tag is a word of the sentence, unless a call comes of it.
+        """
+        if tail[at : at + opening.end].strip() != f"<{opening.name}>":
+            return False
+        if self._feed.base + at + 1 == self._plain_to:
+            return True  # it was given back, and the text before it is a segment by now
+        before = self._before(at)[-2:]
+        return before[-1:] == " " and before[:1].isalnum()
 
     def _is_said(self, opening: Opening, tail: str, at: int) -> bool:
         """Return True for a call in a message that is all text."""
@@ -562,6 +589,10 @@ class TextScanner:
         sign = sign_of(self._before(at), head)
         if sign or not is_indented(head):
             return sign
+        # Nobody writes a model's special tokens by hand: indented, they are code only where the
+        # words before them say so.
+        if _TOKEN.match(tail, at):
+            return "line" if is_example(self._before(at)) else ""
         return "line" if self._in_block() else ""
 
     def _in_block(self) -> bool:
@@ -863,6 +894,8 @@ class TextScanner:
             self.remember().suspect(start + outcome.lead, stop, ends_in_value)
             return True
         self.end(start)
+        if log.message_end is not None and log.turn_end is None:
+            log.turn_end = log.message_end[0]
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
         if self.given_up is not None and self.given_up.quotes(start, end):

@@ -106,14 +106,26 @@ def _integer_from_text(record: Record, value: str, path: str) -> Value:
 def _number_in(text: str, safe: bool) -> Number | None:
     """Return the number that a text is but for white space around it, None if it is none.
 
-    safe: the policy, which takes anybody's writing of a number.
+    safe: the policy, which takes anybody's writing of a number. The others take digits behind
+    zeros, and else a number as JSON has it.
 
-    >>> _number_in(" 007 ", True), _number_in("007", False)
-    (7, None)
+    >>> _number_in(" 007 ", True), _number_in("007", False), _number_in("+.5", False)
+    (7, 7, None)
     """
     text = text.strip(SPACE)
-    return loose_number_of(text) if safe else number_of(text)
+    return loose_number_of(text) if safe or is_padded(text) else number_of(text)
 
+
+def is_padded(text: str) -> bool:
+    """Tell if a text is digits behind a zero, which may be an identifier where text is legal.
+
+    >>> is_padded("007"), is_padded("0"), is_padded("0.5")
+    (True, False, False)
+    """
+    return _PADDED.fullmatch(text.strip(SPACE)) is not None
+
+
+_PADDED = re.compile(r"-?0[0-9]{1,40}")
 
 # The same few numbers come again and again, and numbers never change.
 _short_number = lru_cache(maxsize=4096)(_number_in)
@@ -277,12 +289,13 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
     >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
     [1, True]
     """
+    text = value.strip(SPACE)
     for reader in (_boolean_from_text, _number_from_text):
-        new = reader(record, value, path)
+        # Without a schema, digits behind a zero are rather an identifier.
+        new = value if is_padded(text) else reader(record, value, path)
         if new is not value:
             return new
 
-    text = value.strip(SPACE)
     # Both brackets must be there: a text that only begins like JSON is text.
     if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
         values = read_if_strict(text, _MAX_DEPTH) or ()

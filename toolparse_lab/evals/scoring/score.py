@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...engine.attempt import find_own_result
 from ...exchange.types import Completion
 from ...protocols.base import Signs
 from ...schema.coerce import coerce
@@ -29,7 +30,6 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import find_own_result
 from .fabrication import find_fabrication, provider_name
 from .levels import Levels, as_provider_wrote
 from .naive import naive_calls

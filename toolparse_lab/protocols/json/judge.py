@@ -50,7 +50,7 @@ _PRICES = {
     "rjson.missing-colon": 2,
 }
 _FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
-_FINAL = ("decode.empty", "decode.too-deep")
+_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""

@@ -591,7 +591,7 @@ class TypedCall(Codec):
             edit = nearest_reading(body, _near_tags(body, reading.tools), _Fitting(reading))
             if edit is not None:
                 again = replace(reading, repair=False)
-                return in_raw(_functions(apply_edits(body, [edit]), again), edit)
+                return in_raw(_functions(apply_edits(body, [edit]), again), [edit])
         if refusal is not None:
             raise refusal
         return calls
