@@ -17,6 +17,11 @@ from ..values.printable import printable
 if TYPE_CHECKING:
     from .call import ToolCall
 
+# Codes of problems with a response whose parts do not go together.
+NO_CALL = "response.no-call"
+ONLY_REASONED = "call.only-in-reasoning"
+BESIDE_TEXT = "call.beside-text"
+ESCAPED = "call.escaped"
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
 _LONGEST = 1_000_000  # characters of arguments that are compared as values
@@ -75,11 +80,29 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
     return ServerCall(str(function.get("name") or ""), arguments)
 
 
-def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
+def explain_blame(
+    calls: tuple[ToolCall, ...], server: ServerReading, problems: Iterable[str] = ()
+) -> str:
     """Return one sentence on where the calls of the model and of the server differ.
 
-    It begins with Agree, Server lost it, Server changed it, Model wrote none, or Cannot be told.
+    problems: the codes of those of the result. The sentence begins with Agree, Server lost it,
+    Server changed it, Model wrote none, or Cannot be told.
     """
+    codes = set(problems)
+    if NO_CALL in codes:
+        return "Server lost it: the response says that it ends with a call, and holds none."
+    if ONLY_REASONED in codes:
+        return (
+            "Cannot be told: the only call stands in the reasoning, where the model wrote it or "
+            "the server's parser left it."
+        )
+    if ESCAPED in codes:
+        return "Server lost it: the content holds a call whose marks are escaped."
+    if BESIDE_TEXT in codes:
+        return (
+            f"Server changed it: the text holds {_words([*calls])}, and in tool_calls it has no "
+            "arguments."
+        )
     if not server.independent:
         return (
             "Cannot be told: the response holds the server's own calls and not what the model "
