@@ -281,6 +281,7 @@ _CODES = (
         "A call of the server's has no arguments, and the text beside it holds the same call with "
         "some; it must not be executed.",
     ),
+    Code("call.in-content", "A server's message has no calls, and its content holds one."),
     Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
     Code("response.no-call", "The response says that it ends with a call, and holds none."),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ..protocols.registry import protocols
 from ..toolspec import ToolSpec
 from ..types import ParseResult, Problem, Segment, Span, ToolCall, Withdrawn
-from ..types.server import BESIDE_TEXT, ESCAPED, NO_CALL, ONLY_REASONED
+from ..types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
 from .log import Log
 from .setting import Setting
 from .unclosed import as_draft
@@ -61,6 +61,12 @@ def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
         return
     if "&lt;" in raw or "&quot;" in raw:
         _find_escaped(log, raw, tools, protocol, read)
+    if protocol in _OF_SERVER:
+        text = _text_of(log.segments, raw)
+        written = _written_calls(text, tools, "auto", read) if text.strip() else ()
+        if any(call.readable for call in written):
+            message = "the message has no calls, and its content holds one"
+            log.problems.append(Problem("read", IN_CONTENT, "error", message))
     thoughts = [s for s in log.segments if s.kind == "reasoning" and s.closed]
     if not thoughts or any(s.kind == "text" and s.said(raw).strip() for s in log.segments):
         return

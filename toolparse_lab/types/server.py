@@ -22,6 +22,7 @@ NO_CALL = "response.no-call"
 ONLY_REASONED = "call.only-in-reasoning"
 BESIDE_TEXT = "call.beside-text"
 ESCAPED = "call.escaped"
+IN_CONTENT = "call.in-content"
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
 _LONGEST = 1_000_000  # characters of arguments that are compared as values
@@ -96,6 +97,8 @@ def explain_blame(
             "Cannot be told: the only call stands in the reasoning, where the model wrote it or "
             "the server's parser left it."
         )
+    if IN_CONTENT in codes:
+        return "Server lost it: the content holds a call, and tool_calls hold none."
     if ESCAPED in codes:
         return "Server lost it: the content holds a call whose marks are escaped."
     if BESIDE_TEXT in codes:
