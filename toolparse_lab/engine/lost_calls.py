@@ -96,9 +96,7 @@ def _only_reasoned(span: Span | None) -> Problem:
     return Problem("read", ONLY_REASONED, "error", message, "", span)
 
 
-def _doubt_empty_calls(
-    log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Read
-) -> None:
+def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Read) -> None:
     """Make drafts of a server's calls without arguments, where the text beside has them."""
     empty = [i for i, c in enumerate(log.calls) if _is_empty(c)]
     text = _text_of(log.segments, raw) if empty else ""

@@ -282,6 +282,9 @@ def _parse_answer(
             result, server = written, replace(server, independent=True)
     if result is None:
         result = parse_text(answer.raw, reader, tools, options, request=request)
+    if server.calls and not server.independent and not result.calls:
+        # The reader of a text finds none in the server's own, and they may be broken.
+        result = parse_text(answer.raw, "openai_json", tools, options, request=request)
     return with_lost_calls(
         replace(result, server=server),
         answer.finish_reason,

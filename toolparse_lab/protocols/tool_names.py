@@ -92,7 +92,7 @@ def near_tool(name: str, tools: Collection[str]) -> str | None:
         return None
     plain = _plain(name)
     same = [own for own in tools if _plain(own) == plain]
-    inside = [own for own in tools if len(own) > 3 and _plain(own) in plain]  # noqa: PLR2004
+    inside = [own for own in tools if len(own) > 3 and _plain(own) in plain]
     near = same or inside or _alike(name, tools)
     return near[0] if len(near) == 1 else None
 

@@ -147,6 +147,12 @@ def _difference(
     return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
 
 
+def same_arguments(text: str, call: ToolCall) -> bool:
+    """Return True if the text of a server's arguments says those of a call that was read."""
+    said = _canonical(text)
+    return said in (_canonical(call.arguments_json), _canonical(call.source_json))
+
+
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:
     """Return the calls that have no equal. Equals are taken out of `theirs`."""
     alone = []
