@@ -42,17 +42,17 @@ def lost_by_response(
     if reason in CALL_ENDS:
         message = f"the response ends with {reason} and holds no call"
         problems.append(Problem("read", NO_CALL, "error", message))
-    if reasoning.strip() and reason not in _CUT_ENDS and not result.text.strip():
-        if _written_calls(reasoning, result.tools, result.protocol, read):
-            problems.append(_only_reasoned(None))
+    silent = bool(reasoning.strip()) and reason not in _CUT_ENDS and not result.text.strip()
+    if silent and _written_calls(reasoning, result.tools, result.protocol, read):
+        problems.append(_only_reasoned(None))
     return problems
 
 
 def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
     """Look through a finished text for a call that is lost in it.
 
-    Its marks are escaped, it stands in reasoning with nothing after it, or it is one of a server's with no arguments beside a
-    text that holds the same call with some.
+    Its marks are escaped, it stands in reasoning with nothing after it or in the content of a
+    server's message, or it is one of a server's without arguments, which the text beside it has.
     """
     tools, protocol = setting.specs, setting.protocol.id
     if log.calls:

@@ -59,10 +59,10 @@ def answer_reader(
     finish_reason: str | None = None,
 ) -> Callable[..., ParseResult]:
     """`read_answer` for many texts: a function of the text and, where they are known, of its
-    request and its reasoning. The rest is looked at once. Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice.
-    Its result raises UnreadableInput for anything that is not text, and nothing else: a fault of
-    the parser's own becomes a problem of the result, so that one answer never stops the reading of
-    others.
+    request and its reasoning. The rest is looked at once. Raises UnknownProtocol, BadToolSpec,
+    BadOptions and BadToolChoice. Its result raises UnreadableInput for anything that is not
+    text, and nothing else: a fault of the parser's own becomes a problem of the result, so that
+    one answer never stops the reading of others.
     """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))

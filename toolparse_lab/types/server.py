@@ -147,6 +147,11 @@ def _difference(
     return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
 
 
+def same_json(one: str, other: str) -> bool:
+    """Return True if two texts of arguments say the same."""
+    return _canonical(one) == _canonical(other)
+
+
 def same_arguments(text: str, call: ToolCall) -> bool:
     """Return True if the text of a server's arguments says those of a call that was read."""
     said = _canonical(text)
