@@ -42,7 +42,6 @@ _THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, 
 _UNQUOTED = "rjson.unquoted-value"
 _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
-_PYTHON = re.compile(r"\s{0,64}(?:\[\s{0,64})?[^\W\d][\w.]{0,200}\(")
 _NAME_PLAIN = re.compile(
     rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
 )
@@ -170,9 +169,6 @@ class JsonCall(Codec):
         try:
             return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
         except Refusal as refusal:
-            calls = _python_calls(body, reading) if self.opener else ()
-            if calls:
-                return calls
             # The name may be whole although the rest is not: it goes into the problem.
             _note_name(refusal, body)
             raise
@@ -406,27 +402,6 @@ class JsonCall(Codec):
         name_member = f"{write_canonical(self.name_key)}:{write_canonical(name)}"
         arguments_member = f"{write_canonical(self.arguments_key)}:{arguments_json}"
         return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
-
-
-def _python_calls(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    """Return the calls of a body that a model wrote as Python, () where it is none of that.
-
-    All have to be of tools on offer: nothing else tells such a body from damaged JSON.
-    """
-    if not reading.repair or not reading.closed or not _PYTHON.match(body):
-        return ()
-    from ..python.call import read_calls  # that family reads JSON between its own delimiters
-
-    try:
-        calls = read_calls(body, reading)
-    except Refusal:
-        return ()
-    if not all(call.readable and call.name in reading.tools for call in calls):
-        return ()
-    steps = [Step("read", "read.python-body", "", None, None, call.arguments) for call in calls]
-    return tuple(
-        replace(call, steps=(step, *call.steps)) for call, step in zip(calls, steps, strict=True)
-    )
 
 
 def _note_name(refusal: Refusal, body: str) -> None:
