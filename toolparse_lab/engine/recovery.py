@@ -40,6 +40,7 @@ from ..protocols.json.call import (
 from ..protocols.json.forms import JsonList
 from ..protocols.json.named import NamedJson
 from ..protocols.scan import Balanced, Close
+from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..toolspec import ToolSpec
 from ..types import Problem, Segment, Span, ToolCall
@@ -47,31 +48,14 @@ from .name_lines import name_heads
 from .resolve import Body, Resolver
 
 _FENCE = re.compile(
-    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}",
+    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
+    r"(?:\r?\n\s{0,40}|(?=[{\[]))",
     re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
-# Tokens that end an answer, where they were not stripped from it.
-TURN_ENDS = (
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<｜end▁of▁sentence｜>",
-    "</s>",
-    "<eos>",
-    "<turn|>",
-    "<|eot|>",
-    "<|return|>",
-    "<|observation|>",
-    "<|user|>",
-)
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
 _ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...engine.attempt import Attempt, example_spans, find_attempt, parameter_names
 from ...protocols.base import Signs
 from ...toolspec import ToolSpec
 from ...types import ParseResult, Span, ToolCall
-from .attempt import Attempt, example_spans, find_attempt, parameter_names
 
 # Kinds of segments: all but reasoning, in which nobody is spoken to.
 _WORDS = ("text", "call", "recovered")
