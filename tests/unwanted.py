@@ -181,6 +181,7 @@ _INNER: tuple[Any, ...] = (
     {"delete": {}},
 )
 _LISTS: tuple[Any, ...] = ([{"name": "delete"}], [{"name": "delete", "arguments": {}}], ["delete"])
+_CUTS = 6  # places at which a written call is cut off; the seed draws which
 # How a name and its arguments are written by hand; in the first group they mean the call.
 _NAMED = (
     "skill_view({})",
@@ -253,12 +254,12 @@ def _common_end(a: str, b: str) -> str:
 
 def an_argument_as_tool(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Arguments that look like a call, or name another tool."""
-    yield from _own_bodies(id, protocol)
+    yield from _own_bodies(id, protocol, dice)
     yield from _foreign_bodies(id, protocol)
     yield from _lost_heads(id, protocol)
 
 
-def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
+def _own_bodies(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """What the format itself writes: read back, or refused."""
     other = write(protocol, "delete", {}) or ""
     calls: list[Call] = [("skill_view", inner) for inner in _INNER]
@@ -281,6 +282,8 @@ def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
         if text is not None:
             call = (name, arguments)
             yield Answer("as the format writes it", id, text, (call,), (call,))
+            for cut in dice.sample(range(1, len(text)), min(_CUTS, len(text) - 1)):
+                yield Answer("cut off", id, text[:cut], (call,))
 
 
 def _foreign_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
@@ -366,6 +369,8 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             if end or head not in PLAIN:
                 yield Answer(way, id, f"Sure.{end}{head}{call}")
             yield Answer(way, id, f"Sure.{end}\n{head}\n\nPlease do it:\n{call}{end}")
+            text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
+            yield Answer(f"{way}, in reasoning", id, text)
             if turns.assistant:
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
@@ -435,6 +440,9 @@ def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> It
         "one in a fence before": f"```\n{first}\n```\n\nI make the call now.\n\n{first}",
     }.items():
         yield Answer(way, id, text, one, one)
+    turned = write(protocol, "add", {"y": 2, "x": 1}) or first
+    text = f"{first}\n\nOnce more, the call is:\n\n{turned}"
+    yield Answer("in another order", id, text, one, one)
     # In one list each counts, however alike they are.
     two = (ones[0], ones[0])
     yield Answer("twice in one list", id, protocol.join_calls([first, first]), two, two)
