@@ -51,8 +51,10 @@ _DELIMITER = Signs(
         r">>>(?=\w)",
     ),
 )
-# The two lines of the ReAct format, and a JSON body that ends with a closing tag.
-_REACT = r"^[ \t]*Action[ \t]*:[ \t]*\S[^\n]*\n+[ \t]*Action[ _]Input[ \t]*:"
+# The two lines of the ReAct format, where they name a tool, and a JSON body that ends with a
+# closing tag.
+_NO_ACTION = r"(?!(?i:none|null|n/?a|no (?:action|tool)|final answer|finish)(?!\w))"
+_REACT = rf"^[ \t]*Action[ \t]*:[ \t]*{_NO_ACTION}\S[^\n]*\n+[ \t]*Action[ _]Input[ \t]*:"
 _CLOSERS = r"[}\]>][ \t\r\n]*</(?:tool_call|function|tool_use|invoke)>"
 _MARKS = (_REACT, _CLOSERS)
 

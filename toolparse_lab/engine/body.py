@@ -129,6 +129,8 @@ class BodyReader:
         if opening.kind == "markup":
             if literal in THINK_ENDS and log.thought_end is None:
                 log.thought_end = start
+                if log.repeats is not None:
+                    log.repeats.forget()
             elif is_end(literal):
                 log.message_end = start, literal
             elif log.turn_end is None and is_foreign(literal):

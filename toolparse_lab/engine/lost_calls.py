@@ -28,14 +28,15 @@ _SIGN_AFTER = re.compile(
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
     r"|[ \t]*(?:with|and)\b[^\n{]{0,40}\{"
 )
-# What a call under another name is written with. Each begins with a literal, which is places fast.
+# What a call under another name is written with. Each begins with a literal, which is found fast.
 _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
 _MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
 _SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
 # Signs that look like those of a tag, each as long as the one that it stands for.
 _ALIKE = str.maketrans(
-    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d", "<<<<<>>>>>|||="
+    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d",
+    "<<<<<>>>>>|||=",
 )
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 

@@ -48,7 +48,8 @@ from .name_lines import name_heads
 from .resolve import Body, Resolver
 
 _FENCE = re.compile(
-    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}",
+    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
+    r"(?:\r?\n\s{0,40}|(?=[{\[]))",
     re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")

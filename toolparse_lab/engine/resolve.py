@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
-from ..protocols.python.reader import MODULES
+from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
+from ..protocols.tool_names import near_tool, offered_name
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
@@ -47,7 +47,7 @@ from ..types import (
 from ..types.call import LateAccount, make_call, make_late_call
 from ..types.readings import Reading as Candidate
 from ..types.spans import StepSpans, make_problem
-from ..values import Value, write_canonical
+from ..values import Value, escape_token, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
 # How a body was closed, where its own closer did not do it -> what to say of that.
@@ -59,6 +59,7 @@ _CLOSER_NOTES = {
     ),
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
+_ESCAPED = "read.escaped-name"
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
 
 
@@ -288,12 +289,14 @@ class Resolver:
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
-        if tool is None and ("_" in d.name or "." in d.name):
+        if tool is None and self.tools:
             d, tool = self._respelt(d)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
         if coerced:
@@ -321,24 +324,18 @@ class Resolver:
         )
 
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool where one tool's name has dots for some of its underscores.
+        """Return a call and its tool where its name means one of the tools.
 
-        Or where the name stands twice, as its own namespace, or behind a module. Models write such
-        names as they write functions. The call as it was, and None, where no tool's name is so
-        spelt, or several are.
+        The call as it was, and None, where it does not.
         """
-        names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
-        module = next((module for module in MODULES if d.name.startswith(module)), "")
-        if not names and module:
-            names = [n for n in self.tools if d.name == module + n]
-        if len(names) != 1:
+        offered = offered_name(d.name, self.tools)
+        if offered is None:
             return d, None
-        name, span = names[0], d.name_span
-        rule = "read.dotted-name"
-        if len(d.name) > len(name):
-            rule = "read.module-name" if d.name == module + name else "read.doubled-name"
-            span = Span(span.end - len(name), span.end) if span else None
-        step = Step("read", rule, "", None, d.name, name)
+        name, span = offered.name, d.name_span
+        # Escapes inside the name would shift the places in it.
+        if span is not None and len(span) == len(d.name) and offered.rule != _ESCAPED:
+            span = Span(span.start + offered.start, span.start + offered.start + len(name))
+        step = Step("read", offered.rule, "", None, d.name, name)
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
         return call, self.tools[name]
 
@@ -348,7 +345,9 @@ class Resolver:
         start: the body's offset in raw.
         """
         names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
-        message = f"{d.name!r} is none of the tools: {names}"
+        near = near_tool(d.name, self.tools)
+        hint = f"; the one near to it is {near!r}" if near else ""
+        message = f"{d.name!r} is none of the tools: {names}{hint}"
         span = _shift(d.name_span, start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
@@ -481,6 +480,36 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
         kind = "implicit"
     code, message = _CLOSER_NOTES[kind]
     return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
+    """Return a call without the backslashes of Markdown in names of parameters."""
+    arguments = d.arguments
+    schema = tool.schema if type(arguments) is dict and any("\\_" in k for k in arguments) else None
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+        return d
+    names = {key: key.replace("\\_", "_") for key in arguments if "\\_" in key}
+    names = {
+        old: new
+        for old, new in names.items()
+        if old not in properties and new in properties and new not in arguments
+    }
+    if not names:
+        return d
+    read = {names.get(key, key): value for key, value in arguments.items()}
+    steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
+    inner = d.places
+    paths = {f"/{escape_token(old)}": f"/{escape_token(new)}" for old, new in names.items()}
+
+    def places() -> Places:
+        moved: dict[str, tuple[int, int]] = {}
+        for path, place in inner().items():
+            first, slash, rest = path[1:].partition("/")
+            moved[paths.get(f"/{first}", f"/{first}") + slash + rest if path else path] = place
+        return moved
+
+    return replace(d, arguments=read, steps=(*d.steps, *steps), places=places)
 
 
 def _named(reading: Candidate, name: str) -> Candidate:

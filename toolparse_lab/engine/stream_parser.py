@@ -42,6 +42,7 @@ from .echoes import echoes_of
 from .ending import finish
 from .feed import Feed, not_a_chunk
 from .log import Log
+from .repeats import Repeats
 from .setting import Setting
 from .text import TextScanner
 
@@ -79,6 +80,7 @@ class StreamParser:
         self._log = log = Log(silent)
         if request is not None:
             log.echoes = echoes_of(request, setting.options, feed.text_of)
+        log.repeats = Repeats(feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
         self._bodies = BodyReader(setting, feed, log, text, _read_alone)
         self._closed = False

@@ -55,6 +55,7 @@ from .turn_end import find_turn_end
 from .unclosed import GivenUp, as_draft
 
 _BRACKETS = ("{", "[")
+_MARKS_AROUND = "`\"'"  # of a span of code or a string that may be the whole answer
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
@@ -88,6 +89,7 @@ class TextScanner:
     """
 
     __slots__ = (
+        "_again",
         "_block",
         "_feed",
         "_fresh",
@@ -112,6 +114,7 @@ class TextScanner:
         self._quoting = Quoting()
         self._fresh = True
         self._plain_to = 0
+        self._again = -1  # where text begins that was no call without delimiters
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self._block = (-1, False)  # an indented line, and True in a block of code
         self._shown = Shown(setting, feed.text_of)
@@ -171,8 +174,9 @@ class TextScanner:
     def resume_at_no_call(self) -> None:
         """Text begins with text that looked like a call. So does the tail again."""
         self._quoting.no_call()
-        # Held back once more it would be tried once more, for ever.
+        # Held back once more it would be tried once more, for ever. As Python it was not tried.
         self._plain_to = self._feed.base + 1
+        self._again = -1 if self._quoting.fence else self._feed.base
 
     def remember(self) -> GivenUp:
         """Return the memory of the openers given up in this text."""
@@ -267,6 +271,10 @@ class TextScanner:
             # head would go on with a bar.
             is_next = tail[:2] == "\n<" and tail[2:3] not in ("", "|") and self._quoting.spoken
             step = None if is_next else self._hold(tail, final)
+            if step is not None:
+                return step
+        elif base == self._again and self._fresh:
+            step = self._hold_again(tail, final)
             if step is not None:
                 return step
         return self._hold_line(tail, 0, final) if self._quoting.line_at == base else None
@@ -673,6 +681,18 @@ class TextScanner:
             return False
         return self._settle_outcome(outcome, lead)
 
+    def _hold_again(self, tail: str, final: bool) -> bool | None:
+        """Hold an answer back that may be Python's calls with something beside them.
+
+        It was no call without delimiters as a whole.
+        """
+        if not self._recovers or tail[0] not in self._setting.python_starts:
+            return None
+        outcome = self._call_lines().line(tail, final, self._feed.base, False, True)
+        if not isinstance(outcome, NeedMore):
+            self._again = -1
+        return self._settle_outcome(outcome, 0)
+
     def _undelimited(self, text: str) -> tuple[Opening | NeedMore | None, int]:
         """Return the opening of a call without its delimiters, and the offset where it begins.
 
@@ -697,6 +717,8 @@ class TextScanner:
 
         text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
         """
+        if first and text[0] in _MARKS_AROUND:
+            return self._in_marks(text, final, at)
         if text[0] in _BRACKETS:
             outcome = self._recover().bare(text, final, at, first)
             # Where the format is bare JSON, words behind a value leave it to the format itself.
@@ -713,6 +735,33 @@ class TextScanner:
         if text[0] not in self._setting.python_starts:
             return None
         return self._call_lines().line(text, final, at, False, first)
+
+    def _in_marks(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+        """Return the decision on an answer that is one span of code, or one string, as a whole."""
+        if text[0] != "`":
+            return self._call_lines().quoted(text, final, at)
+        run = run_length(text, 0)
+        if run > 2:
+            return None
+        if run == len(text):
+            return None if final else NEED_MORE
+        end = text.find("`", run)
+        inner = text[run:] if end < 0 else text[run:end]
+        if not inner or inner[0] in _MARKS_AROUND:
+            return None
+        if end < 0:
+            return None if final or self._alone(inner, False, at + run, True) is None else NEED_MORE
+        # Nothing but the end of the turn is behind it.
+        rest = text[end:].rstrip().removeprefix("`" * run).lstrip()
+        if rest not in ("", "`", *TURN_ENDS):
+            waits = not final and any(token.startswith(rest) for token in TURN_ENDS)
+            return NEED_MORE if waits else None
+        if not final:
+            return NEED_MORE
+        outcome = self._alone(inner, True, at + run, True)
+        if not isinstance(outcome, Held) or outcome.body is None or outcome.end < len(inner):
+            return None
+        return replace(outcome, end=end + run)
 
     def _hold_line(self, tail: str, pos: int, final: bool) -> bool | None:
         """Hold a line back that may be nothing but a known tool's calls, as JSON or as Python."""

@@ -160,9 +160,11 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
     while match is not None and not _is_closer(match, closers):
         # Each word of a name is tried, the longest first.
         match = _DAMAGED_CLOSER.search(text, match.start() + 1)
-    if match is None and text.lstrip()[:1] in ("{", "[", "<"):
-        match = _WRONG_CLOSER.search(text, at)
-    return match.start() if match else None
+    found = [match.start()] if match is not None else []
+    if text.lstrip()[:1] in ("{", "[", "<"):
+        other = _WRONG_CLOSER.search(text, at)
+        found += [other.start()] if other is not None else []
+    return min(found, default=None)
 
 
 def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:

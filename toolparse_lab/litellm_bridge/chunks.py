@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from ..protocols.tool_names import offered_name
+from ..types.call_pieces import CallPieces
 from .answer_ids import AnswerIds
 from .findings import blame_of, findings_of
 
@@ -35,7 +37,7 @@ _OTHER = (
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("calls", "finish", "index", "indices", "role", "stream")
+    __slots__ = ("calls", "finish", "index", "indices", "pieces", "role", "stream")
 
     def __init__(self, index: int, stream: AnswerStream) -> None:
         self.index = index
@@ -43,7 +45,8 @@ class _Choice:
         self.role: str | None = None  # of a chunk whose text was held back
         self.finish: Any = None  # the chunk that ended it
         self.calls = 0  # the number of calls passed on
-        # The provider's own calls: their index -> the index they were passed on with.
+        # The provider's own calls: their number -> the index they were passed on with.
+        self.pieces = CallPieces()
         self.indices: dict[int, int] = {}
 
 
@@ -68,6 +71,7 @@ class ChunkReader:
         self._shapes = shapes
         self._middleware = middleware
         self._turn = turn
+        self._names = {tool.name for tool in turn.tools}
         self._choices: dict[int, _Choice] = {}
         self._last: Any = None
         self._closed = False
@@ -152,7 +156,8 @@ class ChunkReader:
         state = self._choices.get(choice.index)
         if state is None:
             call_ids = self._ids.of(choice.index) if self._ids else None
-            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids)
+            # A client may complete arguments that were cut off, and execute them: calls come whole.
+            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids, tool_input=False)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
         if choice.logprobs is not None or choice.delta.tool_calls:
@@ -192,9 +197,10 @@ class ChunkReader:
     def _rest(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
         """Return a chunk of all that is not text, where there is any."""
         delta = choice.delta
-        changes: dict[str, Any] = {"content": None}
-        if delta.tool_calls:
-            changes["tool_calls"] = [self._own_call(state, call) for call in delta.tool_calls]
+        changes: dict[str, Any] = {"content": None, "tool_calls": None}
+        own = self._own_calls(state, delta.tool_calls) if delta.tool_calls else []
+        if own:
+            changes["tool_calls"] = own
         elif choice.logprobs is None and all(getattr(delta, name, None) is None for name in _OTHER):
             return ()
         rest = choice.model_copy(
@@ -202,14 +208,32 @@ class ChunkReader:
         )
         return (chunk.model_copy(update={"choices": [rest]}),)
 
-    def _own_call(self, state: _Choice, call: Any) -> Any:
-        """Return a call that the provider made itself, with an index that no other call of the
-        choice has.
+    def _own_calls(self, state: _Choice, calls: Sequence[Any]) -> list[Any]:
+        """Return the pieces of calls that the provider made itself, as every client joins them.
+
+        Each call has an index that no other of the choice has, and says its id and its name once.
         """
-        if call.index not in state.indices:
-            state.indices[call.index] = state.calls
-            state.calls += 1
-        return call.model_copy(update={"index": state.indices[call.index]})
+        own: list[Any] = []
+        for call, taken in zip(calls, state.pieces.take_list(calls), strict=True):
+            if taken.begins:
+                state.indices[taken.number] = state.calls
+                state.calls += 1
+            elif not (taken.id or taken.name or taken.arguments):
+                continue
+            name = taken.name or None
+            if taken.begins and name and (offered := offered_name(name, self._names)):
+                name = offered.name
+            changes = {"name": name, "arguments": taken.arguments}
+            own.append(
+                call.model_copy(
+                    update={
+                        "index": state.indices[taken.number],
+                        "id": taken.id,
+                        "function": call.function.model_copy(update=changes),
+                    }
+                )
+            )
+        return own
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
         """Return a chunk for each delta, otherwise like `chunk`."""

@@ -23,6 +23,7 @@ from ...protocols.base import Signs
 from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
 from ...types import ParseResult, ToolCall
+from ...types.verdict import is_repeat
 from ...values import read_strict, write_canonical
 from ...values.printable import printable
 from ..cases.case import Case
@@ -246,8 +247,8 @@ class _Scoring:
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
-            elif call.status == "echoed":
-                continue  # the model quotes somebody: no attempt of its own
+            elif call.status == "echoed" or is_repeat(call):
+                continue  # the model quotes somebody, or itself: no attempt of its own
             elif not self.unread.is_mention(call):
                 self.broken.append(call)
 

@@ -25,6 +25,9 @@ _SPACE = re.compile(r"\s{0,64}")
 _WORD = re.compile(r"[\w./:@+-]{1,256}")
 _SIMPLE_WORD = re.compile(r"[\w./@+-]{1,256}")
 _REST = re.compile(r"[^<>{}\[\]\n]{0,64}")
+# What a model writes for a name where it calls nothing: `Action: None`.
+NO_TOOL_WORDS = ("None", "none", "NONE", "null", "N/A", "n/a", "NA")
+NO_TOOL = rf"(?!(?:{'|'.join(NO_TOOL_WORDS)})(?![\w./:@+-]))"
 _PATTERNS = {"{ }": _SPACE, "{name}": _WORD, "{id}": _WORD, "{any}": _REST}
 _WORDS = ("{name}", "{id}")
 _NO_END = ".:/@+"  # no tool's name ends with one of these
@@ -82,6 +85,8 @@ class Header:
                 pattern += re.escape(part)
                 continue
             word = part.strip("{}") if grouped and part in _WORDS else ""
+            if part == "{name}":
+                pattern += NO_TOOL
             # Possessive, as a match by steps is.
             pattern += rf"({f'?P<{word}>' if word else '?:'}{run.pattern}+)"
             if part == "{name}":

@@ -15,13 +15,11 @@ from ...prompt.grammar import MAX_DEPTH, GrammarWriter, object_schema
 from ...toolspec import ToolSpec
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
 from ..scan import LiteralBody, Scanner
-from .header import Header
+from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
 from .scan import JsonBody, ends_in_value
 
 _MOST_SPACE = 64
-# What a model writes for a name where it calls nothing: `Action: None`.
-_NO_TOOL = frozenset(("None", "none", "NONE", "null", "N/A", "n/a", "NA"))
 _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> what it begins with
 
 
@@ -146,7 +144,7 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
-            if call is not None and call.name in _NO_TOOL and call.name not in tools:
+            if call is not None and call.name in NO_TOOL_WORDS and call.name not in tools:
                 continue
             if call is not None:
                 sure = self.sure and i < len(self.templates)

@@ -48,13 +48,15 @@ class AlikeBlocks(Envelope):
     """Envelope of blocks with other spellings of a token.
 
     word: of the token, without its bars. own: the token as the format writes it. block: the word of
-    its block. maker: makes the form of a token and a block's word.
+    its block. maker: makes the form of a token and a block's word. of_others: tokens and words of
+    blocks that are other formats' own, where several are read at once.
     """
 
     word: str
     own: str
     block: str
     maker: Callable[[str, str], Form]
+    of_others: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def heads_are_fixed(self) -> bool:
@@ -80,7 +82,9 @@ class AlikeBlocks(Envelope):
         if match is None:
             return NEED_MORE if not final and partial.match(text, pos) else None
         block = self.block if match["word"].lower() == "invoke" else match["word"]
-        if match["token"] == self.own and block == self.block:
+        if match["token"] == self.own:
+            return None  # whatever the block's word, its functions are the format's own
+        if (match["token"], match["word"]) in self.of_others:
             return None
         form = _form_of(self.maker, match["token"], block)
         opening = ParameterTags(form).open(text, pos, final, tools)

@@ -147,6 +147,19 @@ def _pairs(
     )
 
 
+# Token and word of the tags that a row has as its own.
+_OWN_SPELLINGS = frozenset(
+    (token, word)
+    for token, block in (
+        ("｜DSML｜", "function_calls"),
+        ("｜DSML｜", "tool_calls"),
+        ("｜DSML｜ ", "calls"),
+        ("｜GCML｜", "tool_calls"),
+    )
+    for word in (block, "invoke")
+)
+
+
 def _token_row(
     id: str, alias: str, word: str, opener: str, space: str = "", *, shared: bool = False
 ) -> Protocol:
@@ -165,12 +178,16 @@ def _token_row(
             aliases=(alias,),
             title=f"<{token}{space}invoke> in {form.opener}, values with a flag",
         ),
-        envelope=MaybeUnmarked(form, plain=plain, alikes=alikes, shared=shared),
+        envelope=MaybeUnmarked(
+            form, plain=plain, alikes=alikes, shared=shared, of_others=_OWN_SPELLINGS
+        ),
         codec=MaybeUnmarkedCall(token, form, plain, alikes),
     )
 
 
-DEEPSEEK_V32 = _token_row("deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True)
+DEEPSEEK_V32 = _token_row(
+    "deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True
+)
 DEEPSEEK_V4 = _token_row("deepseek_v4_dsml", "deepseek_v4", "DSML", "tool_calls")
 DEEPSEEK_V41 = _token_row("deepseek_v41_dsml", "deepseek_v41", "DSML", "calls", " ", shared=True)
 GIGACHAT35 = _token_row("gigachat35_gcml", "gigachat35", "GCML", "tool_calls")

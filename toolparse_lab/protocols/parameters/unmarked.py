@@ -73,11 +73,12 @@ class MaybeUnmarked(MarkedBlocks):
     """Envelope of blocks whose tags have their token, and of those that lost it.
 
     plain: the form of the tags without it. shared: another format has the other spellings of the
-    token where several formats are read at once.
+    token where several formats are read at once. of_others: spellings that are other formats' own.
     """
 
     plain: Form = field(kw_only=True)
     shared: bool = field(default=False, kw_only=True)
+    of_others: frozenset[tuple[str, str]] = field(default=frozenset(), kw_only=True)
 
     @cached_property
     def _others(self) -> ParameterTags:
@@ -87,7 +88,9 @@ class MaybeUnmarked(MarkedBlocks):
     @cached_property
     def _own(self) -> ParameterTags:
         """The envelope of blocks with the token."""
-        alikes = None if self.shared else self.alikes
+        alikes = None
+        if self.alikes is not None and not self.shared:
+            alikes = replace(self.alikes, of_others=self.of_others)
         return MarkedBlocks(self.form, self.restarts, alikes=alikes)
 
     @property
