@@ -313,10 +313,8 @@ def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
             text = write(protocol, name, arguments)
             if text is None or "delete" not in text:
                 continue
-            key = next(iter(arguments))
-            last = text.find(key, text.find(name) + len(name))
-            for cut in range(1, last):
-                # From its own brace on, the inner object is a call like any other.
+            # Behind the name the inner object is a call like any other.
+            for cut in range(1, text.find(name) + 1):
                 if not text[cut:].lstrip().startswith("{"):
                     yield Answer("its beginning is lost", id, text[cut:], ((name, arguments),))
 
@@ -369,8 +367,9 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             if end or head not in PLAIN:
                 yield Answer(way, id, f"Sure.{end}{head}{call}")
             yield Answer(way, id, f"Sure.{end}\n{head}\n\nPlease do it:\n{call}{end}")
-            text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
-            yield Answer(f"{way}, in reasoning", id, text)
+            if head in turns.user[:1] and head not in PLAIN:
+                text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
+                yield Answer(f"{way}, in reasoning", id, text)
             if turns.assistant:
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
@@ -551,15 +550,14 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
     add = write(protocol, "add", {"x": 4711, "y": 8033})
     keep = write(protocol, "keep", {"data": "quince"})
     twice = write(protocol, "tagger", {"delete": "quince", "note": "jelly"})
-    if note and '"note"' in note:
-        for text in (note.replace('"note"', "note"), note.replace('"note"', "'note'", 1)):
-            if "'" not in text:
-                yield Answer("a bare word as a name, no tools", id, text, tools=False)
-    for number in ("NaN", "nan", "Infinity", "-Infinity", "undefined"):
+    bare = re.sub(r'(?<=[:{])(\s*)"note"', r"\1note", note or "")
+    if bare != (note or ""):
+        yield Answer("a bare word as a name, no tools", id, bare, tools=False)
+    for word in ("NaN", "nan", "Infinity", "-Infinity", "undefined"):
         if add and "4711" in add:
-            yield Answer("not a number", id, add.replace("4711", number))
-        if keep and '"quince"' in keep:
-            yield Answer("not a value", id, keep.replace('"quince"', number))
+            yield Answer("not a number", id, add.replace("4711", word))
+        if keep and ': "quince"' in keep:
+            yield Answer("not a value", id, keep.replace('"quince"', word))
     if twice:
         text = re.sub(r"\bnote\b", "delete", twice)
         one = tuple(("tagger", {"delete": value}) for value in ("quince", "jelly"))
