@@ -17,6 +17,7 @@ from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.protocols.turns import PLAIN, TURNS, Turns
 from toolparse_lab.values import same
 
@@ -257,6 +258,7 @@ def an_argument_as_tool(id: str, protocol: Protocol, dice: random.Random) -> Ite
     yield from _own_bodies(id, protocol, dice)
     yield from _foreign_bodies(id, protocol)
     yield from _lost_heads(id, protocol)
+    yield from _of_others(id, protocol, dice)
 
 
 def _own_bodies(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
@@ -317,6 +319,19 @@ def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
             for cut in range(1, text.find(name) + 1):
                 if not text[cut:].lstrip().startswith("{"):
                     yield Answer("its beginning is lost", id, text[cut:], ((name, arguments),))
+
+
+def _of_others(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
+    """A format's call, read by the name of another one."""
+    calls: list[Call] = [("skill_view", inner) for inner in _INNER]
+    calls += [("note", {"text": "<delete></delete>"}), ("tagger", {"delete": "now"})]
+    for other in family_heads():
+        for name, arguments in dice.sample(calls, 3):
+            text = write(protocol, name, arguments)
+            if text is not None and other != id:
+                call = (name, arguments)
+                yield Answer(f"read as {other}", other, text, (call,))
+                yield Answer(f"read as {other}", other, text[: len(text) * 3 // 4], (call,))
 
 
 # 2. After the end of the turn
