@@ -498,7 +498,13 @@ class TextScanner:
             return False
         if self._feed.base + at < self._plain_to:
             return True
-        return not opening.end and _INSIDE_JSON.search(self._before(at)) is not None
+        if opening.end:
+            return False
+        before = self._before(at)
+        line = before.rpartition("\n")[2]
+        if line.strip(" \t;,") and (_MAY_BEGIN.search(line) is None or _is_in_bracket(line)):
+            return True
+        return _INSIDE_JSON.search(before) is not None
 
     def _begins_line(self, tail: str, at: int) -> bool:
         """The opener at tail[at] begins its line, and nothing before the line may quote it.
@@ -823,6 +829,8 @@ class TextScanner:
         closed = self._closes(tail, at, final)
         if closed is None:
             return NEED_MORE
+        if self._is_of_other_tool(outcome, at):
+            return Held(outcome.end)
         if self._shown.goes_on(self._feed.base + at, self._log.text_start):
             alone = self._shown.alone
         else:
@@ -832,6 +840,17 @@ class TextScanner:
             alone = sign != "marks"
         self._note_example(at, Opening(outcome.end, whole=True), _SHOWN, alone)
         return Held(outcome.end)
+
+    def _is_of_other_tool(self, outcome: Held, at: int) -> bool:
+        """Return True if the line before tail[at] ends with the name of another tool.
+
+        The JSON after it is what that tool was given, and no call of the tool that it names.
+        """
+        words = self._before(at).rstrip().rpartition("\n")[2].rstrip(" \t`*\"':(=>-").split()
+        name = re.split(r"[<>|\]\[`*\"'.#(]", words[-1])[-1] if words else ""
+        if name not in self._setting.tools:
+            return False
+        return any(call.name != name for call in outcome.decoded)
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.
@@ -893,6 +912,10 @@ class TextScanner:
         self._fresh = True
         self._quoting.spoken = True
         return True
+
+
+def _is_in_bracket(line: str) -> bool:
+    return any(line.count(opener) > line.count(closer) for opener, closer in ("()", "[]", "{}"))
 
 
 def _tag_at(tail: str, at: int, final: bool, tags: tuple[str, ...]) -> str | NeedMore | None:

@@ -484,6 +484,7 @@ class PythonReader:
         steps: list[Step] = []
         while self.skip() != ")":
             key = self.keyword()
+            named = key is not None
             if key is None:
                 key = self.positional(len(arguments), parameters)
                 steps.append(Step("read", "read.positional", "", None, len(arguments), key))
@@ -491,7 +492,10 @@ class PythonReader:
                 message = f"the argument {key!r} stands twice"
                 raise Refusal("decode.duplicate-key", message, self.pos)
 
+            edits = len(self.edits)
             arguments[key] = self.value("/" + escape_token(key), 1)
+            if not named and any(e.rule == "pythonic.bare-word" for e in self.edits[edits:]):
+                raise self.fail("words without quotes, and no parameter that they are said to be")
             self.comma(")")
 
         if len(steps) == len(arguments) == 1:
