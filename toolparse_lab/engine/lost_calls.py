@@ -34,7 +34,8 @@ _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
 _SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
 # Signs that look like those of a tag, each as long as the one that it stands for.
 _ALIKE = str.maketrans(
-    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d", "<<<<<>>>>>|||="
+    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d",
+    "<<<<<>>>>>|||=",
 )
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 

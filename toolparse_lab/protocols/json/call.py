@@ -24,7 +24,7 @@ from ...rjson.damage import Refusal
 from ...rjson.repair import read_damaged
 from ...rjson.strict import read_if_strict, too_deep
 from ...toolspec import ToolSpec
-from ...types import Edit, Problem, Step
+from ...types import Edit, Problem, Span, Step
 from ...values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle

@@ -121,9 +121,7 @@ class KeyReader:
         """Return True if a tool has a parameter of that name."""
         return key in view_of(tool.schema_json).properties
 
-    def _parameter(
-        self, matches: list[re.Match[str]], i: int, key: str, key_at: int
-    ) -> int | None:
+    def _parameter(self, matches: list[re.Match[str]], i: int, key: str, key_at: int) -> int | None:
         """Read the parameter whose first tag is number i. Return the number of the tag behind it.
 
         key: its name, if that stands before the tag, at offset `key_at`.

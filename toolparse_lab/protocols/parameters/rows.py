@@ -185,7 +185,9 @@ def _token_row(
     )
 
 
-DEEPSEEK_V32 = _token_row("deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True)
+DEEPSEEK_V32 = _token_row(
+    "deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True
+)
 DEEPSEEK_V4 = _token_row("deepseek_v4_dsml", "deepseek_v4", "DSML", "tool_calls")
 DEEPSEEK_V41 = _token_row("deepseek_v41_dsml", "deepseek_v41", "DSML", "calls", " ", shared=True)
 GIGACHAT35 = _token_row("gigachat35_gcml", "gigachat35", "GCML", "tool_calls")

@@ -18,7 +18,9 @@ from ..scan import SPACE
 
 _NEVER = re.compile("(?!)")
 LOOK = 256  # white space behind an opener that is looked past
-QUOTES = "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
+QUOTES = (
+    "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
+)
 TEXT_FLAG = "string"  # of a parameter's tag: the value is text; any other flag means JSON
 _TEXT_FLAGS = ("", TEXT_FLAG, "true")  # "true" is the flag of `string="true"`
 
@@ -333,4 +335,3 @@ def _own_tags(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     tags = {tag.rstrip(' "=') for pair in pairs for tag in pair} - {""}
     sources = (re.escape(tag) + (r"(?![\w-])" if tag[-1:].isalnum() else "") for tag in tags)
     return re.compile("|".join(sorted(sources)) or "(?!)")
-

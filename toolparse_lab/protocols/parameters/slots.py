@@ -24,16 +24,13 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = (
-    rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
-)
+_WORD = rf"[^\s<>={QUOTES}]{{1,64}}+"
+_KEY = rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+{_WORD}){{0,8}}+"
 _SPACE = r"[ \t\r\n]*+"
 _WORD_TAG = re.compile(r"</?[A-Za-z][\w:|-]*\w>")
 # Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
 # other may be an argument.
-_ATTRIBUTES = (
-    r"(?:\s{1,8}+(?:index|type|counter|(?:call_|tool_call_)?id)=\"[^\"<>]{0,64}+\"){0,4}+"
-)
+_ATTRIBUTES = r"(?:\s{1,8}+(?:index|type|counter|(?:call_|tool_call_)?id)=\"[^\"<>]{0,64}+\"){0,4}+"
 _ATTRIBUTES_CUT = _ATTRIBUTES + r"(?:\s{1,8}+(?:[\w-]{1,24}+(?:=(?:\"[^\"<>]{0,64}+)?)?)?)?"
 
 
@@ -84,9 +81,7 @@ def _head(group: str, head: str) -> Part:
     if _bare(head) == head:
         return Part(f"(?P<{group}>{word.whole})", word.cut)
     sign = rf"\s?+=\s?+[{QUOTES}]?+"
-    return Part(
-        f"(?P<{group}>{word.whole}){sign}", rf"(?:{word.whole}\s?+(?:=\s?+)?+|{word.cut})"
-    )
+    return Part(f"(?P<{group}>{word.whole}){sign}", rf"(?:{word.whole}\s?+(?:=\s?+)?+|{word.cut})")
 
 
 def _name(group: str, source: str) -> Part:

@@ -19,7 +19,6 @@ from ...prompt.wording import Wordings
 from ...rjson.damage import Refusal
 from ...rjson.positions import apply_edits
 from ...toolspec import ToolSpec
-from ...types import Step
 from ...values import Value, read_strict, same, write_canonical
 from ..base import (
     NEED_MORE,
@@ -184,9 +183,7 @@ class ParameterTags(Envelope):
             return None if is_word and tag[function_group(tag)] not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
-    def _other(
-        self, text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
+    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         """Return the opening of a call that is written as another format does behind the same tag.
 
         JSON, or a tool on offer with something else behind its name: such a body is read, or it is
@@ -199,8 +196,10 @@ class ParameterTags(Envelope):
             return None
         inside = _OTHER_INSIDE.match(text, head.end())
         ends = inside is not None and inside.end() == len(text)
-        if inside is not None and not (ends and not final) and (
-            inside["json"] or inside["name"] in tools
+        if (
+            inside is not None
+            and not (ends and not final)
+            and (inside["json"] or inside["name"] in tools)
         ):
             return Opening(head.end() - pos, attributes=_OTHER)
         return NEED_MORE if not final and _OTHER_SO_FAR.match(text, head.end()) else None
