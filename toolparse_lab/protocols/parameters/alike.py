@@ -119,7 +119,7 @@ class AlikeBlocks(Envelope):
     def is_spelt_so(self, body: str) -> bool:
         """Return True if the first function of a body has another spelling of the token."""
         match = _functions(self.word).search(body)
-        return match is not None and match["token"].strip() != self.own.strip()
+        return match is not None and match["token"] != self.own
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were spelt. Raises Refusal."""
