@@ -129,6 +129,7 @@ _RULES = (
     Rule("pythonic.leading-zeros", "Zeros in front of an integer are dropped."),
     Rule("pythonic.inner-quote", "A quote inside a string of the same quotes is escaped."),
     Rule("pythonic.print", "A `print(…)` around a call is dropped.", lossless=False),
+    Rule("pythonic.quoted-name", "Quotes around the name of a call are dropped."),
     Rule("pythonic.quoted-call", "A call that stands in quotes as a whole is taken out of them."),
     Rule("pythonic.bare-word", "Words without quotes are a text where the schema has a text.",
         lossless=False),
@@ -151,9 +152,14 @@ _RULES = (
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
     Rule("read.name-in-body", "The tool's name stood in the body, behind an id that names none."),
+    Rule("read.escaped-name", "A backslash that Markdown puts before an underscore of a tool's or "
+        "parameter's name is dropped."),
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
+    Rule("read.leaked-mark", "Marks of a format that a server left at the tool's name are "
+        "dropped."),
+    Rule("read.trimmed-name", "White space around the tool's name is dropped."),
     Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
     Rule("read.double-encoded", "The arguments were JSON text inside a JSON string."),
@@ -244,6 +250,7 @@ class Code:
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.repeated", "A call without its closer stands twice, and is one call."),
+    Code("call.repeated-set", "Behind words the answer says a call again, which is executed once."),
     Code(
         "call.repeated-opener",
         "The opener stands several times in a row; one call begins.",
@@ -289,6 +296,18 @@ _CODES = (
         "call.looks-like",
         "Text looks like a call of a tool on offer, and no call was read from it.",
     ),
+    Code(
+        "call.only-in-reasoning",
+        "The only call of the answer stands in its reasoning, and nothing follows it.",
+    ),
+    Code(
+        "call.beside-text",
+        "A call of the server's has no arguments, and the text beside it holds the same call with "
+        "some; it must not be executed.",
+    ),
+    Code("call.in-content", "A server's message has no calls, and its content holds one."),
+    Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
+    Code("response.no-call", "The response says that it ends with a call, and holds none."),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",

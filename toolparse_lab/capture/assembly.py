@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from ..types.call_pieces import CallPieces, joined, name_and_arguments
+from ..types.call_pieces import member as get
 from ..values import write_canonical
 from .tokens import Tokens
 
@@ -34,24 +36,22 @@ class Assembly:
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
-        self._calls: dict[Any, _Call] = {}
-        # An index -> the key in `_calls` of the call that its pieces belong to now.
-        self._latest: dict[Any, Any] = {}
+        self._calls = CallPieces()
 
     @property
     def content(self) -> str:
         """The text of the answer."""
-        return _joined(self._content)
+        return joined(self._content)
 
     @property
     def reasoning(self) -> str:
         """The reasoning that a server or client split off the text."""
-        return _joined(self._reasoning)
+        return joined(self._reasoning)
 
     @property
     def refusal(self) -> str:
         """A refusal that stood apart from the text."""
-        return _joined(self._refusal)
+        return joined(self._refusal)
 
     @property
     def tool_calls(self) -> tuple[Mapping[str, Any], ...]:
@@ -60,7 +60,7 @@ class Assembly:
         Arguments are the text as it came, whole or broken, or the object that a server sent in its
         place.
         """
-        return tuple(call.to_dict() for call in self._calls.values())
+        return tuple(self._calls.to_list())
 
     @property
     def called(self) -> bool:
@@ -123,11 +123,12 @@ class Assembly:
     def finish(self, reason: Any) -> None:
         """Take over a finish reason, in the provider's own word.
 
-        The last one counts.
-
-        Chunks before the last one have None there, and some servers an empty text.
+        The last one counts, but "stop" does not take back one that says more. Chunks before the
+        last one have None there, and some servers an empty text.
         """
-        if isinstance(reason, str) and reason:
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason != "stop" or self.finish_reason is None:
             self.finish_reason = reason
 
     def fail(self, error: Any) -> None:
@@ -142,92 +143,29 @@ class Assembly:
         self.error = message
 
     def call(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
-        """Add a call or a piece of one.
-
-        A new id and name under a known index begin a call of their own: some servers give all
-        parallel calls the index 0. `arguments` is a piece of their text, or the whole object.
+        """Add a call or a piece of one, see `CallPieces.take`.
 
         Raises nothing: a piece of the wrong type does not count.
         """
-        call = self._calls.get(self._latest.get(index, index))
-        if call is None or (name and call.is_another(id)):
-            call = self._new_call(index)
-        if isinstance(id, str) and id:
-            call.id = id
+        self._calls.take(index, id, name, arguments)
+        self._call_chunk(name, arguments)
 
-        piece = name if isinstance(name, str) else ""
-        call.name += piece
-        if isinstance(arguments, str):
-            call.texts.append(arguments)
-            piece += arguments
-        elif arguments is not None:
-            call.value = plain(arguments)
+    def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
+        """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
+        self._calls.take_list(calls, whole=whole)
+        for call in calls:
+            self._call_chunk(*name_and_arguments(call))
+
+    def _call_chunk(self, name: Any, arguments: Any) -> None:
+        """Note the characters of a call's piece, as they came."""
+        piece = "".join([text for text in (name, arguments) if isinstance(text, str)])
         if piece:
             self._chunk("content", piece)
-
-    def _new_call(self, index: Any) -> _Call:
-        """Return a new call, to which the pieces of that index belong from now on.
-
-        `index` may be taken already, by a call that is finished. The new one is then filed under a
-        key that no reader can choose.
-        """
-        key = index if index not in self._calls else (index, len(self._calls))
-        self._latest[index] = key
-        call = self._calls[key] = _Call()
-        return call
 
     def _chunk(self, kind: Literal["content", "reasoning"], text: str) -> None:
         """Note a piece of a stream. Whole answers have none."""
         if self.streamed:
             self.chunks.append((kind, text))
-
-
-class _Call:
-    """A call whose pieces are still coming.
-
-    Some servers send an object where the text of one belongs.
-    """
-
-    __slots__ = ("id", "name", "texts", "value")
-
-    def __init__(self) -> None:
-        self.id: str | None = None
-        self.name = ""
-        self.texts: list[str] = []
-        self.value: Any = None
-
-    def is_another(self, id: Any) -> bool:
-        """Return True for the id of another call than this one.
-
-        A call without an id, or a piece without one, is never another: pieces of one call carry its
-        id once, in the first piece.
-        """
-        return bool(id and self.id and id != self.id)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the call in OpenAI's shape.
-
-        Arguments as they came, text or object.
-
-        An object is used only where no text came, since text is the model's own text.
-        """
-        # A server that sends an object sends no text, or an empty one.
-        arguments = self.value
-        if arguments is None or any(self.texts):
-            arguments = _joined(self.texts)
-        return {
-            "id": self.id,
-            "type": "function",
-            "function": {"name": self.name, "arguments": arguments},
-        }
-
-
-def get(obj: Any, name: str) -> Any:
-    """Return a member of a dict or an attribute of an object, None if there is none.
-
-    Clients differ in nothing more than in this, and every reader here uses it alone.
-    """
-    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
 
 
 def items(obj: Any) -> list[Any]:
@@ -273,16 +211,3 @@ def _dumped(obj: Any) -> Any:
     if plain_object and not isinstance(obj, (type, Mapping)):
         return vars(obj)
     return obj
-
-
-def _joined(pieces: list[str]) -> str:
-    """Return the pieces as one text.
-
-    A surrogate pair split over two of them is one character again.
-
-    A lone surrogate stays one: it is the model's own text, and parsers take it.
-    """
-    text = "".join(pieces)
-    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -53,6 +53,7 @@ def _take_choices(chunk: Any, choices: Sequence[Any], assembly: Assembly) -> Non
     """
     assembly.identify(chunk)
     assembly.tokens.take_response(chunk)
+    assembly.finish(get(chunk, "finish_reason"))
     error = get(chunk, "error")
     if error is not None:
         assembly.fail(error)
@@ -72,11 +73,11 @@ def _take_choice(choice: Any, assembly: Assembly) -> None:
     assembly.finish(get(choice, "finish_reason"))
     assembly.tokens.take_choice(choice)
     delta = get(choice, "delta")
-    if delta is None:
-        # Whole answers in event streams: some servers do so for one that is short.
-        delta = get(choice, "message")
-    if delta is not None:
-        take_message(delta, assembly)
+    assembly.finish(get(delta, "finish_reason"))  # where some servers have it
+    # Whole answers in event streams: some servers do so for one that is short.
+    message = delta if delta is not None else get(choice, "message")
+    if message is not None:
+        take_message(message, assembly, whole=delta is None)
     elif get(choice, "text") is not None:
         assembly.completion = True
         assembly.say(get(choice, "text"))

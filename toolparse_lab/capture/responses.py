@@ -119,8 +119,8 @@ def is_message(obj: Any) -> bool:
     return role is not None or any(get(obj, name) is not None for name in _MESSAGE_MEMBERS)
 
 
-def take_message(message: Any, assembly: Assembly) -> None:
-    """Take in a message, or the delta of one: text, reasoning, refusal and calls.
+def take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> None:
+    """Take in a message, or if it is not `whole` the delta of one: text, reasoning, refusal, calls.
 
     Members of another type than expected do not count. Content is a text, or a list of parts.
     """
@@ -135,40 +135,16 @@ def take_message(message: Any, assembly: Assembly) -> None:
     for number, part in enumerate(items(content)):
         take_part(part, assembly, ("part", number))
     assembly.refuse(get(message, "refusal"))
-    _take_calls(message, assembly)
+    _take_calls(message, assembly, whole)
 
 
-def _take_calls(message: Any, assembly: Assembly) -> None:
-    """Take in the calls of a message: a list, or the single one of the older form.
-
-    Without an index of its own a call has its place in the list, which is right for whole answers.
-    Pieces in a stream carry one.
-    """
+def _take_calls(message: Any, assembly: Assembly, whole: bool) -> None:
+    """Take in the calls of a message: a list, or the single one of the older form."""
     calls = items(get(message, "tool_calls"))
-    for number, call in enumerate(calls):
-        index = get(call, "index")
-        take_call(call, assembly, index if isinstance(index, int) else number)
-
+    assembly.call_list(calls, whole=whole)
     legacy = get(message, "function_call")
     if legacy is not None and not calls:
         assembly.call("function_call", name=get(legacy, "name"), arguments=get(legacy, "arguments"))
-
-
-def take_call(call: Any, assembly: Assembly, index: Any) -> None:
-    """Take in a tool call of a message, or a piece of one.
-
-    Custom tools have their text in place of arguments. `index` is the same for all pieces of a
-    call.
-
-    Some servers leave the function out and write name and arguments into the call itself.
-    """
-    function = get(call, "function")
-    if function is None:
-        function = get(call, "custom") if get(call, "custom") is not None else call
-    arguments = get(function, "arguments")
-    if arguments is None:
-        arguments = get(function, "input")
-    assembly.call(index, id=get(call, "id"), name=get(function, "name"), arguments=arguments)
 
 
 def take_part(part: Any, assembly: Assembly, index: Any) -> None:

@@ -89,15 +89,15 @@ def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
     """
     patterns = _Patterns.of(names)
     sites: list[CallSite] = []
-    described: list[int] = []
+    listings: list[int] = []
     for match in islice(patterns.call.finditer(text), _MOST_SITES):
         attempt, values = _is_attempt(text, match, patterns)
         if attempt and not values:
-            described.append(len(sites))
+            listings.append(len(sites))
         sites.append(CallSite(match["name"].replace("\\", ""), *match.span(), attempt))
     # One tool after the other, with nothing but the names of parameters: they are listed.
-    if len({sites[at].name for at in described}) > 1:
-        for at in described:
+    if len({sites[at].name for at in listings}) > 1:
+        for at in listings:
             sites[at] = replace(sites[at], attempt=False)
     closers = {name: text.rfind(f"</{name}>") for name in names}
     for match in islice(patterns.tag.finditer(text), _MOST_SITES):

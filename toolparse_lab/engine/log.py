@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..types import (
     CallDelta,
     CallEnd,
@@ -31,6 +33,7 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
+from .repeats import Repeats
 from .unclosed import as_draft
 
 _AFTER_TURN = "the call is after the end of the model's own turn"
@@ -49,6 +52,8 @@ class Log:
         "events",
         "message_end",
         "problems",
+        "repeats",
+        "said",
         "segments",
         "silent",
         "text_start",
@@ -61,6 +66,8 @@ class Log:
         """Begin empty. Return `silent` if no one asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
+        self.repeats: Repeats | None = None
+        self.said: list[Segment] = []  # text and reasoning since the last call
         self.segments: list[Segment] = []
         self.texts: list[Segment] = []  # those of them that may hold words
         self.calls: list[ToolCall] = []
@@ -127,6 +134,7 @@ class Log:
             self.text_start = at
             if at - start >= SHORTEST:
                 self.texts.append(segment)
+                self.said.append(segment)
 
     def markup(self, start: int, end: int) -> None:
         """Add characters that are neither text nor call.
@@ -146,13 +154,15 @@ class Log:
         """
         if end > start:
             span = Span(start, end)
-            self.add(Segment("reasoning", span, span, closed))
+            segment = Segment("reasoning", span, span, closed)
+            self.said.append(segment)
+            self.add(segment)
 
     def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.echoes is not None or self.turn_end is not None:
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
             calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
@@ -164,23 +174,39 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.echoes is not None or self.turn_end is not None:
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
             calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
 
+    def _repeating(self) -> bool:
+        return self.repeats is not None and self.repeats.active
+
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return calls with what speaks against running them: an echo, or the end of the turn."""
+        """Return calls with what speaks against running them.
+
+        An echo, the end of the turn, or that the answer says them again.
+        """
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
         end = self.turn_end
-        if end is None:
-            return calls
-        return tuple(
-            as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
-            for call in calls
-        )
+        if end is not None:
+            calls = tuple(
+                as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
+                for call in calls
+            )
+        if self.repeats is not None and self.calls and (self.said or self.repeats.active):
+            calls = self.repeats.judge(self._meant(), self.said, calls)
+        self.said.clear()
+        return calls
+
+    def _meant(self) -> Iterator[ToolCall]:
+        """Yield the calls so far that no lone closing think tag takes back."""
+        start = self.thought_end or 0
+        for call in self.calls:
+            if call.segment is None or call.segment.span.start >= start:
+                yield call
 
     # the parts of a body that is a whole message
 
@@ -198,6 +224,7 @@ class Log:
         self.add(segment)
         if len(span) >= SHORTEST:
             self.texts.append(segment)
+            self.said.append(segment)
         if not self.silent:
             self.events.append(TextDelta(span, escaped=True))
 

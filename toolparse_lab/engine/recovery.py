@@ -50,8 +50,12 @@ from .resolve import Body, Resolver
 _FENCE_LINE = (
     r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}"
 )
+_FENCE_HEAD = (
+    r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
+    r"(?:\r?\n\s{0,40}|(?=[{\[]))"
+)
 # Some models put the fence that they were taught into one more.
-_FENCE = re.compile(rf"(?P<outer>{_FENCE_LINE}(?=```))?(?P<inner>{_FENCE_LINE})")
+_FENCE = re.compile(rf"(?P<outer>{_FENCE_LINE}(?=```))?(?P<inner>{_FENCE_HEAD})")
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
 _INNER_SO_FAR = re.compile(
     rf"{_FENCE_LINE}`{{1,}}+[ \t]{{0,8}}[a-zA-Z0-9_]{{0,12}}[ \t]{{0,8}}\r?\Z"
@@ -61,6 +65,9 @@ _OUTER_END = re.compile(r"\s{0,16}+(?P<ticks>`*+)")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
+# Tokens that end a call: of a turn's end, and the head of a turn, which some models write where a
+# closer should be.
+CALL_ENDS = (*TURN_ENDS, "<|im_start|>")
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
 _ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already
@@ -347,9 +354,9 @@ class Recovery:
             return end if final else NEED_MORE
         rest = text[after:]
 
-        if rest.startswith(TURN_ENDS):
+        if rest.startswith(CALL_ENDS):
             return end
-        if not final and any(token.startswith(rest) for token in TURN_ENDS):
+        if not final and any(token.startswith(rest) for token in CALL_ENDS):
             return NEED_MORE
         closer = self._closer_at(rest, final)
         if isinstance(closer, NeedMore):

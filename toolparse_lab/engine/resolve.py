@@ -24,13 +24,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
-from ..protocols.python.reader import MODULES
+from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
+from ..protocols.tool_names import near_tool, offered_name
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
 from ..schema.scalar_members import read_texts, takes_texts
 from ..schema.validate import find_problems, fits
+from ..schema.view import view_of
 from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
 from ..types import (
@@ -47,7 +48,7 @@ from ..types import (
 from ..types.call import LateAccount, make_call, make_late_call
 from ..types.readings import Reading as Candidate
 from ..types.spans import StepSpans, make_problem
-from ..values import Value, write_canonical
+from ..values import Value, escape_token, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
 # How a body was closed, where its own closer did not do it -> what to say of that.
@@ -59,6 +60,7 @@ _CLOSER_NOTES = {
     ),
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
+_ESCAPED = "read.escaped-name"
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
 
 
@@ -288,8 +290,10 @@ class Resolver:
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
-        if tool is None and ("_" in d.name or "." in d.name):
+        if tool is None and self.tools:
             d, tool = self._respelt(d)
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
@@ -321,24 +325,18 @@ class Resolver:
         )
 
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool where one tool's name has dots for some of its underscores.
+        """Return a call and its tool where its name means one of the tools.
 
-        Or where the name stands twice, as its own namespace, or behind a module. Models write such
-        names as they write functions. The call as it was, and None, where no tool's name is so
-        spelt, or several are.
+        The call as it was, and None, where it does not.
         """
-        names = [n for n in self.tools if d.name in (n.replace(".", "_"), f"{n}.{n}")]
-        module = next((module for module in MODULES if d.name.startswith(module)), "")
-        if not names and module:
-            names = [n for n in self.tools if d.name == module + n]
-        if len(names) != 1:
+        offered = offered_name(d.name, self.tools)
+        if offered is None:
             return d, None
-        name, span = names[0], d.name_span
-        rule = "read.dotted-name"
-        if len(d.name) > len(name):
-            rule = "read.module-name" if d.name == module + name else "read.doubled-name"
-            span = Span(span.end - len(name), span.end) if span else None
-        step = Step("read", rule, "", None, d.name, name)
+        name, span = offered.name, d.name_span
+        # Escapes inside the name would shift the places in it.
+        if span is not None and len(span) == len(d.name) and offered.rule != _ESCAPED:
+            span = Span(span.start + offered.start, span.start + offered.start + len(name))
+        step = Step("read", offered.rule, "", None, d.name, name)
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
         return call, self.tools[name]
 
@@ -348,7 +346,9 @@ class Resolver:
         start: the body's offset in raw.
         """
         names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
-        message = f"{d.name!r} is none of the tools: {names}"
+        near = near_tool(d.name, self.tools)
+        hint = f"; the one near to it is {near!r}" if near else ""
+        message = f"{d.name!r} is none of the tools: {names}{hint}"
         span = _shift(d.name_span, start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
@@ -481,6 +481,37 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
         kind = "implicit"
     code, message = _CLOSER_NOTES[kind]
     return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
+    """Return a call without the backslashes of Markdown in names of parameters."""
+    arguments = d.arguments
+    if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
+        return d
+    properties = view_of(tool.schema_json).properties
+    names: dict[str, str] = {}
+    for key in arguments:
+        plain = key.replace("\\_", "_")
+        if key not in properties and plain in properties and plain not in arguments:
+            names[key] = plain
+    steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
+    plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
+    return replace(
+        d,
+        arguments=plain_arguments,
+        steps=(*d.steps, *steps),
+        places=partial(_plain_places, d, names),
+    )
+
+
+def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
+    """Return the places of a call, under the plain names of its parameters."""
+    paths = {escape_token(old): escape_token(new) for old, new in names.items()}
+    moved: dict[str, tuple[int, int]] = {}
+    for path, place in d.places().items():
+        first, slash, rest = path.removeprefix("/").partition("/")
+        moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
+    return moved
 
 
 def _named(reading: Candidate, name: str) -> Candidate:

@@ -22,7 +22,13 @@ _rows = TURNS.values()
 _ENDS = frozenset(token for turns in _rows for token in turns.ends) - PLAIN
 _HEADERS = frozenset(token for turns in _rows for token in turns.foreign) - PLAIN
 _RESULTS = frozenset(token for turns in _rows for token in turns.results)
-_GOES_ON = tuple(token for turns in _rows if turns.several for token in turns.assistant)
+# Token that ends a message -> the headers with which the assistant goes on with its turn.
+_GOES_ON = {
+    end: tuple(
+        token for turns in _rows if turns.several and end in turns.ends for token in turns.assistant
+    )
+    for end in _ENDS
+}
 # What a file or a page begins with as well: the first token of a text, before any turn.
 _BEGINS = frozenset(
     (
@@ -33,8 +39,11 @@ _BEGINS = frozenset(
     )
 )
 # Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
-_LINES = ("USER:", "### Instruction:", "GPT4 Correct User:")
-_LINES_AFTER_CALL = tuple(sorted(_RESULTS & PLAIN))
+_LINES = (
+    "USER:", "### Instruction:", "GPT4 Correct User:", "<user>\n", "<system>\n",
+    "```tool_response", "```tool_output", "## Return of ",
+)  # fmt: skip
+_LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
 _TOKEN = re.compile(
     rf"(?P<header>{longest_of(_HEADERS)})|(?P<end>{longest_of(_ENDS)})"
     rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
@@ -84,9 +93,8 @@ def find_turn_end(text: str, rest: str, *, first: bool, called: bool) -> int | N
                 continue
             more = _MORE_ENDS.match(text, end)
             behind = more.end() if more else end
-            if text.startswith(_GOES_ON, behind) or (
-                behind >= len(text) and rest.startswith(_GOES_ON)
-            ):
+            headers = _GOES_ON[token[0]]
+            if headers and (text[behind:] + rest[:80]).startswith(headers):
                 continue
         return start
     return None

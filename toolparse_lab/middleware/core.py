@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from .. import hooks
 from ..correction.feedback import Feedback
 from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError
+from ..engine.parse import with_lost_calls
 from ..errors import BadOptions
+from ..prompt.input_examples import LeftOut, input_examples
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
 from ..protocols.neutral import delimiters_of
@@ -39,6 +41,7 @@ from .history import Message, Writer, rewrite_history
 from .native import coerce_call
 from .neutral import documents_without, without_delimiters
 from .reading import AnswerReading
+from .request_options import RequestOptions, take_request_options
 from .stream import AnswerStream
 from .turn import Prepared, Turn
 
@@ -59,6 +62,7 @@ _ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = (
     "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
 )
+_EXAMPLE = "tool-call-middleware: an example of a tool's input is left out of the prompt"
 _CUSTOM_TOOL = (
     "tool-call-middleware: a custom tool is left out; it takes free text, and a call has JSON "
     "arguments"
@@ -126,10 +130,22 @@ class ToolCallMiddleware:
                 model another.
             choice_schema: for a middleware made without one.
 
+        The member `toolparse` of `params` has options for this request alone: `on_error`,
+        `original_tool_schemas` and those of the parser (see `request_options`).
+
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
-        response_format that cannot stand beside tools.
+        response_format that cannot stand beside tools, or for options that nobody knows.
         """
         _refuse_functions(params)
+        params, own = take_request_options(params)
+        if own is not None:
+            by = self._with(own)
+            turn = by.transform_params(
+                params,
+                original_tool_schemas=own.original_tool_schemas or original_tool_schemas,
+                choice_schema=choice_schema,
+            )
+            return replace(turn, _middleware=by)
         parallel = params.get("parallel_tool_calls")
         schema = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
         form = ChoiceForm.of(schema, parallel)
@@ -149,6 +165,10 @@ class ToolCallMiddleware:
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
             prepared.writer.tell(_note_on(tool), tool=dict(tool))
+        for example in prepared.left_out:
+            prepared.writer.tell(
+                _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
+            )
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
@@ -227,8 +247,8 @@ class ToolCallMiddleware:
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
-
-        native = self._coerced(tool_calls, turn) if tool_calls else ()
+        by = self.for_turn(turn)
+        native = by._coerced(tool_calls, turn) if tool_calls else ()
         # Most contents are one text, which is not copied into a Content of its own.
         parts = ONLY_TEXT if type(content) is str else read_content(content)
         text = content if parts is ONLY_TEXT else parts.text
@@ -236,7 +256,8 @@ class ToolCallMiddleware:
         if _shows_raw(level, turn, debug_summary):
             log_raw(text)
 
-        result = self._parse(turn, text, finish_reason, has_calls=bool(native))
+        result = by._parse(turn, text, finish_reason, has_calls=bool(native))
+        result = with_lost_calls(result, finish_reason, reasoning or "", called=bool(native))
         answer = answer_of(
             result,
             finish_reason,
@@ -265,14 +286,30 @@ class ToolCallMiddleware:
         *,
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
+        tool_input: bool = True,
     ) -> AnswerStream:
         """Return a reader of an answer that comes in pieces.
 
         Args:
             debug_summary, call_ids: as for `wrap_generate`.
             turn: the result of `transform_params` for the request.
+            tool_input: show the input of a call while it is written, in deltas of their own.
+                `compat="seed"` shows none.
         """
-        return AnswerStream(self._reading, turn, debug_summary, call_ids)
+        shows = tool_input and self.compat is None
+        reading = self.for_turn(turn)._reading
+        return AnswerStream(reading, turn, debug_summary, call_ids, tool_input=shows)
+
+    def for_turn(self, turn: Turn) -> ToolCallMiddleware:
+        """Return the middleware that reads the answer to a request: this one, or this one with the
+        options that the request says for itself.
+        """
+        return self if turn._middleware is None else turn._middleware
+
+    def _with(self, own: RequestOptions) -> ToolCallMiddleware:
+        """Return this middleware with the options of one request."""
+        ways = self.ways.with_options(own.options) if own.options else self.ways
+        return replace(self, ways=ways, on_error=own.on_error or self.on_error)
 
     def completion(
         self,
@@ -352,7 +389,10 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form))
+        left_out: tuple[LeftOut, ...] = ()
+        if offer.active and isinstance(self.protocol, Protocol):
+            _, left_out = input_examples(self.protocol, offer.for_model)
+        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
         """Return the delimiters that no user's text may hold.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
 
+from ..engine.parse import with_lost_calls
 from ..errors import ParserClosed
 from ..types import ParseResult
 from .answer import Answer, answer_of, passed_through
@@ -18,8 +19,10 @@ class AnswerStream:
     """An answer that comes in pieces: feed it texts of any size, then close it.
 
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
-    is taken back. An answer that must be a call, or has a format of the caller's own, says nothing
-    before its end.
+    of these is taken back. A delta `tool_input` shows the input of a call that is still written.
+    Never execute it: the call follows in `tool_calls`, or a part tool-input-error takes the input
+    back. An answer that must be a call, or has a format of the caller's own, says nothing before
+    its end.
 
     >>> from toolparse_lab import hermes_tool_middleware as middleware
     >>> tools = [{"name": "f"}]
@@ -39,8 +42,11 @@ class AnswerStream:
         turn: Turn,
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
+        *,
+        tool_input: bool = True,
     ) -> None:
         self._reading = reading
+        self._shows_inputs = tool_input
         self._turn = turn
         self._summary = debug_summary
         self._level = debug_level() if turn.active else "off"
@@ -58,6 +64,7 @@ class AnswerStream:
                 self._ids,
                 reading.attempts,
                 one_call=turn.one_call,
+                options=self._parser.options if tool_input else None,
             )
 
     def feed(self, text: str) -> tuple[Delta, ...]:
@@ -85,7 +92,7 @@ class AnswerStream:
         return deltas
 
     def close(
-        self, finish_reason: str | None = None, *, called: bool = False
+        self, finish_reason: str | None = None, *, called: bool = False, reasoning: str = ""
     ) -> tuple[tuple[Delta, ...], Answer]:
         """Return the last deltas, and the whole.
 
@@ -95,19 +102,22 @@ class AnswerStream:
             finish_reason: the words that the provider said, None if it said nothing.
             called: the provider made calls itself beside the text, so that a text that says nothing
                 is no failure.
+            reasoning: the words that the provider said as reasoning.
         """
         if self._end is None:
-            deltas, answer = self._finish(finish_reason, called)
+            deltas, answer = self._finish(finish_reason, called, reasoning)
             self._log(deltas)
             log_answer(answer, self._level, self._summary if self._turn.active else None)
             self._end = deltas, answer
 
         return self._end
 
-    def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
+    def _finish(
+        self, finish_reason: str | None, called: bool, reasoning: str
+    ) -> tuple[tuple[Delta, ...], Answer]:
         """Return the last deltas and the answer, by the way this answer is read.
 
-        finish_reason, called: as for `close`.
+        finish_reason, called, reasoning: as for `close`.
 
         An answer without tools is the texts themselves. One with a parser is the parser's word. A
         forced one is read as a whole.
@@ -116,6 +126,7 @@ class AnswerStream:
             return (), passed_through("".join(self._texts), finish_reason)
         if self._parser is not None:
             result = self._parser.close()
+            result = with_lost_calls(result, finish_reason, reasoning, called=called)
             deltas = self._deltas.of(self._parser.last_events())
             deltas += self._deltas.end()
             return deltas, self._answer(result, finish_reason)
@@ -127,7 +138,7 @@ class AnswerStream:
 
         result = self._reading.parse_whole(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
-        return deltas_of(answer), answer
+        return deltas_of(answer, inputs=self._shows_inputs), answer
 
     def _answer(self, result: ParseResult, finish_reason: str | None) -> Answer:
         """Return the answer of a finished parse, its failures told.
@@ -146,10 +157,11 @@ class AnswerStream:
         )
 
     def _log(self, deltas: Iterable[Delta]) -> None:
-        """Log deltas at level 'stream'.
+        """Log deltas of the message at level 'stream'.
 
         deltas: those that one piece of text settled.
         """
         if self._level == "stream":
             for delta in deltas:
-                log_out(delta)
+                if "tool_input" not in delta:
+                    log_out(delta)

@@ -379,10 +379,10 @@ PLAIN = frozenset(
     {
         "human:", "system:", "assistant:", "USER:", "ASSISTANT:", "Observation:",
         "### Instruction:", "### Response:", "## Return of ", "GPT4 Correct User:",
-        "GPT4 Correct Assistant:", "<user>", "<system>", "<assistant>", "</assistant>",
-        "<results>", "<response>", "<sep>", "```tool_response", "```tool_output",
-        "user<|role_sep|>", "system<|role_sep|>", "developer system<|role_sep|>",
-        "function result<|role_sep|>", "assistant<|role_sep|>", "function call<|role_sep|>",
+        "GPT4 Correct Assistant:", "<user>", "<system>", "<assistant>",
+        "<results>", "<response>", "```tool_response", "```tool_output",
+
+        "assistant<|role_sep|>", "function call<|role_sep|>",
     }
 )  # fmt: skip
 

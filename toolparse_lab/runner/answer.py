@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..exchange.types import Chunk
+from ..types.call_pieces import CallPieces, joined, json_value, name_and_arguments
+from ..types.call_pieces import member as _get
 from ..values import write_canonical
 from .litellm_door import close_quietly
 from .local.provider import PROVIDER
@@ -54,9 +56,7 @@ class Answer:
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    # A call's index as the provider numbers it -> the call in `calls` that its pieces belong to.
-    places: dict[int, int] = field(default_factory=dict)
+    calls: CallPieces = field(default_factory=CallPieces)
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     ids: dict[str, Any] = field(default_factory=dict)
@@ -193,10 +193,18 @@ class Answer:
         """
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
-            self.finish_reason = _get(choice, "finish_reason") or self.finish_reason
             delta = _get(choice, "delta")
+            self._finish(_get(choice, "finish_reason") or _get(delta, "finish_reason"))
             if delta is not None:
                 self._add(delta, at)
+
+    def _finish(self, reason: Any) -> None:
+        """Take over a finish reason.
+
+        The last one counts, but that "stop" does not take back one that says more.
+        """
+        if reason and (reason != "stop" or self.finish_reason is None):
+            self.finish_reason = reason
 
     def _undo_wrapper(self, stream: Any) -> None:
         """Take back the parts that litellm's stream wrapper made up.
@@ -239,7 +247,9 @@ class Answer:
         # Most deltas are text alone, and there may be thousands: they end here.
         calls, legacy = _get(message, "tool_calls"), _get(message, "function_call")
         if calls or legacy:
-            self._add_calls(calls or [{"index": 0, "function": legacy}], at)
+            calls = calls if isinstance(calls, (list, tuple)) else ()
+            pieces = [self._cut_piece(c, at) for c in calls or [{"index": 0, "function": legacy}]]
+            self.calls.take_list(pieces, whole=at is None)
 
     def _add_text(
         self,
@@ -281,57 +291,22 @@ class Answer:
         if self.room < 0:
             raise TooLarge
 
-    def _add_calls(self, calls: list[Any], at: float | None) -> None:
-        """Take in calls, or the pieces of calls that came `at` so many seconds.
-
-        The older form of a single function call comes here as a list of one.
-        """
-        for number, call in enumerate(calls):
-            index = _get(call, "index")
-            # A whole message has whole calls, whatever index they have.
-            if at is None or not isinstance(index, int):
-                index = number
-            piece = self._add_call(call, index)
-            if at is not None and piece:
-                self.chunks.append(Chunk(at, piece))
-
-    def _add_call(self, call: Any, index: int) -> str:
-        """Take in a call or a piece of one, and return its text: name and arguments.
-
-        A new id and name under a known index begin a call of their own: some servers give all
-        parallel calls the index 0.
-
-        Arguments stay as the text that came, broken or not: it is the model's own text.
-        """
-        function, new_id = _get(call, "function"), _get(call, "id")
-        name, arguments = _get(function, "name") or "", _get(function, "arguments")
-        target = self._call_at(index, new_id if name else None)
-        if new_id:
-            target["id"] = new_id
+    def _cut_piece(self, call: Any, at: float | None) -> dict[str, Any]:
+        """Return a call, or a piece of one that came `at` so many seconds, as far as room is."""
+        name, arguments = name_and_arguments(call)
+        name = self._within_room(name) if isinstance(name, str) else ""
         if arguments is None:
-            arguments = ""
-        elif not isinstance(arguments, str):
-            arguments = write_canonical(plain(arguments))  # some servers send the object itself
-        name, arguments = self._within_room(name), self._within_room(arguments)
-        target["function"]["name"] += name
-        target["function"]["arguments"] += arguments
-        return str(name + arguments)
-
-    def _call_at(self, index: int, new_id: Any) -> dict[str, Any]:
-        """Return the call that a piece under this index belongs to.
-
-        A new one where it is the first, or where `new_id` is that of another call.
-
-        Pieces without an id belong to the latest call under their index.
-        """
-        place = self.places.get(index)
-        if place is not None and (not new_id or self.calls[place]["id"] in (None, new_id)):
-            return self.calls[place]
-
-        self.places[index] = len(self.calls)
-        call = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
-        self.calls.append(call)
-        return call
+            text = ""
+        elif isinstance(arguments, str):
+            text = arguments = self._within_room(arguments)
+        else:  # some servers send the object itself
+            arguments = json_value(arguments)
+            text = self._within_room(write_canonical(arguments))
+            arguments = text if self.room < 0 else arguments
+        if at is not None and name + text:
+            self.chunks.append(Chunk(at, name + text))
+        function = {"name": name, "arguments": arguments}
+        return {"index": _get(call, "index"), "id": _get(call, "id"), "function": function}
 
     @property
     def raw(self) -> str:
@@ -341,10 +316,15 @@ class Answer:
 
         Canonical JSON has one form for one value, so that equal answers are equal texts.
         """
-        text = joined("".join(self.content))
+        text = joined(self.content)
         if not self.native and not self.calls:
             return text
-        return write_canonical({"content": text or None, "tool_calls": self.calls})
+        calls = self.calls.to_list()
+        for call in calls:
+            function = call["function"]
+            if not isinstance(function["arguments"], str):
+                function["arguments"] = write_canonical(function["arguments"])
+        return write_canonical({"content": text or None, "tool_calls": calls})
 
 
 def _json_object(text: Any) -> dict[str, Any] | None:
@@ -449,14 +429,6 @@ async def close_stream(stream: Any) -> None:
         await close_quietly(closable)
 
 
-def _get(obj: Any, name: str) -> Any:
-    """Return a member of a dict or an attribute of an object, None if there is none.
-
-    litellm's objects and the provider's own JSON are read by the same code.
-    """
-    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
-
-
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
@@ -474,15 +446,3 @@ def plain(obj: Any) -> Any:
     if isinstance(obj, (list, tuple)):
         return [plain(v) for v in obj]
     return obj if isinstance(obj, _JSON_SCALARS) else str(obj)
-
-
-def joined(text: str) -> str:
-    """Surrogate pairs split over two chunks as one character.
-
-    Lone surrogates stay.
-
-    Servers that cut a text by UTF-16 units send the two halves of a character in two chunks.
-    """
-    if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..exchange.redaction import redact, redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
-from .answer import Answer, TooLarge, close_stream, joined, plain
+from ..types.call_pieces import joined
+from .answer import Answer, TooLarge, close_stream, plain
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import recording_litellm, watched_globals
 from .litellm_faults import (
@@ -340,7 +341,7 @@ def completion_of(
         latency=answer.latency,
         ttft=answer.chunks[0].at if answer.chunks else None,
         chunks=tuple(answer.chunks),
-        reasoning=joined("".join(answer.reasoning)),
+        reasoning=joined(answer.reasoning),
         endpoint_kind=_endpoint_kind(request, answer),
         stream=request.stream,
         cut=failure.cut,

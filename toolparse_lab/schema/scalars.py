@@ -33,6 +33,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LOOSE_NUMBER = re.compile(
     r"(?P<sign>[+-]?)0*+(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<power>[eE][+-]?[0-9]+)?"
 )
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}+(?:_[0-9]{3})++(?:\.[0-9]*+)?")
 _MOST_DIGITS = 400  # of an integer that was written with an exponent; a float holds no more
 # What JavaScript calls white space, which is what the models' training text calls white space.
 SPACE = (
@@ -258,14 +259,17 @@ def loose_number_of(text: str) -> Number | None:
     None if it is none.
 
     A plus sign and zeros in front say nothing, and neither does a zero that drops out beside the
-    point. Digits are never dropped, and the sign of zero stays.
+    point. Underscores between groups of three digits are none of the number. Digits are never
+    dropped, and the sign of zero stays.
 
-    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "-", "1e309")]
-    [7, 0.5, 5.0, None, None]
+    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "5_000", "50_0", "1e309")]
+    [7, 0.5, 5.0, 5000, None, None]
     """
     number_read = number_of(text)
     if number_read is not None:
         return number_read
+    if "_" in text and _GROUPED.fullmatch(text):
+        text = text.replace("_", "")
     match = _LOOSE_NUMBER.fullmatch(text)
     if match is None or not any(char.isdigit() for char in text.lower().partition("e")[0]):
         return None
@@ -273,7 +277,7 @@ def loose_number_of(text: str) -> Number | None:
     sign, whole, part, power = match.group("sign", "whole", "part", "power")
     point = "" if part is None else "." + (part or "0")
     lexeme = f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}"
-    return number_of(lexeme) if lexeme != text else None
+    return number_of(lexeme)
 
 
 def from_untyped_text(record: Record, value: str, path: str) -> Value:

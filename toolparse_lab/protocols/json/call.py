@@ -360,6 +360,9 @@ class JsonCall(Codec):
             if isinstance(inner, dict) and self.name_key not in unit.value:
                 if key in unit.reading.tools and self._name_key(inner) is None:
                     continue  # the name of a tool is the key of its arguments
+                if any(other in unit.reading.tools for other in unit.value if other != key):
+                    message = "a call is next to another tool's name in one object"
+                    raise Refusal("decode.ambiguous", message, 0)
                 unit.step("read.function-wrapper", unit.value, inner)
                 unit.value = inner
                 unit.at += f"/{key}"

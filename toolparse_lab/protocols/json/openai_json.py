@@ -1,9 +1,9 @@
 """`openai_json`: a whole message as JSON, its calls in `tool_calls`, with arguments as JSON text.
 
 A provider's own calls are recorded in this form, and models told to write OpenAI's JSON write it.
-Nothing opens a message but the beginning of an answer. The arguments of the last call may have
-ended early with the answer, which the JSON around them does not show: no bracket is ever added to
-them.
+Nothing opens a message but the beginning of an answer. The arguments of a call may have ended early
+with the answer, or lost their end in a stream, which the JSON around them does not show: no bracket
+is ever added to them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ...rjson.damage import Refusal
 from ...rjson.repair import read_damaged
 from ...rjson.strict import read_if_strict
 from ...toolspec import ToolSpec
 from ...types import Edit, Problem, Span, Step
+from ...types.readings import Reading as Candidate
 from ...values import Value, escape_token, write_canonical
 from ..base import (
     NEED_MORE,
@@ -58,6 +60,7 @@ _KEYS = (
 _HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{"|".join(_KEYS)})["']\s{{0,10}}:""")
 _HEAD_SO_FAR = re.compile(r"""\{\s{0,40}(?:["'][a-z_]{0,20}(?:["']\s{0,10})?)?\Z""")
 _CALLED = re.compile(r"""["'](?:tool_calls|function_call)["']\s*:\s*[\[{]""")
+_MOST_READINGS = 5
 _NAMED = re.compile(r"""["']name["']\s*:\s*["']([^"'\\]*)["']""")
 
 
@@ -188,26 +191,12 @@ def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading)
 
 
 def _decoded(calls: dict[str, Value], source: BodySource, reading: Reading) -> list[Decoded]:
-    """Return each call.
-
-    Only the last one's arguments may have ended early.
-
-    calls: path -> call, as `calls_in` has them.
-    """
-    last = next(reversed(calls), None)
-    decoded: list[Decoded] = []
-    for path, call in calls.items():
-        decoded.append(_read_call(call, path, source, reading, whole=path != last))
-    return decoded
+    """Return each call. calls: path -> call, as `calls_in` has them."""
+    return [_read_call(call, path, source, reading) for path, call in calls.items()]
 
 
-def _read_call(
-    call: Value, path: str, source: BodySource, reading: Reading, *, whole: bool
-) -> Decoded:
-    """Return one call, at `path` of the message.
-
-    whole: its arguments cannot have ended early, since another call follows.
-    """
+def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> Decoded:
+    """Return one call, at `path` of the message."""
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
     inner, below = inner_of(call)
@@ -225,7 +214,7 @@ def _read_call(
         unescape=unescape_offsets,
         wire_id=_text_or_none(wire_id),
     )
-    _read_arguments(decoded, inner, path + below, source, reading, whole=whole)
+    _read_arguments(decoded, inner, path + below, source, reading)
     return decoded
 
 
@@ -250,8 +239,6 @@ def _read_arguments(
     path: str,
     source: BodySource,
     reading: Reading,
-    *,
-    whole: bool,
 ) -> None:
     """Put the arguments into `decoded`: a text of JSON, an object as it is, or nothing.
 
@@ -278,27 +265,30 @@ def _read_arguments(
         decoded.places = source.places_of(0, base, "")
         decoded.steps = (Step("read", "read.plain-arguments", "", None, arguments, text),)
     elif isinstance(arguments, str):
-        _read_text(decoded, arguments, base, source, reading, whole=whole)
+        _read_text(decoded, arguments, base, source, reading)
     else:
         refusal = Refusal("call.not-an-object", "the arguments are no JSON object", 0)
         _refuse(decoded, refusal, source.span_of(0, base))
 
 
 def _read_text(
-    decoded: Decoded, text: str, base: str, source: BodySource, reading: Reading, *, whole: bool
+    decoded: Decoded, text: str, base: str, source: BodySource, reading: Reading
 ) -> None:
     """Put the arguments that a JSON text inside a string says into `decoded`.
 
     Its edits are placed in the body. The fault with it is a problem with its place there.
     """
     try:
-        value, edits = _object_of(decoded.name, text, reading, whole)
+        value, edits = _object_of(decoded.name, text, reading)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
         if placed is None:
             message = "the arguments are damaged JSON inside a damaged string"
             raise Refusal("decode.ambiguous", message, 0)
     except Refusal as refusal:
         _refuse(decoded, refusal, _place_in_text(refusal, text, base, source))
+        # Those with edits say where in the text, which stands in a string of the body.
+        named = [replace(r, name=decoded.name) for r in refusal.readings if not r.edits]
+        decoded.readings = tuple(named)
         return
 
     decoded.arguments = value
@@ -323,15 +313,13 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
     return Span(min(at, place.end), min(at + 1, place.end))
 
 
-def _object_of(
-    name: str, text: str, reading: Reading, whole: bool
-) -> tuple[dict[str, Value], list[Edit]]:
+def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value], list[Edit]]:
     """Return the one object that a text says, and the edits it took.
 
     Raises Refusal.
 
-    name: of the tool whose arguments they are. No bracket is added unless the text is `whole`: it
-    may have ended early with the answer.
+    name: of the tool whose arguments they are. No bracket is added: the text may have ended early
+    with the answer, and a stream may have lost its end in any call.
     """
     strict = read_if_strict(text, reading.max_depth)
     if strict is not None:
@@ -346,19 +334,28 @@ def _object_of(
     try:
         # A number at the end of a text that was cut off may go on, so it ends nothing.
         repaired = read_damaged(
-            text, closed=whole, numbers_end=False, prose=False, max_depth=reading.max_depth
+            text, closed=False, numbers_end=False, prose=False, max_depth=reading.max_depth
         )
     except Refusal as refusal:
         repaired = refusal
-    closed = whole or text.rstrip().endswith("}")
+    closed = text.rstrip().endswith("}")
     (call,) = settle(text, replace(reading, closed=closed), repaired, decode)
     return _only_object([call.arguments]), list(call.edits)
 
 
 def _only_object(values: list[Value]) -> dict[str, Value]:
-    """Return the only value, an object. Raises Refusal for anything else."""
+    """Return the only value, an object. Raises Refusal for anything else.
+
+    Several objects may be those of as many calls, or one that was sent again: each is a reading.
+    """
     if len(values) != 1:
-        raise Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
+        refusal = Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
+        objects = dict.fromkeys([write_canonical(v) for v in values if isinstance(v, dict)])
+        refusal.readings = tuple(
+            Candidate("", text, (), 0, f"object {number} of {len(objects)}")
+            for number, text in enumerate(islice(objects, _MOST_READINGS), 1)
+        )
+        raise refusal
     if not isinstance(values[0], dict):
         raise Refusal("call.not-an-object", "the arguments are no JSON object", 0)
     return values[0]

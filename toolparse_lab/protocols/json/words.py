@@ -47,18 +47,27 @@ def read_words(
     match = None
     if len(words) == 1 and keys[0] and _is_first(words[0], body):
         match = _NAME.fullmatch(words[0].span.of(body))
-    if match is not None:
-        name = match["name"]
-        if whole_name and not match["sign"]:
-            is_label = name in _LABELS and name not in reading.tools
-            if is_label or name == whole_name:
-                return values, edits
-        if _is_tool(name, reading) and len(values) == 1 and isinstance(values[0], dict):
-            named = _named(body, edits, words[0], behind, match, keys)
-            if named is not None:
-                return [{keys[0]: name, keys[1]: values[0]}], named
+    if match is not None and _is_label(match, reading, whole_name):
+        return values, edits
+    if match is not None and _may_be_arguments(match["name"], values, reading):
+        named = _named(body, edits, words[0], behind, match, keys)
+        if named is not None:
+            return [{keys[0]: match["name"], keys[1]: values[0]}], named
     message = "the words in front of this JSON are no tool's name, so it may not be a call"
     raise Refusal("decode.words", message, words[0].span.start)
+
+
+def _is_label(match: re.Match[str], reading: Reading, whole_name: str) -> bool:
+    """Return True if a word only labels the whole call after it, or says its name beforehand."""
+    name = match["name"]
+    if not whole_name or match["sign"]:
+        return False
+    return name == whole_name or (name in _LABELS and name not in reading.tools)
+
+
+def _may_be_arguments(name: str, values: list[Value], reading: Reading) -> bool:
+    is_tool = name in reading.tools or not reading.tools
+    return is_tool and len(values) == 1 and isinstance(values[0], dict)
 
 
 def _says_something(words: str) -> bool:
@@ -68,10 +77,6 @@ def _says_something(words: str) -> bool:
 
 def _is_first(words: Edit, body: str) -> bool:
     return not body[: words.span.start].strip()
-
-
-def _is_tool(name: str, reading: Reading) -> bool:
-    return name in reading.tools or not reading.tools
 
 
 def _named(

@@ -155,7 +155,7 @@ class TagJudge:
         if edit is None or strict is None:
             return None
         # Read from the edited body, told of the body as it came.
-        return _in_raw(strict, [edit])
+        return in_raw(strict, [edit])
 
     def _by_keys(self) -> tuple[Decoded, ...] | None:
         """Return the calls of a body in which only tags around parameters' names are damaged."""
@@ -169,7 +169,7 @@ class TagJudge:
         calls = read_functions(form, edited)
         if not calls or self._fitting(edited) is None:
             return None
-        return _in_raw(calls, edits)
+        return in_raw(calls, edits)
 
     def _fitting(self, text: str) -> Value | None:
         """Return the calls of a text in the format's own spelling, if all fit, else None."""
@@ -303,7 +303,7 @@ def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
     return True
 
 
-def _in_raw(calls: tuple[Decoded, ...], edits: Sequence[Edit]) -> tuple[Decoded, ...]:
+def in_raw(calls: tuple[Decoded, ...], edits: Sequence[Edit]) -> tuple[Decoded, ...]:
     """Return calls of an edited body with their places in the body as it came.
 
     Each edit goes to the call in which it stands: the last one that begins before it, or the first.
