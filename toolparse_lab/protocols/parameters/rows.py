@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..base import Protocol
+from ..base import Protocol, Signs
 from .alike import AlikeBlocks
 from .channels import HeadedCall, HeadedTags, MessageTags
 from .escaped_names import EscapedNames
@@ -212,7 +212,13 @@ _KIMI_K3_TAGS = tag_protocol(
     aliases=("kimi_k3",),
     title="calls and arguments between <|open|> and <|close|>, values with their types",
 )
-KIMI_K3 = replace(_KIMI_K3_TAGS, codec=EscapedNames(_KIMI_K3_TAGS.codec))
+# Without the tokens, which some proxies drop, nothing says where a value ends.
+_K3_WORDS = r'call tool="[\w.:-]{1,128}"(?: index="\d{1,4}")?(?:argument key="|call)'
+KIMI_K3 = replace(
+    _KIMI_K3_TAGS,
+    codec=EscapedNames(_KIMI_K3_TAGS.codec),
+    signs=replace(_KIMI_K3_TAGS.signs or Signs(), marks=(_K3_WORDS,)),
+)
 GLM45 = tag_protocol(
     _pairs(lines=True),
     "glm45_newline",
