@@ -97,8 +97,8 @@ class KimiSection(Envelope):
         short = _without_token(text, start, pos, tools)
         if short is not None:
             return short
-        token = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
-        end = token.start() if token else -1
+        mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
+        end = mark.start() if mark else -1
         # No id holds a token: one that stands there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -114,7 +114,7 @@ class KimiSection(Envelope):
         name, offset = _name_of(wire_id, tools)
         name_start = start + padded.find(wire_id) + offset - pos
         span = Span(name_start, name_start + len(name)) if offset >= 0 else None
-        after = token.end() if token else end
+        after = mark.end() if mark else end
         return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
