@@ -66,10 +66,18 @@ ANTHROPIC_LEGACY = tag_protocol(
     "anthropic_legacy",
     title="<invoke> and <parameter> in <function_calls>",
 )
-MINIMAX_M2 = tag_protocol(
+_MINIMAX_M2_TAGS = tag_protocol(
     _invoked("<minimax:tool_call>", "</minimax:tool_call>"),
     "minimax_m2",
     title="<invoke> and <parameter> in <minimax:tool_call>",
+)
+# Tags that lost their brackets are no tags any more, but an attempt.
+MINIMAX_M2 = replace(
+    _MINIMAX_M2_TAGS,
+    signs=replace(
+        _MINIMAX_M2_TAGS.signs or Signs(),
+        marks=(r"(?:^|[\s>])invoke name=\"[\w.:-]{1,128}\">\s{0,8}<?parameter name=",),
+    ),
 )
 DOTS = tag_protocol(
     _invoked("<dots_function_call>", "</dots_function_call>", trim=True, inline=True),

@@ -345,11 +345,15 @@ class SlotForm(Form):
         whole = "|".join(part.whole for part in literals)
         cut = "|".join(part.cut for part in literals if part.cut)
         if self.value_has_tag:
-            ends = [_literal(tag) for tag in self.parameter[1:]]
+            ends = [_literal(tag) for tag in (*self.parameter[1:], self.parameter_end)]
             end = "|".join(part.whole for part in ends)
             end_cut = "|".join(part.cut for part in ends)
             whole += f"|(?:{_TOOL}{_GAP})?+(?:{end})"
             cut += f"|(?:{_TOOL}{_GAP})?+(?:{end_cut})"
+            # The function's own tag in place of the first key's.
+            again, key_end = _literal(self.function[0]), ends[0]
+            whole += f"|{again.whole}{_TOOL}{_GAP}{key_end.whole}"
+            cut += f"|{again.cut}|{again.whole}(?:{_TOOL}{_GAP}(?:{key_end.cut}))?+"
         return Part(f"(?:{whole})", cut)
 
     def _parameter_parts(self) -> tuple[Part, ...]:
