@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .assembly import Assembly, get, items
+from ..types.call_pieces import member as get
+from .assembly import Assembly, items
 
 # How shapes are told apart. There is no version or schema to go by, and clients of one shape differ
 # in what they leave out. So a shape is known by the one member that only it has, asked for in an
