@@ -434,7 +434,7 @@ def _wrap_stream(case: dict[str, Any]) -> dict[str, Any]:
     stream = middleware.wrap_stream(_turn(case, middleware))
     deltas = [d for chunk in case["chunks"] if isinstance(chunk, str) for d in stream.feed(chunk)]
     last, answer = stream.close("stop")
-    events = list(_as_events([*deltas, *last], seed=case.get("compat") == "seed"))
+    events = list(_as_events([*deltas, *last]))
     events.append({"type": "finish", "finishReason": answer.finish_reason.replace("_", "-")})
     out = {
         "parts": _joined(events),
@@ -447,7 +447,7 @@ def _wrap_stream(case: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _as_events(deltas: list[dict[str, Any]], *, seed: bool) -> Iterator[dict[str, Any]]:
+def _as_events(deltas: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Deltas as an AI SDK's stream parts."""
     block, is_open = 0, False
     for delta in deltas:
@@ -460,12 +460,10 @@ def _as_events(deltas: list[dict[str, Any]], *, seed: bool) -> Iterator[dict[str
         if is_open:
             yield {"type": "text-end", "id": f"text_{block}"}
             block, is_open = block + 1, False
+        if "tool_input" in delta:
+            yield delta["tool_input"]
         for call in delta.get("tool_calls", ()):
             name, given = call["function"]["name"], call["function"]["arguments"]
-            if not seed:
-                yield {"type": "tool-input-start", "id": call["id"], "toolName": name}
-                yield {"type": "tool-input-delta", "id": call["id"], "delta": given}
-                yield {"type": "tool-input-end", "id": call["id"]}
             yield {"type": "tool-call", "toolCallId": call["id"], "toolName": name, "input": given}
     if is_open:
         yield {"type": "text-end", "id": f"text_{block}"}

@@ -26,6 +26,7 @@ TOOLS = [
     tool("find_it", text="string"),
     tool("save", text="string"),
     tool("ping"),
+    tool("f_h", a_b="integer"),
     tool("x.y_z", a="integer"),
     tool("x_y.z", a="integer"),
 ]

@@ -256,3 +256,8 @@ def test_the_search_for_echoes_is_linear(answer: str, asked_text: str) -> None:
         tp.parse(answer * size, "hermes", TOOLS, request=asked(asked_text * size))
 
     assert grows_linearly(search, 60)
+
+
+@pytest.mark.parametrize("row", ["\\", "\n", "\n \t", "\\n "])
+def test_folding_is_linear_in_a_row_of_what_it_drops(row: str) -> None:
+    assert grows_linearly(lambda size: fold(row * size), 1_000)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from toolparse_lab import parse
+from toolparse_lab.engine.attempt import find_attempt, find_own_result
 from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.scoring.attempt import find_attempt, find_own_result
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
 from toolparse_lab.evals.scoring.score import Score, score_completion, score_text

@@ -285,7 +285,7 @@ def test_a_closed_stream_takes_nothing_more() -> None:
 
 
 def test_a_call_is_said_when_it_closes() -> None:
-    stream = HERMES.wrap_stream(turn_of())
+    stream = HERMES.wrap_stream(turn_of(), tool_input=False)
     assert stream.feed(GOOD[:-1]) == ()
     (delta,) = stream.feed(GOOD[-1:] + " ")
     assert delta["tool_calls"][0]["index"] == 0

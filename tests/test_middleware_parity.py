@@ -49,14 +49,20 @@ def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "
     last, answer = stream.close(finish)
     said: dict[str, str] = {"content": "", "reasoning_content": ""}
     calls: list[dict[str, Any]] = []
+    inputs: dict[str, tuple[bool, str]] = {}  # id -> whether it ended, and what was shown
     for delta in [*deltas, *last]:
         assert len(delta) == 1
+        if "tool_input" in delta:
+            follow_input(inputs, delta["tool_input"])
         for key in said:
             said[key] += delta.get(key, "")
         for call in delta.get("tool_calls", ()):
             assert call["index"] == len(calls)
+            if inputs:
+                assert inputs.pop(call["id"]) == (True, call["function"]["arguments"])
             calls.append({k: v for k, v in call.items() if k != "index"})
     raw = "".join(said.values())
+    assert not inputs
     assert calls == list(answer.tool_calls)
     assert answer is stream.close(None)[1]
     if began_in_prompt(answer):
@@ -69,6 +75,26 @@ def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "
         raw
     )
     return answer
+
+
+def follow_input(inputs: dict[str, tuple[bool, str]], part: dict[str, str]) -> None:
+    """Take in a part of an input. What is shown before the end is never JSON that can be read."""
+    kind, id = part["type"].removeprefix("tool-input-"), part["id"]
+    if kind == "start":
+        assert id not in inputs
+        inputs[id] = (False, "")
+        return
+    ended, so_far = inputs.pop(id)
+    assert not ended
+    if kind == "delta":
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(so_far)
+        inputs[id] = (False, so_far + part["delta"])
+    elif kind == "end":
+        inputs[id] = (True, so_far)
+    else:
+        assert kind == "error"
+        assert part["errorText"]
 
 
 def began_in_prompt(answer: Answer) -> bool:

@@ -479,3 +479,53 @@ def test_parallel_calls_of_the_history_read_back_together(protocol: str) -> None
         {"a": 1},
         {"a": 2},
     ]
+
+
+DENIED = {"type": "execution-denied", "reason": "No."}
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "expected"),
+    [
+        ({"approved": True}, None, ["[Execution Approved]"]),
+        ({"approved": True}, {"type": "text", "value": "4 C"}, ["4 C"]),
+        (
+            {"approved": True, "reason": "Once."},
+            {"type": "text", "value": "4 C"},
+            ["[Execution Approved: Once.]", "4 C"],
+        ),
+        ({"approved": False, "reason": "No."}, None, ["[Execution Denied: No.]"]),
+        ({"approved": False}, None, ["[Execution Denied]"]),
+        # A client writes the refusal as the result as well.
+        ({"approved": False, "reason": "No."}, DENIED, ["[Execution Denied: No.]"]),
+        # Only true is a yes.
+        ({"approved": "yes"}, None, ["[Execution Denied]"]),
+        ({}, None, ["[Execution Denied]"]),
+        # Of a question that is not in the conversation: nothing of it is lost.
+        (
+            {"approved": True, "approvalId": "x"},
+            None,
+            ['{"type":"tool-approval-response","approvalId":"x","approved":true}'],
+        ),
+        ({"approved": False, "approvalId": "x", "toolCallId": "c"}, None, ["[Execution Denied]"]),
+    ],
+)
+def test_an_approval_is_told_as_a_result(
+    answer: dict[str, Any], output: Any, expected: list[str]
+) -> None:
+    call = {"type": "tool-call", "toolCallId": "c", "toolName": "get_loc", "input": {}}
+    question = {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"}
+    result = {"type": "tool-result", "toolCallId": "c", "toolName": "get_loc", "output": output}
+    response = {"type": "tool-approval-response", "approvalId": "a", **answer}
+    messages = [
+        {"role": "assistant", "content": [call, question]},
+        {"role": "tool", "content": [response]},
+        *([{"role": "tool", "content": [result]}] if output else []),
+    ]
+    assistant, user = sent(messages)
+    assert assistant["content"] == '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'
+    results = user["content"].removeprefix("<tool_response>").removesuffix("</tool_response>")
+    contents = [
+        json.loads(text)["content"] for text in results.split("</tool_response>\n<tool_response>")
+    ]
+    assert contents == expected

@@ -74,6 +74,8 @@ _RULES = (
     Rule("rjson.odd-space", "White space that JSON does not know is read as a space."),
     Rule("rjson.joined-strings", "Strings joined by a plus sign are read as one."),
     Rule("rjson.prose", "Words around the only JSON value are dropped.", lossless=False),
+    Rule("rjson.name-before", "A tool's name in front of its arguments is read as their call.",
+        lossless=False),
     Rule("rjson.fence", "A code fence around the JSON value is dropped."),
     Rule("rjson.equal-duplicate-key", "A key written twice with equal values is kept once."),
     # repairs of XML text
@@ -105,6 +107,11 @@ _RULES = (
         "tag.", lossless=False),
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
         "goes into the tag.", lossless=False),
+    Rule("tags.self-closed", "A function's tag that closes itself is a call without parameters."),
+    Rule("tags.stray-sign", "A stray character between two parameters is dropped.",
+        lossless=False),
+    Rule("tags.key", "Tags that are missing around a parameter's name, or stand there twice, are "
+        "put right where the schema says the name.", lossless=False),
     Rule("tags.prose", "Words before the first function of a block are dropped.", lossless=False),
     # repairs of YAML text
     Rule("yaml.fence", "A code fence around the YAML is dropped."),
@@ -124,10 +131,13 @@ _RULES = (
     Rule("pythonic.leading-zeros", "Zeros in front of an integer are dropped."),
     Rule("pythonic.inner-quote", "A quote inside a string of the same quotes is escaped."),
     Rule("pythonic.print", "A `print(…)` around a call is dropped.", lossless=False),
+    Rule("pythonic.quoted-name", "Quotes around the name of a call are dropped."),
     Rule("pythonic.quoted-call", "A call that stands in quotes as a whole is taken out of them."),
     Rule("pythonic.bare-word", "Words without quotes are a text where the schema has a text.",
         lossless=False),
     # repairs of objects with bare keys
+    Rule("barekey.head", "The word before a call's name is missing."),
+    Rule("barekey.no-object", "A call without an object has no arguments."),
     Rule("barekey.parentheses", "Parentheses around the arguments are read as braces."),
     Rule("barekey.equals", "An equals sign between key and value is read as a colon."),
     Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),
@@ -142,6 +152,9 @@ _RULES = (
         "text.", lossless=False),
     # reading a value as a call
     Rule("read.alias-name", "The tool's name stood under another key than the format's own."),
+    Rule("read.name-in-body", "The tool's name stood in the body, behind an id that names none."),
+    Rule("read.escaped-name", "A backslash that Markdown puts before an underscore of a tool's or "
+        "parameter's name is dropped."),
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
@@ -165,6 +178,9 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.tags-in-value", "Tags of the format inside a value are text of that value."),
+    Rule("read.look-alike", "Characters that look like those of the format's marks, such as other "
+        "bars, are read as them."),
     Rule("read.attributes", "Attributes of a call's element that name parameters are arguments."),
     Rule("read.list-element", "An element around the items of a list is taken off."),
     Rule("read.text-body", "The element's body is the value of the tool's only string parameter.",
@@ -235,6 +251,7 @@ class Code:
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
     Code("call.repeated", "A call without its closer stands twice, and is one call."),
+    Code("call.repeated-set", "Behind words the answer says a call again, which is executed once."),
     Code(
         "call.repeated-opener",
         "The opener stands several times in a row; one call begins.",
@@ -284,6 +301,13 @@ _CODES = (
     Code("call.in-content", "A server's message has no calls, and its content holds one."),
     Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
     Code("response.no-call", "The response says that it ends with a call, and holds none."),
+        "call.after-turn",
+        "The call is after the end of the model's own turn, in one that it made up.",
+    ),
+    Code(
+        "call.looks-like",
+        "Text looks like a call of a tool on offer, and no call was read from it.",
+    ),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",
@@ -302,6 +326,7 @@ _CODES = (
     Code("choice.further-call", "Only one call may be made, and this is a further one."),
     Code("decode.empty", "There is nothing between opener and closer."),
     Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
+    Code("decode.words", "Words that are no tool's name are in front of the JSON of the call."),
     Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
     Code(
         "decode.tags",

@@ -11,7 +11,7 @@ import marshal
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -36,7 +36,8 @@ EMPTY_SCHEMA = '{"type":"object","properties":{}}'
 class ToolSpec:
     """One tool: its name, its description, its arguments' schema as JSON text.
 
-    The text is canonical JSON of a JSON Schema.
+    The text is canonical JSON of a JSON Schema. `examples` are inputs that the tool's author gives
+    for the prompt, each as JSON text. They are not checked here.
 
     >>> ToolSpec.of({"name": "f", "parameters": {"type": "object"}})
     ToolSpec(name='f', description='', schema_json='{"type":"object"}')
@@ -45,6 +46,7 @@ class ToolSpec:
     name: str
     description: str = ""
     schema_json: str = EMPTY_SCHEMA
+    examples: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def schema(self) -> Any:
@@ -75,19 +77,25 @@ class ToolSpec:
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tool as `{name, description, parameters}`.
+        """Return the tool as `{name, description, parameters}`, and `inputExamples` if it has some.
 
         The schema is a new object.
         """
-        return {
-            "name": self.name,
-            "description": self.description,
-            "parameters": _fresh_schema(self.schema_json),
-        }
+        tool: dict[str, Any] = self.to_openai()["function"]
+        if self.examples:
+            tool["inputExamples"] = [{"input": read_plain(text)} for text in self.examples]
+        return tool
 
     def to_openai(self) -> dict[str, Any]:
         """Return the tool in the shape that OpenAI-compatible endpoints take."""
-        return {"type": "function", "function": self.to_dict()}
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": _fresh_schema(self.schema_json),
+            },
+        }
 
 
 @lru_cache(maxsize=4096)
@@ -215,18 +223,42 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
         )
 
     description = body.get("description") or ""
+    examples = tuple(_example_texts(x))
     for key in ("parameters", "inputSchema", "input_schema", "schema"):
         if key in body:
-            return ToolSpec(name, str(description), _schema_text(name, body[key]))
+            return ToolSpec(name, str(description), _schema_text(name, body[key]), examples)
 
     summary = next((body[key] for key in _SUMMARIES if isinstance(body.get(key), Mapping)), None)
     if summary is not None:
-        return ToolSpec(name, str(description), _schema_text(name, _hinted_parameters(summary)))
-    return ToolSpec(name, str(description))
+        schema = _schema_text(name, _hinted_parameters(summary))
+        return ToolSpec(name, str(description), schema, examples)
+    return ToolSpec(name, str(description), examples=examples)
 
 
 # A capability that hints at its fields, instead of a schema.
 _SUMMARIES = ("input_summary", "inputSummary", "InputSummary")
+
+
+def _example_texts(x: Mapping[Any, Any]) -> Iterable[str]:
+    """Yield the inputs that a definition gives as examples: `{input}` each in the shape of an AI
+    SDK, or the input itself, as Anthropic has it. What JSON cannot carry is its text.
+
+    x: the definition, with its function inside if it has one.
+    """
+    inner = x.get("function")
+    for body in (x, inner if isinstance(inner, Mapping) else {}):
+        for key, wraps in (("inputExamples", True), ("input_examples", False)):
+            items = body.get(key)
+            for item in items if isinstance(items, (list, tuple)) else ():
+                # An input of one parameter named `input` has a value there that is no object.
+                is_wrapped = isinstance(item, Mapping) and isinstance(item.get("input"), Mapping)
+                example = item["input"] if is_wrapped and (wraps or len(item) == 1) else item
+                try:
+                    yield write_canonical(
+                        dict(example) if isinstance(example, Mapping) else example
+                    )
+                except (TypeError, ValueError):
+                    yield write_canonical(str(example))
 
 
 def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:

@@ -41,6 +41,7 @@ from .plain import PlainCalls
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
+from .turn_end import find_token, is_end, is_foreign
 from .unclosed import (
     calls_at_end,
     doubtful_end,
@@ -114,6 +115,8 @@ class BodyReader:
         end = start + opening.end
         self._text.end(start)
         if opening.kind == "call":
+            if log.message_end is not None:
+                self._end_turn(opening, log.message_end)
             if not log.silent:  # spares a call
                 log.call_start(start, end)
             feed.take(opening.end)
@@ -126,6 +129,12 @@ class BodyReader:
         if opening.kind == "markup":
             if literal in THINK_ENDS and log.thought_end is None:
                 log.thought_end = start
+                if log.repeats is not None:
+                    log.repeats.forget()
+            elif is_end(literal):
+                log.message_end = start, literal
+            elif log.turn_end is None and is_foreign(literal):
+                log.turn_end = start
             if opening.text:
                 self._text.resume_as_text(opening.text)
             else:
@@ -136,6 +145,14 @@ class BodyReader:
             setting = self._setting
             scanner = setting.protocol.envelope.scanner(opening, setting.tools)
             self.open = OpenBody(opening, start, end, scanner)
+
+    def _end_turn(self, opening: Opening, message_end: tuple[int, str]) -> None:
+        """End the turn at a token that ends messages, unless the call is of a format with it."""
+        at, token = message_end
+        self._log.message_end = None
+        envelope = (opening.owner or self._setting.protocol).envelope
+        if self._log.turn_end is None and token not in envelope.heads(self._setting.tools):
+            self._log.turn_end = at
 
     def _begin_call(self, opening: Opening, start: int, end: int) -> None:
         """Open the body behind a call's opener, raw[start:end].
@@ -309,8 +326,13 @@ class BodyReader:
         unit, decoded = self._calls.decode(body, inner, closed, close.kind, close.value)
         after = close.end
         clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
-        if not clean and not body.opening.speculative:
-            cut = self._restart(body, inner, decoded)
+        other = None if clean or closed else self._without_closer(body, inner, decoded)
+        if other is not None:
+            unit, decoded = other
+        elif not clean:
+            cut = self._turn_end_in(body, inner, decoded)
+            if cut is None and not body.opening.speculative:
+                cut = self._restart(body, inner, decoded)
             if cut is not None:
                 after = cut
                 unit, decoded = self._calls.decode(body, text[:cut], False, "implicit")
@@ -359,6 +381,32 @@ class BodyReader:
             return Close(close.reached, close.reached, "implicit")
 
         return close
+
+    def _turn_end_in(
+        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
+    ) -> int | None:
+        """Return the offset of a token in a damaged body that ends the turn, if a call ends there.
+
+        A token among what the codec dropped ends the turn as well; so may one in a body that it
+        refused, and no call after it is executable.
+        """
+        if isinstance(decoded, Refusal) or any(call.problems for call in decoded):
+            at = find_token(text)
+        else:
+            dropped = (edit.span for call in decoded for edit in call.edits if not edit.text)
+            places = ((span.start, find_token(span.of(text))) for span in dropped)
+            at = next((start + place for start, place in places if place >= 0), -1)
+        if at < 0:
+            return None
+        if self._log.turn_end is None:
+            self._log.turn_end = body.start + at
+        if not isinstance(decoded, Refusal):
+            return None
+        if not self._affords(body.start + at, body.start + len(text)):
+            return None
+        _, before = self._calls.decode(body, text[:at], False, "implicit")
+        whole = not isinstance(before, Refusal) and all(call.readable for call in before)
+        return at if whole else None
 
     def _restart(
         self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
@@ -449,6 +497,8 @@ class BodyReader:
         after = len(text)
         if isinstance(decoded, Refusal):
             unit, decoded, after = self._read_less(body, text, unit, decoded)
+        else:
+            unit, decoded = self._without_closer(body, text, decoded) or (unit, decoded)
         self._settle(body, text, len(unit.text), after)
         self._finish(body, unit, body.start + after, decoded)
         if feed.tail:
@@ -466,17 +516,38 @@ class BodyReader:
         and the body up to the next opener. If neither helps, the whole text is one call that cannot
         be read.
         """
-        cut = wrong_closer(text)
+        other = self._without_closer(body, text, refusal)
+        if other is not None:
+            return *other, len(text)
+        cut = self._turn_end_in(body, text, refusal)
         if cut is not None:
-            unit, decoded = self._calls.decode(body, text[:cut], False, "wrong")
-            # With quotes that were guessed, the closer may be that of a call in a string.
-            if not isinstance(decoded, Refusal) and doubtful_end(text, decoded) < 0:
-                return unit, decoded, len(text)
+            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)
         if cut is not None:
             return *self._calls.decode(body, text[:cut], False, "implicit"), cut
         return replace(refused, text=text), refusal, len(text)
+
+    def _without_closer(
+        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
+    ) -> tuple[Body, tuple[Decoded, ...]] | None:
+        """Return a body without the closer at its end that is damaged or another format's.
+
+        None if there is none, or if the body is read with it, or not without it either.
+
+        decoded: how the codec read all of the text.
+        """
+        if not isinstance(decoded, Refusal) and all(call.readable for call in decoded):
+            return None
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        cut = wrong_closer(text, envelope.closers)
+        if cut is None:
+            return None
+        unit, without = self._calls.decode(body, text[:cut], False, "wrong")
+        if isinstance(without, Refusal) or not all(call.readable for call in without):
+            return None
+        # With quotes that were guessed, the closer may be that of a call in a string.
+        return (unit, without) if doubtful_end(text, without) < 0 else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
         """End reasoning that was never closed.
@@ -496,6 +567,9 @@ class BodyReader:
             self._log.problems.append(problem)
 
         end = size if cut is None else cut
+        if cut is not None and self._log.turn_end is None:
+            at = find_token(text[:cut])
+            self._log.turn_end = start + at if at >= 0 else None
         self._settle(body, text, end, end)
         self._log.reasoning(start, start + end, False)
         self.open = None

@@ -85,7 +85,7 @@ class BodyCalls:
             calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
         at = len(log.calls) + len(calls)
         calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
-        if body.opening.speculative and not any(c.ok for c in calls):
+        if body.opening.speculative and not any(c.ok and not _is_word(body, c) for c in calls):
             self._take_back(body, after)
             return
         if self._repeats(body, calls):
@@ -191,6 +191,11 @@ class BodyCalls:
         feed.go_to(body.opener, feed.text_of(Span(body.opener, end)) + feed.tail)
         self._log.retract(body.opener)
         self._text.resume_at_no_call()
+
+
+def _is_word(body: OpenBody, call: ToolCall) -> bool:
+    """Return True if an element inside a sentence holds words, and no parameter of its tool."""
+    return bool(body.opening.name) and any(s.rule == "read.text-body" for s in call.steps)
 
 
 def _repeated_opener(body: OpenBody) -> Problem:

@@ -21,15 +21,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import lru_cache
 
-from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
-from ..protocols.python.call import read_calls
+from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
+from ..protocols.python.call import read_calls, read_quoted
 from ..protocols.python.reader import MODULES
 from ..protocols.scan import Balanced, Close
 from ..rjson.damage import Refusal
 from ..types import Segment, Span, ToolCall
-from .recovery import TURN_ENDS, Held
+from .recovery import CALL_ENDS, Held
 from .resolve import Body, Resolver
 
 _LIST = re.compile(r"\[\s{0,40}+")
@@ -39,16 +40,25 @@ _ARGUMENT = re.compile(
     r"\(\s{0,40}+(?:[)\"'{\[\d-]|[^\W\d]\w{0,64}+\s{0,8}+=(?!=)\s{0,8}+\S|(?:True|False|None)\b)"
 )
 _ARGUMENT_SO_FAR = re.compile(r"(?:\(\s{0,40}+(?:[^\W\d]\w{0,64}+\s{0,8}+(?:=\s{0,8}+)?)?)?\Z")
-_BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+")
+_BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+|[ \t]{1,40}+")
 _BEHIND = re.compile(r"[ \t\r]{0,64}+(?:[;,][ \t\r]{0,64}+)?")
 _FENCE = re.compile(
-    r"`{3,}+[ \t]{0,8}(?:python|py|python3|tool_code|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n"
-    r"\s{0,40}",
+    r"`{3,}+[ \t]{0,8}(?:python|py|python3|json|tool_code|tool_call|tool_calls|tool|)"
+    r"[ \t]{0,8}(?P<line>\r?\n\s{0,40})?",
     re.IGNORECASE,
 )
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
+# A comment or a new sentence behind the calls of an answer's first line. A verb goes on with the
+# sentence that the call is a word of; words of doubt say that it is only shown.
+_COMMENT = ("#", "//")
+_WORD = re.compile(r"[^\W\d_]{1,40}")
+_VERB = re.compile(r"(?!This\b|Das\b).*s\Z|Will\Z|Would\Z|Can\Z|Could\Z|Should\Z|May\Z|Might\Z")
+_DOUBT = re.compile(r"\?|n[o'’]t\b|\b(?:if|would|could|should|might|example|instead|never)\b", re.I)
+_MOST_WORDS = 400
+_QUOTED_END = re.compile(r"[)\]]\s{0,8}[\"']\s{0,40}[^\s\"'\]),;]")
 # Each candidate that is never closed costs a look at all that follows, at the end of the text.
 _MOST_CUT = 16
+_LONGEST_CLOSER = 20  # of a fence, without its backticks
 
 
 class CallLines:
@@ -119,17 +129,21 @@ class CallLines:
             self._begin(at, next_call)
 
         close = self._line_close(text, end, final, first)
+        if close is None and first:
+            close = self._before_words(text, end, final)
         if isinstance(close, NeedMore):
             return NEED_MORE
         if close is None:
             return Held(end)
         return self._judge(text, 0, close, self._behind_closer(text, close, first), at, False)
 
-    def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
+    def fenced(
+        self, text: str, run: int, final: bool, at: int, first: bool
+    ) -> Held | NeedMore | None:
         """Judge a code fence that may hold nothing but calls.
 
         text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
-        final: no more text will come.
+        final: no more text will come. first: the answer begins with it, so that it is no example.
         """
         if self._cut > _MOST_CUT:
             return None
@@ -137,6 +151,8 @@ class CallLines:
         if fence is None:
             return NEED_MORE if not final and _FENCE_SO_FAR.match(text) else None
         lead = fence.end()
+        if lead == len(text) and not final:
+            return NEED_MORE
         if self._at != at or not self._fenced:
             head = self._head(text, lead, final, False)
             if head is not True:
@@ -144,14 +160,32 @@ class CallLines:
             self._fenced = True
             self._begin(at, lead)
 
-        # The closing fence stands on a line of its own; no call goes on behind it.
-        closer = "\n" + "`" * run
-        end = text.find(closer, max(lead, self._scanned))
-        if end < 0:
-            self._scanned = max(lead, len(text) - len(closer))
+        # The closing fence stands on a line of its own, or ends the line of its opener. No call
+        # goes on behind it.
+        pattern = _fence_end(run, one_line=fence["line"] is None)
+        close = pattern.search(text, max(lead, self._scanned))
+        if close is None:
+            self._scanned = max(lead, len(text) - _LONGEST_CLOSER - run)
             self._cut += final
             return Held(lead) if final else NEED_MORE
-        return self._judge(text, lead, end, end + len(closer), at, True)
+        return self._judge(text, lead, close.start(), close.end(), at, not first)
+
+    def quoted(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+        """Judge an answer that may be one string, of which the text is a list of calls.
+
+        The arguments are those of `line`. A call in quotes without a list is a quotation.
+        """
+        if len(text) == 1 and not final:
+            return NEED_MORE
+        head = self._head(text, 1, final, True)
+        if head is not True:
+            return NEED_MORE if head is None else None
+        if _QUOTED_END.search(text):
+            return None
+        if not final:
+            return NEED_MORE
+        end = len(text.rstrip())
+        return self._judge(text, 0, end, end, at, True, read_quoted)
 
     # the candidate
 
@@ -241,7 +275,7 @@ class CallLines:
             return after if final else NEED_MORE
         if text[after] == "\n":
             return after
-        ends = (*self._heads, *TURN_ENDS, *(self._closers if first else ()))
+        ends = (*self._heads, *CALL_ENDS, *(self._closers if first else ()))
         if text.startswith(ends, after):
             return after
         rest = text[after : after + max(map(len, ends))]
@@ -249,24 +283,50 @@ class CallLines:
             return NEED_MORE
         return None
 
+    def _before_words(self, text: str, end: int, final: bool) -> int | NeedMore | None:
+        """Return where the row ends, if a comment or a new sentence is behind it on its line."""
+        at = end
+        while at < len(text) and at - end < _MOST_WORDS and text[at] in " \t":
+            at += 1
+        stop = text.find("\n", at, at + _MOST_WORDS)
+        if stop < 0 and len(text) - at < _MOST_WORDS:
+            if not final:
+                return NEED_MORE
+            stop = len(text)
+        if at == end or stop < 0 or _DOUBT.search(text, at, stop):
+            return None
+        word = _WORD.match(text, at)
+        if text.startswith(_COMMENT, at):
+            return at
+        if word is None or not word[0][0].isupper():
+            return None
+        return at if text[end - 1] == "]" or not _VERB.match(word[0]) else None
+
     def _behind_closer(self, text: str, close: int, first: bool) -> int:
         """Return the offset behind the closer at `close`, which counts where `first`."""
         closers = self._closers if first else ()
         return next((close + len(c) for c in closers if text.startswith(c, close)), close)
 
-    def _judge(self, text: str, start: int, end: int, close: int, at: int, fenced: bool) -> Held:
+    def _judge(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        close: int,
+        at: int,
+        fenced: bool,
+        reader: Callable[[str, Reading], tuple[Decoded, ...]] = read_calls,
+    ) -> Held:
         """Decide whether text[start:end] is calls.
 
         `close` is where the held text ends.
 
-        They are if each is readable and one of them a known tool's. In a fence, which may hold code
-        that is only shown, all have to be valid.
+        They are if each is readable and one of them a known tool's. In a fence behind words, which
+        may hold code that is only shown, all have to be valid.
         """
         inner = text[start:end].rstrip(" \t\r;,")
         try:
-            decoded: tuple[Decoded, ...] = read_calls(
-                inner, self._resolver.reading(Opening(0), True)
-            )
+            decoded = reader(inner, self._resolver.reading(Opening(0), True))
         except Refusal:
             return Held(close)
 
@@ -281,6 +341,13 @@ class CallLines:
 def _counts(call: ToolCall, fenced: bool) -> bool:
     """Return True if a call counts outside its format."""
     return call.valid if fenced else call.status in ("ok", "unknown_tool")
+
+
+@lru_cache(maxsize=32)
+def _fence_end(run: int, *, one_line: bool) -> re.Pattern[str]:
+    """Return the pattern of the closer of a fence of `run` backticks."""
+    before = r"[ \t]{0,16}" if one_line else r"\r?\n[ \t]{0,16}"
+    return re.compile(rf"{before}`{{{run}}}")
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from typing import Protocol as Interface
 from ..errors import BadOptions
 from ..protocols.base import FAILURE, Protocol
 from ..protocols.registry import protocols
+from ..toolspec import ToolSpec
 from ..types import (
     CallEnd,
     Event,
@@ -23,6 +24,7 @@ from ..types import (
     Problem,
     ReasoningDelta,
     Recovered,
+    Retract,
     Segment,
     Span,
     TextDelta,
@@ -30,8 +32,8 @@ from ..types import (
 )
 from .any_protocol import AnyProtocol
 from .parse import parse_text, stream
+from .tool_input import Part, ToolInputs
 
-Part = dict[str, Any]
 OnError = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -78,10 +80,14 @@ def call_part(call: ToolCall) -> Part:
     """
     return {
         "type": "tool-call",
-        "toolCallId": call.wire_id or f"call_{call.index}",
+        "toolCallId": _id_of(call),
         "toolName": call.name,
         "input": call.arguments_json,
     }
+
+
+def _id_of(call: ToolCall) -> str:
+    return call.wire_id or f"call_{call.index}"
 
 
 def _calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
@@ -170,6 +176,16 @@ class PushParser(Interface):
         """The protocol that reads the text."""
         ...
 
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]:
+        """Name -> tool."""
+        ...
+
+    @property
+    def options(self) -> ParseOptions:
+        """The options that it reads by."""
+        ...
+
     def feed(self, chunk: str) -> tuple[Event, ...]:
         """Return the events that a chunk settles."""
         ...
@@ -193,11 +209,11 @@ class PushParser(Interface):
 # is white space that came while no block is open: it begins a block only if a word follows.
 #
 # Invariant: an event is translated once, when it comes. Text is final, so its parts are never
-# wrong; the deltas of calls may be retracted, so they are not translated: a call is handed out
-# whole. Reasoning may be retracted too, where a call ends it that was never closed; what was handed
-# out of it by then stays.
+# wrong. A call is handed out whole, because its deltas may be retracted; what can be shown of it
+# before is `tool_input`'s. Reasoning may be retracted too, where a call ends it that was never
+# closed; what was handed out of it by then stays.
 #
-# Cost: that of `text_of`, which is called for the last characters only.
+# Cost: that of `text_of`, which is called for the last characters only, and that of `tool_input`.
 
 
 class PartStream:
@@ -206,7 +222,8 @@ class PartStream:
     The parts are text-start, text-delta, text-end, tool-input-start, -delta, -end and tool-call.
 
     A text block is closed before a call. A delta never holds white space that may turn out to stand
-    alone between two calls. `input_events=False` leaves the tool-input parts out.
+    alone between two calls. The input of a call comes while it is written, and is taken back with
+    tool-input-error if no call follows it. `input_events=False` leaves the tool-input parts out.
 
     >>> import toolparse_lab as tp
     >>> from toolparse_lab.middleware import PartStream
@@ -227,7 +244,11 @@ class PartStream:
         """
         self.parser = parser
         self.on_error = on_error
-        self.input_events = input_events
+        self._inputs: ToolInputs | None = None
+        if input_events:
+            self._inputs = ToolInputs(
+                parser.protocol, parser.tools.values(), parser.options, parser.text_of, _id_of
+            )
         self._block = 0
         self._open = False
         self._blank = ""  # white space that is text only if a word follows
@@ -242,15 +263,18 @@ class PartStream:
         self.parser.close()
         parts = self._parts(self.parser.last_events())
         self._end_text(parts)
-        return parts
+        return parts if self._inputs is None else [*parts, *self._inputs.drop()]
 
     def _parts(self, events: Iterable[Event]) -> list[Part]:
         """Return the parts that some events make.
 
-        Markup and the deltas of calls make none. A call comes whole, when it ends.
+        Markup makes none. A call comes whole, when it ends.
         """
         parts: list[Part] = []
+        inputs = self._inputs
         for event in events:
+            if inputs is not None:
+                inputs.note(event)
             if isinstance(event, TextDelta):
                 self._text(parts, self.parser.text_of(event.span))
             elif isinstance(event, ReasoningDelta):
@@ -259,7 +283,13 @@ class PartStream:
             elif isinstance(event, (CallEnd, Recovered)):
                 self._end_text(parts)
                 self._calls(parts, event.calls)
+            elif isinstance(event, Retract) and inputs is not None:
+                parts += inputs.drop()
 
+        more = inputs.show() if inputs is not None else ()
+        if more:
+            self._end_text(parts)
+            parts += more
         return parts
 
     def _text(self, parts: list[Part], text: str) -> None:
@@ -284,25 +314,21 @@ class PartStream:
     def _calls(self, parts: list[Part], calls: tuple[ToolCall, ...]) -> None:
         """Add the calls of one body. A body without a readable one is text."""
         readable = [c for c in calls if c.readable]
+        inputs = self._inputs
         if calls and not readable:
+            parts += inputs.drop(calls) if inputs is not None else ()
             self._text(parts, self.parser.text_of(calls[0].segment.span))
             self._end_text(parts)
         for call in readable:
-            self._call(parts, call)
+            part = call_part(call)
+            if inputs is not None:
+                parts += inputs.of_call(call, call.name, part["input"])
+            parts.append(part)
+        parts += inputs.drop(calls) if inputs is not None else ()
         if self.on_error is not None:
             failure = _failure(self.parser.text_of, calls, self.parser.protocol)
             if failure is not None:
                 call_safely(self.on_error, *failure)
-
-    def _call(self, parts: list[Part], call: ToolCall) -> None:
-        """Add one call, with its input as one delta before it where input events are wanted."""
-        part = call_part(call)
-        if self.input_events:
-            id = {"id": part["toolCallId"]}
-            parts.append({"type": "tool-input-start", **id, "toolName": call.name})
-            parts.append({"type": "tool-input-delta", **id, "delta": part["input"]})
-            parts.append({"type": "tool-input-end", **id})
-        parts.append(part)
 
 
 def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:

@@ -30,8 +30,11 @@ _DROPPED = (
     rf">|*#+~\-\u2022{_WIDTHLESS}"
 )
 _TOKEN = re.compile(
-    r"\\+[nrt]\s*//|\n\s*//|\\+[nrt]"  # line breaks, with the sign of a comment behind them
-    r"|\\+u(?P<unit>[0-9a-fA-F]{4})|\\+x(?P<byte>[0-9a-fA-F]{2})|%(?P<percent>[2-7][0-9a-fA-F])"
+    # Line breaks, with the sign of a comment behind them. All that is looked through is dropped in
+    # one go, so that a long row of line breaks or backslashes is passed once.
+    r"\\++[nrt](?:\s*+//)?|\n\s*+(?://)?"
+    r"|\\++u(?P<unit>[0-9a-fA-F]{4})|\\++x(?P<byte>[0-9a-fA-F]{2})|\\++"
+    r"|%(?P<percent>[2-7][0-9a-fA-F])"
     r"|(?P<entity>&(?:amp;)*(?:lt|gt|quot|apos|nbsp|amp|\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6});)"
     rf"|(?P<kept>[^\\&%{_DROPPED}]+|[&%])"
 )

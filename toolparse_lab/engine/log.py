@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..types import (
     CallDelta,
     CallEnd,
@@ -31,7 +33,10 @@ from ..types import (
 )
 from ..types.spans import make_segment
 from .echoes import Echoes
+from .repeats import Repeats
+from .unclosed import as_draft
 
+_AFTER_TURN = "the call is after the end of the model's own turn"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
 
@@ -45,18 +50,24 @@ class Log:
         "calls",
         "echoes",
         "events",
+        "message_end",
         "problems",
+        "repeats",
+        "said",
         "segments",
         "silent",
         "text_start",
         "texts",
         "thought_end",
+        "turn_end",
     )
 
     def __init__(self, silent: bool) -> None:
         """Begin empty. Return `silent` if no one asks for the events."""
         self.silent = silent
         self.echoes: Echoes | None = None
+        self.repeats: Repeats | None = None
+        self.said: list[Segment] = []  # text and reasoning since the last call
         self.segments: list[Segment] = []
         self.texts: list[Segment] = []  # those of them that may hold words
         self.calls: list[ToolCall] = []
@@ -65,6 +76,10 @@ class Log:
         self.text_start = 0  # where the segments end, and open text begins
         # Where the first closing think tag stands that no tag opened.
         self.thought_end: int | None = None
+        # Where the turn of the assistant ended: no call after it is the model's own.
+        self.turn_end: int | None = None
+        # The last token that ends a message of some format: what follows may go on with the turn.
+        self.message_end: tuple[int, str] | None = None
 
     def flush(self) -> tuple[Event, ...]:
         """Return the events since the last flush."""
@@ -119,6 +134,7 @@ class Log:
             self.text_start = at
             if at - start >= SHORTEST:
                 self.texts.append(segment)
+                self.said.append(segment)
 
     def markup(self, start: int, end: int) -> None:
         """Add characters that are neither text nor call.
@@ -138,14 +154,16 @@ class Log:
         """
         if end > start:
             span = Span(start, end)
-            self.add(Segment("reasoning", span, span, closed))
+            segment = Segment("reasoning", span, span, closed)
+            self.said.append(segment)
+            self.add(segment)
 
     def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -156,11 +174,39 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.echoes is not None:
-            calls = self.echoes.judge(calls)
+        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+            calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
+
+    def _repeating(self) -> bool:
+        return self.repeats is not None and self.repeats.active
+
+    def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        """Return calls with what speaks against running them.
+
+        An echo, the end of the turn, or that the answer says them again.
+        """
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        end = self.turn_end
+        if end is not None:
+            calls = tuple(
+                as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
+                for call in calls
+            )
+        if self.repeats is not None and self.calls and (self.said or self.repeats.active):
+            calls = self.repeats.judge(self._meant(), self.said, calls)
+        self.said.clear()
+        return calls
+
+    def _meant(self) -> Iterator[ToolCall]:
+        """Yield the calls so far that no lone closing think tag takes back."""
+        start = self.thought_end or 0
+        for call in self.calls:
+            if call.segment is None or call.segment.span.start >= start:
+                yield call
 
     # the parts of a body that is a whole message
 
@@ -178,6 +224,7 @@ class Log:
         self.add(segment)
         if len(span) >= SHORTEST:
             self.texts.append(segment)
+            self.said.append(segment)
         if not self.silent:
             self.events.append(TextDelta(span, escaped=True))
 
@@ -186,3 +233,8 @@ class Log:
         self.add(Segment("reasoning", span, span, escaped=True))
         if not self.silent:
             self.events.append(ReasoningDelta(span, escaped=True))
+
+
+def _start(call: ToolCall) -> int:
+    # A body may hold several calls, and the end of the turn between two of them.
+    return (call.name_span or call.segment.span).start

@@ -85,7 +85,7 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
         return None
     match = _HEAD.search(text)
-    examples = _Examples(text)
+    examples = Examples(text)
     while match is not None:
         pos = match.end()
         closers = _box_closers(text, match, tools)
@@ -160,7 +160,7 @@ def _begins_call(text: str, start: int, end: int) -> bool:
     return before.endswith("\n") or (not before and start <= _LONGEST_INDENT)
 
 
-class _Examples:
+class Examples:
     """The inline code and the fences of one text, asked for places in their order.
 
     State: everything before `_at` was looked through. `_fence` and `_ticks` hold the openers there.

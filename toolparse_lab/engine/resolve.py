@@ -24,13 +24,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..protocols.base import Decoded, Opening, Protocol, Reading, Tools
+from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..protocols.tool_names import near_tool, offered_name
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
 from ..schema.scalar_members import read_texts, takes_texts
 from ..schema.validate import find_problems, fits
+from ..schema.view import view_of
 from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
 from ..types import (
@@ -47,7 +48,7 @@ from ..types import (
 from ..types.call import LateAccount, make_call, make_late_call
 from ..types.readings import Reading as Candidate
 from ..types.spans import StepSpans, make_problem
-from ..values import Value, write_canonical
+from ..values import Value, escape_token, write_canonical
 from .provenance import find_spans, find_step_spans, trace_table
 
 # How a body was closed, where its own closer did not do it -> what to say of that.
@@ -59,6 +60,7 @@ _CLOSER_NOTES = {
     ),
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }
+_ESCAPED = "read.escaped-name"
 _TOOLS_IN_MESSAGE = 8  # names of tools that a message lists
 
 
@@ -290,6 +292,8 @@ class Resolver:
         status: CallStatus = "ok"
         if tool is None and self.tools:
             d, tool = self._respelt(d)
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
@@ -329,7 +333,8 @@ class Resolver:
         if offered is None:
             return d, None
         name, span = offered.name, d.name_span
-        if span is not None and len(span) == len(d.name):  # escapes in between would shift it
+        # Escapes inside the name would shift the places in it.
+        if span is not None and len(span) == len(d.name) and offered.rule != _ESCAPED:
             span = Span(span.start + offered.start, span.start + offered.start + len(name))
         step = Step("read", offered.rule, "", None, d.name, name)
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
@@ -476,6 +481,37 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
         kind = "implicit"
     code, message = _CLOSER_NOTES[kind]
     return [Problem("scan", code, "warning", message, "", segment.span)]
+
+
+def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
+    """Return a call without the backslashes of Markdown in names of parameters."""
+    arguments = d.arguments
+    if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
+        return d
+    properties = view_of(tool.schema_json).properties
+    names: dict[str, str] = {}
+    for key in arguments:
+        plain = key.replace("\\_", "_")
+        if key not in properties and plain in properties and plain not in arguments:
+            names[key] = plain
+    steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
+    plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
+    return replace(
+        d,
+        arguments=plain_arguments,
+        steps=(*d.steps, *steps),
+        places=partial(_plain_places, d, names),
+    )
+
+
+def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
+    """Return the places of a call, under the plain names of its parameters."""
+    paths = {escape_token(old): escape_token(new) for old, new in names.items()}
+    moved: dict[str, tuple[int, int]] = {}
+    for path, place in d.places().items():
+        first, slash, rest = path.removeprefix("/").partition("/")
+        moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
+    return moved
 
 
 def _named(reading: Candidate, name: str) -> Candidate:

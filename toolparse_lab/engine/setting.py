@@ -10,12 +10,12 @@ from functools import lru_cache
 from ..protocols.base import Protocol
 from ..protocols.scan import longest_of, partial_finder
 from ..protocols.tags import THINK_ENDS, THINK_TAGS
+from ..protocols.turns import TURN_ENDS
 from ..toolspec import ToolSpec
 from ..types import ParseOptions
 from .call_lines import first_signs
 from .name_lines import name_heads
 from .quoting import LONG_RUN
-from .recovery import TURN_ENDS
 from .resolve import Resolver
 
 
@@ -126,8 +126,8 @@ def _text_tokens(
     look = f"(?=[{re.escape(''.join(sorted(first)))}])"
     heads = longest_of(literal for literal in literals if literal not in ends)
     return re.compile(
-        f"{look}(?:(?P<head>{heads})|(?P<line>\n)|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket})"
-        f"|(?P<end>{longest_of(ends)}))"
+        f"{look}(?:(?P<end>{longest_of(ends)})|(?P<head>{heads})|(?P<line>\n)"
+        f"|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
     )
 
 
@@ -136,5 +136,6 @@ def _closer_tokens(closers: tuple[str, ...], heads: tuple[str, ...]) -> re.Patte
     """Return the pattern of the closers that are not openers, and no backticks or white space
     either.
     """
-    only = [c for c in closers if c[0] not in "`\r\n " and c not in heads and not c.startswith("]")]
+    no_closers = (*heads, *TURN_ENDS)
+    only = [c for c in closers if c[0] not in "`\r\n ]" and c not in no_closers]
     return re.compile(longest_of(only)) if only else None

@@ -43,7 +43,8 @@ from .echoes import echoes_of
 from .ending import finish
 from .feed import Feed, not_a_chunk
 from .log import Log
-from .lost_calls import find_lost_calls
+from .misplaced_calls import find_misplaced_calls
+from .repeats import Repeats
 from .setting import Setting, setting_of
 from .text import TextScanner
 
@@ -90,6 +91,7 @@ class StreamParser:
         self._log = log = Log(silent)
         if request is not None:
             log.echoes = echoes_of(request, setting.options, feed.text_of)
+        log.repeats = Repeats(feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
         self._bodies = BodyReader(setting, feed, log, text, _read_alone)
         self._closed = False
@@ -139,9 +141,9 @@ class StreamParser:
         self._run(True)
         log.end_text(feed.base)
         raw = feed.raw()
-        finish(self._setting, log, raw)
+        finish(self._setting, log, raw, _read_alone)
         if not self._inner:
-            find_lost_calls(log, raw, self._setting, self._read_inner)
+            find_misplaced_calls(log, raw, self._setting, self._read_inner)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,

@@ -31,6 +31,7 @@ from ..protocols.base import NEED_MORE, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
+from ..protocols.turns import TURN_ENDS
 from ..types import Problem, Segment, Span, TextDelta
 from .call_lines import CallLines
 from .feed import Feed
@@ -47,12 +48,14 @@ from .quotation import (
     sign_of,
 )
 from .quoting import LONG_RUN, Quoting, run_length
-from .recovery import TURN_ENDS, Held, Recovery
+from .recovery import Held, Recovery
 from .setting import Setting
 from .shown import Shown
+from .turn_end import find_turn_end
 from .unclosed import GivenUp, as_draft
 
 _BRACKETS = ("{", "[")
+_MARKS_AROUND = "`\"'"  # of a span of code or a string that may be the whole answer
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
@@ -69,6 +72,7 @@ _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
+_TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
 # Signs of an example, as the sentence about it names them.
 _IN_CODE = "inside quoted code"
 _QUOTED = "inside a quotation"
@@ -85,6 +89,7 @@ class TextScanner:
     """
 
     __slots__ = (
+        "_again",
         "_block",
         "_feed",
         "_fresh",
@@ -109,6 +114,7 @@ class TextScanner:
         self._quoting = Quoting()
         self._fresh = True
         self._plain_to = 0
+        self._again = -1  # where text begins that was no call without delimiters
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self._block = (-1, False)  # an indented line, and True in a block of code
         self._shown = Shown(setting, feed.text_of)
@@ -168,8 +174,9 @@ class TextScanner:
     def resume_at_no_call(self) -> None:
         """Text begins with text that looked like a call. So does the tail again."""
         self._quoting.no_call()
-        # Held back once more it would be tried once more, for ever.
+        # Held back once more it would be tried once more, for ever. As Python it was not tried.
         self._plain_to = self._feed.base + 1
+        self._again = -1 if self._quoting.fence else self._feed.base
 
     def remember(self) -> GivenUp:
         """Return the memory of the openers given up in this text."""
@@ -187,12 +194,22 @@ class TextScanner:
             self._message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
+        if at > start and log.turn_end is None:
+            self._end_turn(start, at)
         # One character, as the line break between two calls, begins nothing.
         if at > start + 1 and tools:
             head = open_head(self._feed.text_of(Span(start, at)), tools)
             if head is not None:
                 self.remember().begin(start + head.end, head.closers)
         log.end_text(at)
+
+    def _end_turn(self, start: int, at: int) -> None:
+        """Note the end of the model's turn in the text raw[start:at], if it is there."""
+        text = self._feed.text_of(Span(start, at))
+        called = bool(self._log.calls)
+        end = find_turn_end(text, self._feed.tail, first=start == 0, called=called)
+        if end is not None:
+            self._log.turn_end = start + end
 
     # the loop over tokens
 
@@ -254,6 +271,10 @@ class TextScanner:
             # head would go on with a bar.
             is_next = tail[:2] == "\n<" and tail[2:3] not in ("", "|") and self._quoting.spoken
             step = None if is_next else self._hold(tail, final)
+            if step is not None:
+                return step
+        elif base == self._again and self._fresh:
+            step = self._hold_again(tail, final)
             if step is not None:
                 return step
         return self._hold_line(tail, 0, final) if self._quoting.line_at == base else None
@@ -417,11 +438,25 @@ class TextScanner:
             return None  # it would be found again for ever
         if self._is_said(opening, tail, at):
             return self._noted(at, opening, _SAID)
+        if opening.name and self._is_word(tail, at, opening):
+            opening = replace(opening, speculative=True)
         if self._is_no_call(at, opening):
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
         return self._unless_quoted(tail, at, opening, final)
+
+    def _is_word(self, tail: str, at: int, opening: Opening) -> bool:
+        """Return True if an opener is a tag named after a tool, and goes on with a sentence.
+
+        Such a tag is a word of the sentence, unless a call comes of it.
+        """
+        if tail[at : at + opening.end].strip() != f"<{opening.name}>":
+            return False
+        if self._feed.base + at + 1 == self._plain_to:
+            return True  # it was given back, and the text before it is a segment by now
+        before = self._before(at)[-2:]
+        return before[-1:] == " " and before[:1].isalnum()
 
     def _is_said(self, opening: Opening, tail: str, at: int) -> bool:
         """Return True for a call in a message that is all text."""
@@ -463,7 +498,13 @@ class TextScanner:
             return False
         if self._feed.base + at < self._plain_to:
             return True
-        return not opening.end and _INSIDE_JSON.search(self._before(at)) is not None
+        if opening.end:
+            return False
+        before = self._before(at)
+        line = before.rpartition("\n")[2]
+        if line.strip(" \t;,") and (_MAY_BEGIN.search(line) is None or _is_in_bracket(line)):
+            return True
+        return _INSIDE_JSON.search(before) is not None
 
     def _begins_line(self, tail: str, at: int) -> bool:
         """The opener at tail[at] begins its line, and nothing before the line may quote it.
@@ -554,6 +595,10 @@ class TextScanner:
         sign = sign_of(self._before(at), head)
         if sign or not is_indented(head):
             return sign
+        # Nobody writes a model's special tokens by hand: indented, they are code only where the
+        # words before them say so.
+        if _TOKEN.match(tail, at):
+            return "line" if is_example(self._before(at)) else ""
         return "line" if self._in_block() else ""
 
     def _in_block(self) -> bool:
@@ -642,6 +687,18 @@ class TextScanner:
             return False
         return self._settle_outcome(outcome, lead)
 
+    def _hold_again(self, tail: str, final: bool) -> bool | None:
+        """Hold an answer back that may be Python's calls with something beside them.
+
+        It was no call without delimiters as a whole.
+        """
+        if not self._recovers or tail[0] not in self._setting.python_starts:
+            return None
+        outcome = self._call_lines().line(tail, final, self._feed.base, False, True)
+        if not isinstance(outcome, NeedMore):
+            self._again = -1
+        return self._settle_outcome(outcome, 0)
+
     def _undelimited(self, text: str) -> tuple[Opening | NeedMore | None, int]:
         """Return the opening of a call without its delimiters, and the offset where it begins.
 
@@ -666,6 +723,8 @@ class TextScanner:
 
         text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
         """
+        if first and text[0] in _MARKS_AROUND:
+            return self._in_marks(text, final, at)
         if text[0] in _BRACKETS:
             outcome = self._recover().bare(text, final, at, first)
             # Where the format is bare JSON, words behind a value leave it to the format itself.
@@ -682,6 +741,44 @@ class TextScanner:
         if text[0] not in self._setting.python_starts:
             return None
         return self._call_lines().line(text, final, at, False, first)
+
+    def _in_marks(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+        """Return the decision on an answer that is one span of code, or one string, as a whole."""
+        if text[0] != "`":
+            return self._call_lines().quoted(text, final, at)
+        run = run_length(text, 0)
+        if run > 2 or run == len(text):
+            return NEED_MORE if run <= 2 and not final else None
+        return self._in_ticks(text, run, final, at)
+
+    def _in_ticks(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
+        """Return the decision on an answer that begins with a span of code in `run` backticks."""
+        end = text.find("`", run)
+        inner = text[run:] if end < 0 else text[run:end]
+        if not inner or inner[0] in _MARKS_AROUND:
+            return None
+        if end < 0:
+            return None if final or self._alone(inner, False, at + run, True) is None else NEED_MORE
+        ends = self._ends_answer(text[end:].rstrip(), run)
+        if ends is None or not final:
+            return None if ends is None else NEED_MORE
+        outcome = self._alone(inner, True, at + run, True) if ends else None
+        if not isinstance(outcome, Held) or outcome.body is None or outcome.end < len(inner):
+            return None
+        return replace(outcome, end=end + run)
+
+    @staticmethod
+    def _ends_answer(text: str, run: int) -> bool | None:
+        """Return True if nothing is behind a run of backticks but a token that ends the turn.
+
+        False where such a token is not whole yet, None for any other text.
+        """
+        if len(text) < run and not text.strip("`"):
+            return False
+        rest = text.removeprefix("`" * run).lstrip()
+        if rest in ("", *TURN_ENDS):
+            return not text.startswith("`" * (run + 1))
+        return False if any(token.startswith(rest) for token in TURN_ENDS) else None
 
     def _hold_line(self, tail: str, pos: int, final: bool) -> bool | None:
         """Hold a line back that may be nothing but a known tool's calls, as JSON or as Python."""
@@ -728,7 +825,8 @@ class TextScanner:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
         if outcome is None and self._setting.reads_python:
-            outcome = self._call_lines().fenced(tail[at:], run, final, self._feed.base + at)
+            first, here = not self._quoting.spoken, self._feed.base + at
+            outcome = self._call_lines().fenced(tail[at:], run, final, here, first)
         return self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
 
     def _unless_shown(
@@ -743,6 +841,8 @@ class TextScanner:
         closed = self._closes(tail, at, final)
         if closed is None:
             return NEED_MORE
+        if self._is_of_other_tool(outcome, at):
+            return Held(outcome.end)
         if self._shown.goes_on(self._feed.base + at, self._log.text_start):
             alone = self._shown.alone
         else:
@@ -752,6 +852,17 @@ class TextScanner:
             alone = sign != "marks"
         self._note_example(at, Opening(outcome.end, whole=True), _SHOWN, alone)
         return Held(outcome.end)
+
+    def _is_of_other_tool(self, outcome: Held, at: int) -> bool:
+        """Return True if the line before tail[at] ends with the name of another tool.
+
+        The JSON after it is what that tool was given, and no call of the tool that it names.
+        """
+        words = self._before(at).rstrip().rpartition("\n")[2].rstrip(" \t`*\"':(=>-").split()
+        name = re.split(r"[<>|\]\[`*\"'.#(]", words[-1])[-1] if words else ""
+        if name not in self._setting.tools:
+            return False
+        return any(call.name != name for call in outcome.decoded)
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.
@@ -802,6 +913,8 @@ class TextScanner:
             self.remember().suspect(start + outcome.lead, stop, ends_in_value)
             return True
         self.end(start)
+        if log.message_end is not None and log.turn_end is None:
+            log.turn_end = log.message_end[0]
         segment = Segment("recovered", Span(start, end), outcome.body)
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
         if self.given_up is not None and self.given_up.quotes(start, end):
@@ -811,6 +924,10 @@ class TextScanner:
         self._fresh = True
         self._quoting.spoken = True
         return True
+
+
+def _is_in_bracket(line: str) -> bool:
+    return any(line.count(opener) > line.count(closer) for opener, closer in ("()", "[]", "{}"))
 
 
 def _tag_at(tail: str, at: int, final: bool, tags: tuple[str, ...]) -> str | NeedMore | None:

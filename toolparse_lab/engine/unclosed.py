@@ -12,15 +12,24 @@ from dataclasses import replace
 
 from ..protocols.base import Decoded
 from ..protocols.scan import any_of, partial_start
+from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..types import ParseResult, Problem, Span, ToolCall
-from .recovery import TURN_ENDS
 from .setting import Setting
 
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 _LAST_CALLS = 8  # calls looked at behind open reasoning, so that the cost stays bounded
-_WRONG_CLOSER = re.compile(rf"(?:</?[A-Za-z_][\w:|.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z")
+_WRONG_CLOSER = re.compile(
+    rf"(?:</?[A-Za-z_|\uff5c][\w:|\uff5c.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z"
+)
+# What is left of a closer, or what was put into it: `tool_call>`, `</tool_call\\>`, `[/tool_call]`.
+_DAMAGED_CLOSER = re.compile(
+    r"[<\[]?[ \t]{0,4}[\\/|]{0,3}[ \t]{0,4}(?P<word>[a-z][a-z_: -]{2,40}?)"
+    r"[ \t]{0,4}[\\/|]{0,2}[>\]]{0,2}\s*\Z",
+    re.IGNORECASE,
+)
+_LAST = 160  # characters that hold any closer
 
 
 def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
@@ -135,17 +144,39 @@ def partial_closer(text: str, closers: tuple[str, ...]) -> int:
     return at if at < len(stripped) else len(text)
 
 
-def wrong_closer(text: str) -> int | None:
-    """Return the offset of another format's closer, or a turn's, at the end of a JSON body.
+def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
+    """Return the offset of another format's closer, a turn's, or a damaged one at a body's end.
 
     None when there is none.
 
-    Models mix formats: a body in one's delimiters is closed as another's would be.
+    Models mix formats: a body in one's delimiters is closed as another's would be. Such a closer
+    counts behind JSON or tags, whose own end is in sight, one with the letters of the format's own
+    behind any body.
+
+    closers: of the format.
     """
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    match = _WRONG_CLOSER.search(text)
-    return match.start() if match else None
+    at = max(0, len(text) - _LAST)
+    match = _DAMAGED_CLOSER.search(text, at)
+    while match is not None and not _is_closer(match, closers):
+        # Each word of a name is tried, the longest first.
+        match = _DAMAGED_CLOSER.search(text, match.start() + 1)
+    found = [match.start()] if match is not None else []
+    if text.lstrip()[:1] in ("{", "[", "<"):
+        other = _WRONG_CLOSER.search(text, at)
+        found += [other.start()] if other is not None else []
+    return min(found, default=None)
+
+
+def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:
+    """Return True if text has the letters of a closer, and something of its signs."""
+    if match[0].strip() == match["word"]:
+        return False
+    letters = _letters(match["word"])
+    return any(letters == _letters(closer) for closer in closers)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text)).lower()
 
 
 def calls_at_end(

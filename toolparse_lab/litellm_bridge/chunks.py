@@ -195,7 +195,8 @@ class ChunkReader:
         state = self._choices.get(choice.index)
         if state is None:
             call_ids = self._ids.of(choice.index) if self._ids else None
-            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids)
+            # A client may complete arguments that were cut off, and execute them: calls come whole.
+            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids, tool_input=False)
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
         if choice.logprobs is not None or choice.delta.tool_calls:

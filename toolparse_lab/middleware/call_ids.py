@@ -53,3 +53,7 @@ class CallIds:
             self._by_index.setdefault(call.index, wire)
 
         return self._by_index[call.index]
+
+    def forget(self, index: int) -> None:
+        """Let the call of an index have another id than the one that was announced for it."""
+        self._by_index.pop(index, None)

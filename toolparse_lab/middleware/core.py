@@ -22,6 +22,7 @@ from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError
 from ..engine.parse import with_lost_calls
 from ..errors import BadOptions
+from ..prompt.input_examples import LeftOut, input_examples
 from ..prompt.messages import merge_prompt
 from ..protocols.base import Protocol
 from ..protocols.neutral import delimiters_of
@@ -60,6 +61,7 @@ _ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = (
     "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
 )
+_EXAMPLE = "tool-call-middleware: an example of a tool's input is left out of the prompt"
 _CUSTOM_TOOL = (
     "tool-call-middleware: a custom tool is left out; it takes free text, and a call has JSON "
     "arguments"
@@ -150,6 +152,10 @@ class ToolCallMiddleware:
         # Told with every request, although its tools may have been read long ago.
         for tool in offer.provider:
             prepared.writer.tell(_note_on(tool), tool=dict(tool))
+        for example in prepared.left_out:
+            prepared.writer.tell(
+                _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
+            )
 
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
@@ -267,14 +273,18 @@ class ToolCallMiddleware:
         *,
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
+        tool_input: bool = True,
     ) -> AnswerStream:
         """Return a reader of an answer that comes in pieces.
 
         Args:
             debug_summary, call_ids: as for `wrap_generate`.
             turn: the result of `transform_params` for the request.
+            tool_input: show the input of a call while it is written, in deltas of their own.
+                `compat="seed"` shows none.
         """
-        return AnswerStream(self._reading, turn, debug_summary, call_ids)
+        shows = tool_input and self.compat is None
+        return AnswerStream(self._reading, turn, debug_summary, call_ids, tool_input=shows)
 
     def completion(
         self,
@@ -354,7 +364,10 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form))
+        left_out: tuple[LeftOut, ...] = ()
+        if offer.active and isinstance(self.protocol, Protocol):
+            _, left_out = input_examples(self.protocol, offer.for_model)
+        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
         """Return the delimiters that no user's text may hold.

@@ -1,11 +1,12 @@
 """Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
 
-How it works: nothing that went out is taken back, so three things wait. White space waits for a
-word or for the end, because between two calls it is not a content (`_Runs`). Reasoning waits from
-the first opener of a call on, because reasoning that was never closed may turn out to hold calls
-(`_Thoughts`). A call waits until it is whole, so it is one delta. Text is final when the parser
-gives it out. Each character is looked at once, and once more where an opener may begin at the end
-of a piece of reasoning.
+How it works: nothing of the message that went out is taken back, so three things wait. White space
+waits for a word or for the end, because between two calls it is not a content (`_Runs`). Reasoning
+waits from the first opener of a call on, because reasoning that was never closed may turn out to
+hold calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of it
+before is no part of the message: a delta `tool_input`, which is for display (`tool_input`). Text is
+final when the parser gives it out. Each character is looked at once, and once more where an opener
+may begin at the end of a piece of reasoning.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from ..engine.tool_input import Part, ToolInputs, whole_input
 from ..protocols.base import Protocol
 from ..protocols.scan import partial_start
 from ..toolspec import ToolSpec
@@ -21,6 +23,7 @@ from ..types import (
     CallEnd,
     Event,
     Markup,
+    ParseOptions,
     ReasoningDelta,
     Recovered,
     Retract,
@@ -36,16 +39,21 @@ from .call_ids import CallIds
 Delta: TypeAlias = dict[str, Any]
 
 
-def deltas_of(answer: Answer) -> tuple[Delta, ...]:
+def deltas_of(answer: Answer, *, inputs: bool = False) -> tuple[Delta, ...]:
     """Return the deltas of a whole answer that goes out at once.
 
-    answer: finished. Reasoning comes before the content, and the calls come last.
+    answer: finished. Reasoning comes before the content, and the calls come last. inputs: the input
+    of each call is shown before it.
     """
     message = answer.message
     deltas: list[Delta] = [
         {key: message[key]} for key in ("reasoning_content", "content") if message.get(key)
     ]
-    deltas += [{"tool_calls": [{"index": i, **call}]} for i, call in enumerate(answer.tool_calls)]
+    for i, call in enumerate(answer.tool_calls):
+        if inputs:
+            function = call["function"]
+            deltas += _shown(whole_input(call["id"], function["name"], function["arguments"]))
+        deltas.append({"tool_calls": [{"index": i, **call}]})
     return tuple(deltas)
 
 
@@ -55,7 +63,8 @@ class Deltas:
     The module says the text waiting in it.
 
     protocol: ours, or another's, whose openers are unknown. text_of: the text of a span.
-    attempts: the handling of calls that failed. one_call: only the first call goes out.
+    attempts: the handling of calls that failed. one_call: only the first call goes out. options:
+    of the parser, by which inputs are shown while they are written, None for none.
     """
 
     def __init__(
@@ -67,8 +76,12 @@ class Deltas:
         attempts: Attempts,
         *,
         one_call: bool = False,
+        options: ParseOptions | None = None,
     ) -> None:
         self._text_of = text_of
+        self._inputs: ToolInputs | None = None
+        if options is not None:
+            self._inputs = ToolInputs(protocol, tools, options, text_of, ids.of, ids.forget)
         self._ids = ids
         self._attempts = attempts
         self._runs = _Runs()
@@ -86,17 +99,23 @@ class Deltas:
         events: of the parser, in order and each only once.
         """
         deltas: list[Delta] = []
+        inputs = self._inputs
         for event in events:
+            if inputs is not None:
+                inputs.note(event)
             if isinstance(event, ReasoningDelta):
                 self._runs.cut()
                 _add(deltas, "reasoning_content", self._reasoning(event))
             elif isinstance(event, Retract):
                 self._thoughts.cut_at(event.start)
+                self._drop_inputs(deltas)
             else:
                 # Something else follows the reasoning, so it held no call.
                 _add(deltas, "reasoning_content", self._thoughts.end())
                 self._add_event(deltas, event)
 
+        if inputs is not None and self._n_calls < self._most:
+            deltas += _shown(inputs.show())
         return tuple(deltas)
 
     def end(self) -> tuple[Delta, ...]:
@@ -107,6 +126,7 @@ class Deltas:
         deltas: list[Delta] = []
         _add(deltas, "reasoning_content", self._thoughts.end())
         _add(deltas, "content", self._runs.end())
+        self._drop_inputs(deltas)
         return tuple(deltas)
 
     def _reasoning(self, event: ReasoningDelta) -> str:
@@ -143,6 +163,7 @@ class Deltas:
         """
         usable = self._attempts.usable(calls)
         if not usable:
+            self._drop_inputs(deltas, calls)
             _add(deltas, "content", self._runs.add(self._text_of(calls[0].segment.span)))
             return
 
@@ -151,8 +172,22 @@ class Deltas:
             if self._n_calls < self._most:
                 raw = self._text_of(call.segment.span)
                 body = {"index": self._n_calls, **tool_call(call, self._ids, raw)}
+                if self._inputs is not None:
+                    deltas += _shown(self._inputs.of_call(call, **body["function"]))
+                    body["id"] = self._ids.of(call)
                 deltas.append({"tool_calls": [body]})
                 self._n_calls += 1
+        self._drop_inputs(deltas, calls)
+
+    def _drop_inputs(self, deltas: list[Delta], calls: tuple[ToolCall, ...] = ()) -> None:
+        """Take back the inputs of a body that became no call. calls: of the body."""
+        if self._inputs is not None:
+            deltas += _shown(self._inputs.drop(calls))
+
+
+def _shown(parts: Iterable[Part]) -> list[Delta]:
+    """Return the parts of an input as deltas of their own."""
+    return [{"tool_input": part} for part in parts]
 
 
 def _add(deltas: list[Delta], key: str, text: str) -> None:

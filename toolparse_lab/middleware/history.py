@@ -32,6 +32,9 @@ _REASONING = ("reasoning", "thinking", "redacted_thinking", "redacted-reasoning"
 _MEDIA = ("image_url", "input_audio", "file", "image", "video_url", "refusal")
 _CALLS = ("tool-call", "tool_call", "tool_use")
 _RESULTS = ("tool-result", "tool_result")
+_APPROVAL_REQUESTS = ("tool-approval-request", "tool_approval_request")
+_APPROVALS = ("tool-approval-response", "tool_approval_response")
+_APPROVED = "[Execution Approved]"
 _EXPECTED = "a list of {role, content}"
 _UNKNOWN_PART = (
     "tool-call-middleware: unknown assistant content; stringifying for provider compatibility"
@@ -108,11 +111,13 @@ class Writer:
 class _Calls:
     """The calls of the conversation so far.
 
-    names: id -> name. order: id -> place, of those of the last assistant message.
+    names: id -> name. order: id -> place, of those of the last assistant message. approvals: id of
+    a question to the user -> id of the call that it is about.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
+    approvals: dict[Any, Any] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Start with the calls of another assistant message.
@@ -306,6 +311,9 @@ def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
     if kind in _CALLS and _name_of(part) is not None:
         calls.note(_call_id(part), _name_of(part))
         return [writer.call(part)]
+    if kind in _APPROVAL_REQUESTS:  # a question of the program to its user, not of the model
+        calls.approvals[_approval_id(part)] = _call_id(part)
+        return []
     if kind in _RESULTS and _name_of(part) is not None:  # of a tool that the provider ran
         return [_text(writer.write_result(ToolResult.of(part)))]
 
@@ -398,12 +406,16 @@ def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolRes
     writer: is told of parts that are not results. They are shown as JSON.
     """
     content = message.get("content")
-    if not isinstance(content, list) or not any(_is_result(p) for p in content):
+    kinds = (*_RESULTS, *_APPROVALS)
+    if not isinstance(content, list) or not any(_is_of(p, kinds) for p in content):
         return [_result(message, content, calls)]
 
     results: list[ToolResult] = []
     for part in content:
-        if _is_result(part):
+        approval = _approval(part, calls) if _is_of(part, _APPROVALS) else None
+        if approval is not None:
+            results.append(approval)
+        elif _is_of(part, _RESULTS):
             output = next((part[k] for k in ("output", "result", "content") if k in part), None)
             results.append(_result(part, output, calls))
         else:
@@ -413,12 +425,49 @@ def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolRes
     return results
 
 
-def _is_result(part: Any) -> bool:
-    """Return True for a part that holds a tool's result.
+def _is_of(part: Any, kinds: tuple[str, ...]) -> bool:
+    """Return True for a part of one of some kinds.
 
     part: a member of a message's content, of any type.
     """
-    return isinstance(part, Mapping) and part.get("type") in _RESULTS
+    return isinstance(part, Mapping) and part.get("type") in kinds
+
+
+def _approval_id(part: Mapping[str, Any]) -> Any:
+    id = part.get("approvalId", part.get("approval_id"))
+    return id if isinstance(id, str) else None
+
+
+def _approval(part: Mapping[str, Any], calls: _Calls) -> ToolResult | None:
+    """Return the user's answer to the question whether a call may run, as a result of the call.
+
+    None if it says neither which call it is about nor which question.
+    """
+    id = _call_id({k: v for k, v in part.items() if k != "id"})
+    id = calls.approvals.get(_approval_id(part)) if id is None else id
+    name = calls.names.get(id if isinstance(id, str) else "")
+    if name is None:
+        return None
+
+    reason = part.get("reason")
+    output: Any = {"type": "execution-denied", "reason": reason}
+    if part.get("approved") is True:
+        output = f"{_APPROVED[:-1]}: {reason}]" if reason else _APPROVED
+    return ToolResult.of({"toolName": name, "output": output, "toolCallId": id})
+
+
+def _without_old_news(results: list[ToolResult]) -> list[ToolResult]:
+    """Return the results without approvals of calls that ran, and refusals that are there twice.
+
+    A reason that the user gave for an approval stays.
+    """
+    ids = [result.call_id for result in results]
+    unique = {(r.call_id, write_canonical(r.content)): r for r in reversed(results)}
+    return [
+        result
+        for result in reversed(unique.values())
+        if result.content != _APPROVED or ids.count(result.call_id) == 1
+    ]
 
 
 def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResult:
@@ -468,6 +517,7 @@ def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -
     calls: those of the last assistant message give the order.
     """
     last = len(calls.order)
+    results = _without_old_news(results) if calls.approvals else results
     ordered = sorted(results, key=lambda result: calls.order.get(result.call_id, last))
     return [_result_message(result, writer) for result in ordered]
 

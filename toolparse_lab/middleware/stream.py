@@ -19,8 +19,10 @@ class AnswerStream:
     """An answer that comes in pieces: feed it texts of any size, then close it.
 
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
-    is taken back. An answer that must be a call, or has a format of the caller's own, says nothing
-    before its end.
+    of these is taken back. A delta `tool_input` shows the input of a call that is still written.
+    Never execute it: the call follows in `tool_calls`, or a part tool-input-error takes the input
+    back. An answer that must be a call, or has a format of the caller's own, says nothing before
+    its end.
 
     >>> from toolparse_lab import hermes_tool_middleware as middleware
     >>> tools = [{"name": "f"}]
@@ -40,8 +42,11 @@ class AnswerStream:
         turn: Turn,
         debug_summary: MutableMapping[str, str] | None = None,
         call_ids: CallIds | None = None,
+        *,
+        tool_input: bool = True,
     ) -> None:
         self._reading = reading
+        self._shows_inputs = tool_input
         self._turn = turn
         self._summary = debug_summary
         self._level = debug_level() if turn.active else "off"
@@ -59,6 +64,7 @@ class AnswerStream:
                 self._ids,
                 reading.attempts,
                 one_call=turn.one_call,
+                options=self._parser.options if tool_input else None,
             )
 
     def feed(self, text: str) -> tuple[Delta, ...]:
@@ -132,7 +138,7 @@ class AnswerStream:
 
         result = self._reading.parse_whole(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
-        return deltas_of(answer), answer
+        return deltas_of(answer, inputs=self._shows_inputs), answer
 
     def _answer(self, result: ParseResult, finish_reason: str | None) -> Answer:
         """Return the answer of a finished parse, its failures told.
@@ -151,10 +157,11 @@ class AnswerStream:
         )
 
     def _log(self, deltas: Iterable[Delta]) -> None:
-        """Log deltas at level 'stream'.
+        """Log deltas of the message at level 'stream'.
 
         deltas: those that one piece of text settled.
         """
         if self._level == "stream":
             for delta in deltas:
-                log_out(delta)
+                if "tool_input" not in delta:
+                    log_out(delta)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..engine.foreign.protocol import ForeignProtocol
 from ..engine.parse import Reader
+from ..prompt.input_examples import LeftOut
 from ..protocols.base import Protocol
 from ..toolspec import ToolSpec
 from .choice import Kind, Offer
@@ -111,6 +112,8 @@ class Readers:
 class Prepared:
     """The outcome of one set of tools and one tool choice, shared by all requests with them.
 
+    left_out: examples of inputs that the prompt does not show.
+
     writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
     the system message. readers: made when the first answer is read. A request that only asks for
     the request to send pays for none. delimiters: of the format, which no user's text may hold.
@@ -121,6 +124,7 @@ class Prepared:
     protocol: Protocol | ForeignProtocol
     ways: Ways
     form: ChoiceForm = PLAIN
+    left_out: tuple[LeftOut, ...] = ()
     prompt: str | None = None
     readers: Readers | None = None
     delimiters: tuple[str, ...] | None = None

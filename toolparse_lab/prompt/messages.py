@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 from .. import hooks
 from ..errors import BadCase, BadOptions, UnwritableCall
 from ..toolspec import ToolSpec, tool_specs
+from .input_examples import with_input_examples
 from .shots import Shot, make_shots
 from .signatures import (
     write_tools_json,
@@ -93,9 +94,9 @@ def render_system(
 ) -> str:
     """Return the system prompt alone: tools, the form of a call, type rules and examples.
 
-    tools: anything `tool_specs` takes, or "" for none. A wording without a place for examples shows
-    none here. `build_messages` gives them as turns. Raises BadOptions for an unknown wording,
-    listing those there are.
+    The tools' own examples of their input are at its end. tools: anything `tool_specs` takes, or ""
+    for none. A wording without a place for few-shot examples shows none here. `build_messages`
+    gives them as turns. Raises BadOptions for an unknown wording, listing those there are.
     """
     specs = tool_specs(tools)
     # Before the early return: a wrong argument is an error without tools, too.
@@ -242,7 +243,7 @@ def _render(
         return "\n\n".join(f"Request: {request}\nAnswer:\n{call}" for request, call in shots)
 
     # Functions, since a template asks for few of these parts and some take long to write.
-    return fill(
+    prompt = fill(
         template,
         {
             "tools_json": lambda: write_tools_json(specs),
@@ -256,6 +257,7 @@ def _render(
             "model_prompt": lambda: str(hooks.call("model_prompt_of", protocol, specs)),
         },
     )
+    return with_input_examples(prompt, protocol, specs)
 
 
 def _ask_builder(

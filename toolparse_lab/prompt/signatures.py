@@ -41,12 +41,12 @@ _LIMITS = {
 }
 
 
-def write_tools_json(tools: Sequence[ToolSpec]) -> str:
+def write_tools_json(tools: Sequence[ToolSpec], *, examples: bool = False) -> str:
     """Return a JSON array with one compact object {name, description, parameters} a tool.
 
-    Each tool has a line of its own.
+    Each tool has a line of its own. examples: with the member inputExamples where it has some.
     """
-    return "[" + ",\n".join(_tool_json(tool) for tool in tools) + "]"
+    return "[" + ",\n".join(_tool_json(tool, examples) for tool in tools) + "]"
 
 
 def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
@@ -59,9 +59,9 @@ def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _tool_json(tool: ToolSpec) -> str:
+def _tool_json(tool: ToolSpec, examples: bool = False) -> str:
     """Return one tool as compact JSON."""
-    return write_canonical(tool.to_dict())
+    return write_canonical(tool.to_dict() if examples else tool.to_openai()["function"])
 
 
 def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:

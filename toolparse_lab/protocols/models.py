@@ -145,6 +145,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"telechat|xing-?4", "telechat4", "TeleChat 4", ""),
     (r"gorilla", "gorilla_openfunctions", "Gorilla OpenFunctions", ""),
     (r"rwkv", "markdown_json", "RWKV", ""),
+    (r"k-exaone-?2(?!\d)", "qwen3_coder_xml", "K-EXAONE 2", "tags"),
     (r"smollm-?3|exaone|falcon-?3|bielik|reka|trinity", "hermes", "models with Hermes' tags", ""),
     (r"qwen", "hermes", "Qwen", ""),
 )  # fmt: skip

@@ -14,13 +14,14 @@ from types import MappingProxyType
 _NAMES: Mapping[str, str] = {
     "hermes": (
         "hermes2_pro hermes_2_pro qwen qwen2 qwen25 qwen2_5 qwen3 qwen3_think qwen3_vl qwq granite4"
-        " trinity smollm3 exaone exaone4 ernie ernie45_moe ernie_45 reka falcon3 kolibri kolibri1"
+        " trinity smollm3 exaone exaone4 k_exaone k_exaone_236b ernie ernie45_moe ernie_45 reka"
+        " falcon3 kolibri kolibri1"
     ),
     "qwen3_coder_xml": (
         "qwen3_coder qwen35 qwen36 qwen38 qwen3_5 nemotron_3 nemotron3 nemotron3_nano nemotron_v3"
         " nemotron_3_nano nemotron_35_nano step3p5 step3p7 step35 step_35 step5 nanbeige berrylm"
         " iquest_coder ornith interns2 interns2_preview qwen_xml qwen_coder nemotron_nano"
-        " nemotron3nano granite_thinking intellect3"
+        " nemotron3nano granite_thinking intellect3 k_exaone2 kexaone2 k_exaone_2 k_exaone_20"
     ),
     "mimo_compact": "mimo mimo_v2 mimov2 mimov2_flash mimo_v2_flash mimo_v25",
     "markdown_json": "qwen25_coder qwen2_5_coder",

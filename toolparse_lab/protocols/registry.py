@@ -76,8 +76,19 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
         "xlam_array",
         "markdown_json",
         "glm4_9b",
+        "bfcl_json",
+        "bfcl_json_tag",
     ),
     "json.openai_strict": ("openai_strict",),
+    # Before other formats with the tag `<function name="…">`, which read less of it.
+    "xml.typed": (
+        "bfcl_verbose_xml",
+        "bfcl_verbose_xml_tag",
+        "bfcl_concise_xml",
+        "bfcl_concise_xml_tag",
+        "function_call_xml",
+        "function_call_xml_tag",
+    ),
     "parameters.rows": (
         "minicpm5",
         "mimo_compact",
@@ -112,6 +123,8 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
         "lfm2",
         "minicpm3",
         "gorilla_openfunctions",
+        "bfcl_python_tag",
+        "llama3_python_calls",
     ),
     "bare.rows": ("functiongemma",),
 }

@@ -90,6 +90,18 @@ def any_of(literals: tuple[str, ...]) -> str:
     return "|".join(re.escape(literal) for literal in literals) or "(?!)"
 
 
+def begun(literal: str) -> str:
+    """Return the source of a pattern for every beginning of a literal, the empty one included.
+
+    >>> re.fullmatch(begun("<|a|>"), "<|a") is not None
+    True
+    """
+    source = ""
+    for char in reversed(literal):
+        source = f"(?:{re.escape(char)}{source})?"
+    return source
+
+
 _Tree: TypeAlias = "dict[str, _Tree]"
 """Character -> what may follow it; the key "" where a literal ends."""
 

@@ -44,7 +44,7 @@ def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> s
             expected="a function or text",
         )
 
-    text: object = template(write_tools_json(specs))
+    text: object = template(write_tools_json(specs, examples=True))
     if not isinstance(text, str):
         raise BadOptions(
             "tool_system_prompt_template returned no text", got=type(text).__name__, expected="str"

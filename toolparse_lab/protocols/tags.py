@@ -35,6 +35,8 @@ THINK_TAGS = {
 THINK_ENDS = tuple(THINK_TAGS.values())
 
 
+# Some models write the head of a turn where the closer should be.
+_TURN = "<|im_start|>"
 # An opener of a code fence may be followed by blanks, but not by a whole line of them.
 _MAX_LINE_END = 64
 
@@ -118,7 +120,7 @@ class JsonTags(Envelope):
         """Return a scanner for JSON that stops at a closer outside its strings."""
         # In a body that was never closed, an opener begins the next call. Not so for a fence: its
         # opener begins with its closer, so that the closer is found there already.
-        return JsonBody(self.closers, () if self.line else self.openers)
+        return JsonBody(self.closers, () if self.line else (*self.openers, _TURN))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return True if JSON that was given up behind `text` ends inside a value."""

@@ -46,6 +46,10 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
     >>> offered_name("functions.f", ["f"]).rule, offered_name("g", ["f"])
     ('read.module-name', None)
     """
+    if "\\_" in name:
+        # Markdown escapes the underscores of a name.
+        plain = name.replace("\\_", "_")
+        return OfferedName(plain, 0, "read.escaped-name") if plain in tools else None
     written = [n for n in tools if name in (n.replace(".", "_"), f"{n}.{n}")]
     if len(written) == 1:
         (own,) = written

@@ -16,6 +16,7 @@ from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
 from .strict import read_sequence, too_deep
 from .text_ends import TextEnds
+from .words import NO_JSON
 
 # How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets
 # that are open, and the edits that led there with their cost. It goes on for nothing wherever the
@@ -256,7 +257,7 @@ class _Search:
             self._add(literal.end(), cost + DIALECT, AFTER, stack, (chain, edit))
             return
         word = _BARE_WORD.match(self._text, pos)
-        if word and not _SCALAR.match(word[0]):
+        if word and not _SCALAR.match(word[0]) and word[0].strip().lower() not in NO_JSON:
             self._quoted(word, cost + BARE, AFTER, stack, chain, "rjson.unquoted-value")
 
     def _quoted(

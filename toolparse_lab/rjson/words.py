@@ -13,7 +13,8 @@ _BARE_LINE = re.compile(r"[^\"“”„,:{}\[\]()`\n\r]+")
 _LOOSE_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _NUMBER_SIGNS = "+-.0123456789"
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
-_NO_JSON = frozenset(
+# Words of other languages for what JSON has no value for.
+NO_JSON = frozenset(
     ("nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf", "undefined")
 )
 _RUNS_INTO = ("(", ":", '"', "`")  # behind a word, they make a call, a key, a string or code of it
@@ -36,7 +37,7 @@ def read_bare(source: Source, pos: int, top: str) -> int:
         raise Refusal("decode.ambiguous", f"{word} stands where a value should be", pos)
 
     lower = word.lower()
-    if lower in _NO_JSON:
+    if lower in NO_JSON:
         raise Refusal("decode.ambiguous", f"JSON has no {word}", pos)
     if lower in _LITERALS:
         source.edit(pos, end, _LITERALS[lower], "rjson.python-literal")

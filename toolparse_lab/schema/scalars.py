@@ -33,6 +33,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LOOSE_NUMBER = re.compile(
     r"(?P<sign>[+-]?)0*+(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<power>[eE][+-]?[0-9]+)?"
 )
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}+(?:_[0-9]{3})++(?:\.[0-9]*+)?")
 _MOST_DIGITS = 400  # of an integer that was written with an exponent; a float holds no more
 # What JavaScript calls white space, which is what the models' training text calls white space.
 SPACE = (
@@ -105,14 +106,26 @@ def _integer_from_text(record: Record, value: str, path: str) -> Value:
 def _number_in(text: str, safe: bool) -> Number | None:
     """Return the number that a text is but for white space around it, None if it is none.
 
-    safe: the policy, which takes anybody's writing of a number.
+    safe: the policy, which takes anybody's writing of a number. The others take digits behind
+    zeros, and else a number as JSON has it.
 
-    >>> _number_in(" 007 ", True), _number_in("007", False)
-    (7, None)
+    >>> _number_in(" 007 ", True), _number_in("007", False), _number_in("+.5", False)
+    (7, 7, None)
     """
     text = text.strip(SPACE)
-    return loose_number_of(text) if safe else number_of(text)
+    return loose_number_of(text) if safe or is_padded(text) else number_of(text)
 
+
+def is_padded(text: str) -> bool:
+    """Tell if a text is digits behind a zero, which may be an identifier where text is legal.
+
+    >>> is_padded("007"), is_padded("0"), is_padded("0.5")
+    (True, False, False)
+    """
+    return _PADDED.fullmatch(text.strip(SPACE)) is not None
+
+
+_PADDED = re.compile(r"-?0[0-9]{1,40}")
 
 # The same few numbers come again and again, and numbers never change.
 _short_number = lru_cache(maxsize=4096)(_number_in)
@@ -246,14 +259,17 @@ def loose_number_of(text: str) -> Number | None:
     None if it is none.
 
     A plus sign and zeros in front say nothing, and neither does a zero that drops out beside the
-    point. Digits are never dropped, and the sign of zero stays.
+    point. Underscores between groups of three digits are none of the number. Digits are never
+    dropped, and the sign of zero stays.
 
-    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "-", "1e309")]
-    [7, 0.5, 5.0, None, None]
+    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "5_000", "50_0", "1e309")]
+    [7, 0.5, 5.0, 5000, None, None]
     """
     number_read = number_of(text)
     if number_read is not None:
         return number_read
+    if "_" in text and _GROUPED.fullmatch(text):
+        text = text.replace("_", "")
     match = _LOOSE_NUMBER.fullmatch(text)
     if match is None or not any(char.isdigit() for char in text.lower().partition("e")[0]):
         return None
@@ -261,7 +277,7 @@ def loose_number_of(text: str) -> Number | None:
     sign, whole, part, power = match.group("sign", "whole", "part", "power")
     point = "" if part is None else "." + (part or "0")
     lexeme = f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}"
-    return number_of(lexeme) if lexeme != text else None
+    return number_of(lexeme)
 
 
 def from_untyped_text(record: Record, value: str, path: str) -> Value:
@@ -273,12 +289,13 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
     >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
     [1, True]
     """
+    text = value.strip(SPACE)
     for reader in (_boolean_from_text, _number_from_text):
-        new = reader(record, value, path)
+        # Without a schema, digits behind a zero are rather an identifier.
+        new = value if is_padded(text) else reader(record, value, path)
         if new is not value:
             return new
 
-    text = value.strip(SPACE)
     # Both brackets must be there: a text that only begins like JSON is text.
     if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
         values = read_if_strict(text, _MAX_DEPTH) or ()

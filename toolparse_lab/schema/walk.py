@@ -18,6 +18,7 @@ from .scalars import (
     boolean_from_switch,
     from_untyped_text,
     is_bare_null,
+    is_padded,
     object_from_text,
     to_enum,
     to_text,
@@ -297,8 +298,12 @@ class Walk(Record):
                 new = reader(self, value, path)
                 if new is value and name == "boolean":
                     new = self._switch(value, view, path)
-                elif new is not value and "string" in types and not is_type(new, name):
-                    # `middleware` reads 5.5 for an integer; where text is legal it stays text.
+                elif (
+                    new is not value
+                    and "string" in types
+                    and (not is_type(new, name) or is_padded(value))
+                ):
+                    # `middleware` reads 5.5 for an integer, and 007; where text is legal both stay.
                     self.steps.pop()
                     new = value
             else:

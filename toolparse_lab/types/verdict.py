@@ -41,6 +41,7 @@ EXECUTABLE: frozenset[Verdict] = frozenset(VERDICTS[1:4])
 
 _RANK = {word: rank for rank, word in enumerate(VERDICTS)}
 _ECHOED = "call.echoed"
+_REPEATED = "call.repeated-set"
 
 
 def verdict_of_call(call: ToolCall) -> Verdict:
@@ -64,8 +65,17 @@ def verdict_of_call(call: ToolCall) -> Verdict:
 
 
 def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
-    """Return the worst verdict on some calls, `none` if there are none."""
-    return max(map(verdict_of_call, calls), key=_RANK.__getitem__, default="none")
+    """Return the worst verdict on some calls, `none` if there are none.
+
+    A call that the answer says again says nothing of the answer.
+    """
+    verdicts = (verdict_of_call(call) for call in calls if not is_repeat(call))
+    return max(verdicts, key=_RANK.__getitem__, default="none")
+
+
+def is_repeat(call: ToolCall) -> bool:
+    """Return True for a call that the answer says again, and that is executed once."""
+    return call.status == "draft" and any(p.code == _REPEATED for p in call.problems)
 
 
 def _change_of(call: ToolCall) -> Verdict:

@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import Any
 
+from ...engine.attempt import Attempt, example_spans, find_attempt, parameter_names
 from ...engine.parse import parse
 from ...errors import BadOptions
-from ...evals.scoring.attempt import Attempt, example_spans, find_attempt, parameter_names
 from ...render import render_ansi
 from ...render.show import visible
 from ...types import EXECUTABLE, ParseOptions, ParseResult

@@ -18,19 +18,20 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
-from ...engine.lost_calls import CALL_ENDS
+from ...engine.attempt import find_own_result
+from ...engine.misplaced_calls import CALL_ENDS
 from ...exchange.types import Completion
 from ...protocols.base import Signs
 from ...schema.coerce import coerce
 from ...toolspec import ToolSpec
 from ...types import ParseResult, ToolCall
+from ...types.verdict import is_repeat
 from ...values import read_strict, write_canonical
 from ...values.printable import printable
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .attempt import find_own_result
 from .fabrication import find_fabrication, provider_name
 from .levels import Levels, as_provider_wrote
 from .naive import naive_calls
@@ -248,8 +249,8 @@ class _Scoring:
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
-            elif call.status == "echoed":
-                continue  # the model quotes somebody: no attempt of its own
+            elif call.status == "echoed" or is_repeat(call):
+                continue  # the model quotes somebody, or itself: no attempt of its own
             elif not self.unread.is_mention(call):
                 self.broken.append(call)
 

@@ -24,6 +24,7 @@ from ..base import (
     Tools,
     make_opening,
 )
+from ..json.body import json_calls
 from ..scan import Scanner
 from .form import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm
 from .reader import BareReader
@@ -107,7 +108,12 @@ class BareCodec(Codec):
     form: BareForm
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal."""
+        """Return the calls of a body. One that begins as JSON does is read as JSON.
+
+        Raises Refusal.
+        """
+        if body.lstrip()[:1] in ("{", "["):
+            return json_calls(self.form.opener, self.form.closer, body, reading)
         return BareReader(body, self.form, reading).calls()
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:

@@ -24,7 +24,7 @@ from ...schema.view import View, view_of
 from ...types import Edit, Span
 from ...values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .form import CALL, HEAD, MODULES, BareForm
+from .form import CALL, CALL_IN_BLOCK, HEAD, MODULES, TAG, BareForm
 
 _SPACE = re.compile(r"\s*")
 _KEY = re.compile(
@@ -92,14 +92,18 @@ class BareReader:
     def call(self) -> Decoded:
         """Return the call at this place."""
         first = len(self.edits)
-        if self.text.startswith(":", self.pos):
+        if self.text.startswith(":", self.pos) and CALL.match(self.text, self.pos + 1):
             self.fix(self.pos, self.pos + 1, "", "barekey.colon")
             self.pos += 1
         match = CALL.match(self.text, self.pos)
         if match is None:
-            raise self.fail("expected call:name{")
+            match = CALL_IN_BLOCK.match(self.text, self.pos)
+            if match is None or not self.is_named(match):
+                raise self.fail("expected call:name{")
         if match["head"] != HEAD:
-            self.fix(self.pos, match.end("head"), HEAD, "barekey.tag")
+            at = match.start("head") if match["head"] else match.start("name")
+            rule = {TAG: "barekey.tag", ":": "barekey.colon"}.get(match["head"], "barekey.head")
+            self.fix(at, match.end("head") if match["head"] else at, HEAD, rule)
         self.places = {}
         name, start = match["name"], match.start("name")
         tools = self.reading.tools
@@ -111,12 +115,16 @@ class BareReader:
         view = view_of(tool.schema_json) if tool is not None else None
 
         self.pos = match.end()
-        opened = match.end() - 1
-        if match["open"] == "(":
-            self.fix(opened, self.pos, "{", "barekey.parentheses")
-        arguments = self.members(_BRACKETS[match["open"]], "", view, 1)
-        if match["open"] == "(":
-            self.fix(self.pos - 1, self.pos, "}", "barekey.parentheses")
+        opened = match.start("open")
+        arguments: dict[str, Value] = {}
+        if match["open"]:
+            if match["open"] == "(":
+                self.fix(opened, self.pos, "{", "barekey.parentheses")
+            arguments = self.members(_BRACKETS[match["open"]], "", view, 1)
+            if match["open"] == "(":
+                self.fix(self.pos - 1, self.pos, "}", "barekey.parentheses")
+        else:
+            self.fix(opened, opened, "{}", "barekey.no-object")
         self.places[""] = (opened, self.pos)
 
         places = self.places  # the next call has others
@@ -128,6 +136,12 @@ class BareReader:
             edits=tuple(edits),
             places=lambda: places,
         )
+
+    def is_named(self, match: re.Match[str]) -> bool:
+        """Return True if a call that is not written in full names a tool on offer."""
+        names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
+        whole = self.reading.closed or match["open"]
+        return bool(whole) and not names.isdisjoint(self.reading.tools)
 
     def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
         """Return the members of an object up to its closer. view: the schema of the object."""

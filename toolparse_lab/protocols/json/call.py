@@ -24,13 +24,14 @@ from ...rjson.damage import Refusal
 from ...rjson.repair import read_damaged
 from ...rjson.strict import read_if_strict, too_deep
 from ...toolspec import ToolSpec
-from ...types import Edit, Problem, Step
+from ...types import Edit, Problem, Span, Step
 from ...values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle
 from .leading import leading_part
 from .message import is_definition
 from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
+from .words import read_words
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
 ARGUMENT_KEYS = (
@@ -38,6 +39,7 @@ ARGUMENT_KEYS = (
 )  # fmt: skip
 _WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
 _THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
+_UNQUOTED = "rjson.unquoted-value"
 _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
@@ -156,6 +158,9 @@ class JsonCall(Codec):
                 # Strict JSON whose closer was found without reading it, as in a stream.
                 plain = self._plain(values[0], body) if len(values) == 1 else None
                 return (plain,) if plain is not None else self._decode(body, values, [], reading)
+            keys = self.name_key, self.arguments_key
+            whole_name = self._whole_name(values)
+            repaired = read_words(body, values, edits, reading, keys, whole_name)
         except Refusal as refusal:
             if read_if_strict(body, reading.max_depth) is not None:
                 raise
@@ -228,6 +233,15 @@ class JsonCall(Codec):
             calls.append(call)
         return calls
 
+    def _whole_name(self, values: list[Value]) -> str:
+        """Return the tool that the only value of a body calls by itself, "" if it is none."""
+        value = values[0] if len(values) == 1 else None
+        if not isinstance(value, dict):
+            return ""
+        key = self._name_key(value)
+        name = value[key] if key is not None and self._arguments_key(value, key) else ""
+        return name if isinstance(name, str) else ""
+
     def _plain(self, value: Value, body: str) -> Decoded | None:
         """Return the call as the format has it: name and arguments and nothing else.
 
@@ -295,10 +309,13 @@ class JsonCall(Codec):
         if args_key is not None:
             _refuse_strays(unit, key, args)
 
+        name_span = source.name_span(index, unit.at, key, name)
+        if unit.edits and not reading.tools:
+            _refuse_bare_name(unit.edits, name_span)
         call = Decoded(
             name,
             args,
-            name_span=source.name_span(index, unit.at, key, name),
+            name_span=name_span,
             wire_id=wire_id,
             steps=tuple(unit.steps),
             edits=unit.edits,
@@ -343,6 +360,9 @@ class JsonCall(Codec):
             if isinstance(inner, dict) and self.name_key not in unit.value:
                 if key in unit.reading.tools and self._name_key(inner) is None:
                     continue  # the name of a tool is the key of its arguments
+                if any(other in unit.reading.tools for other in unit.value if other != key):
+                    message = "a call is next to another tool's name in one object"
+                    raise Refusal("decode.ambiguous", message, 0)
                 unit.step("read.function-wrapper", unit.value, inner)
                 unit.value = inner
                 unit.at += f"/{key}"
@@ -505,6 +525,14 @@ def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str
             message = f"arguments stand under two keys: {args_key} and {key}"
             raise Refusal("decode.ambiguous", message, 0)
     return args_key
+
+
+def _refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
+    """Raise Refusal for a name without quotes, where no tools say that it is one."""
+    for edit in edits:
+        if edit.rule == _UNQUOTED and name_span is not None and edit.span.start == name_span.start:
+            message = "the name is a bare word, and no tool is known that has it"
+            raise Refusal("decode.ambiguous", message, name_span.start)
 
 
 def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:

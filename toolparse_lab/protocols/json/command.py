@@ -55,8 +55,7 @@ class JsonOrCommand(JsonSection):
             raise Refusal("decode.truncated-value", message, len(body))
         opening = reading.opening
         tool = reading.tools.get(opening.name)
-        properties = view_of(tool.schema_json).properties if tool is not None else {}
-        if properties and _PARAMETER not in properties:
+        if tool is not None and _PARAMETER not in view_of(tool.schema_json).properties:
             raise Refusal("decode.json", "neither JSON nor a command that the tool takes", 0)
 
         start = len(body) - len(body.lstrip())

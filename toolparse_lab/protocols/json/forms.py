@@ -9,11 +9,13 @@ from typing import cast
 
 from ...toolspec import ToolSpec
 from ...values import write_canonical
-from ..base import Codec, Decoded, Reading
+from ..base import Codec, Decoded, Message, Reading
 from .call import JsonCall
 from .named import NamedJson
 from .source import name_first
 
+_EMPTY = re.compile(r"\s*+(?:```(?:json)?\s*+)?\[\s*+\]\s*+(?:```)?\s*+")
+_LONGEST_EMPTY = 64
 _REPEATED = re.compile(r"""\s*\{\s*"name"\s*:\s*"[^"\\]*"\s*,\s*"arguments"\s*:\s*\{""")
 
 
@@ -25,6 +27,15 @@ class JsonList(JsonCall):
     """
 
     between: str = ", "
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body. Raises Refusal.
+
+        An empty list between the delimiters says that there is nothing to call.
+        """
+        if self.opener and len(body) <= _LONGEST_EMPTY and _EMPTY.fullmatch(body):
+            return Message((), ())
+        return JsonCall.read(self, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return a list of one call.

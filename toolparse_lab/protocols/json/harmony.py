@@ -16,12 +16,13 @@ from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
-# All parts but the last may be missing: what serves a model strips some of its special tokens.
+# All parts but the last may be missing: what serves a model strips some of its special tokens. The
+# channel may be said several times, also behind the recipient: the last word counts.
 _HEADER = re.compile(
-    r"(?:<\|start\|>(?P<role>[^<]*))?(?:<\|channel\|>(?P<channel>[^<]*))?"
+    r"(?:<\|start\|>(?P<role>[^<]*))?(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
     r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
 )
-_TO = re.compile(r"\bto=(?:functions\.)?(?P<name>[^\s<]+)")
+_TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")
 _MAX_HEADER = 512
 # The beginning of an answer whose prompt ends with `<|start|>assistant`, or behind that.
 _LONE_HEADS = (

@@ -25,6 +25,9 @@ _SPACE = re.compile(r"\s{0,64}")
 _WORD = re.compile(r"[\w./:@+-]{1,256}")
 _SIMPLE_WORD = re.compile(r"[\w./@+-]{1,256}")
 _REST = re.compile(r"[^<>{}\[\]\n]{0,64}")
+# What a model writes for a name where it calls nothing: `Action: None`.
+NO_TOOL_WORDS = ("None", "none", "NONE", "null", "N/A", "n/a", "NA")
+NO_TOOL = rf"(?!(?:{'|'.join(NO_TOOL_WORDS)})(?![\w./:@+-]))"
 _PATTERNS = {"{ }": _SPACE, "{name}": _WORD, "{id}": _WORD, "{any}": _REST}
 _WORDS = ("{name}", "{id}")
 _NO_END = ".:/@+"  # no tool's name ends with one of these
@@ -52,6 +55,15 @@ class Header:
         """The literal that the header begins with."""
         return self.parts[0]
 
+    @property
+    def ends_in_name(self) -> bool:
+        """True if no literal says that the name is over: any words may be such a header."""
+        return (
+            len(self.parts) > 1
+            and self.parts[-1] in ("{name}", "{ }")
+            and "{name}" in (self.parts[-2:])
+        )
+
     def write(self, name: str) -> str:
         """Return the header of a call of that tool, with an id that any call may have."""
         values = {"{name}": name, "{id}": "call00000", "{ }": "", "{any}": ""}
@@ -73,6 +85,8 @@ class Header:
                 pattern += re.escape(part)
                 continue
             word = part.strip("{}") if grouped and part in _WORDS else ""
+            if part == "{name}":
+                pattern += NO_TOOL
             # Possessive, as a match by steps is.
             pattern += rf"({f'?P<{word}>' if word else '?:'}{run.pattern}+)"
             if part == "{name}":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...rjson.escapes import escape_readings, is_certain
@@ -13,7 +13,7 @@ from ...rjson.refusal import Refusal
 from ...schema.coerce import coerce
 from ...schema.validate import fits, validate
 from ...toolspec import ToolSpec
-from ...types import Edit
+from ...types import Edit, Span
 from ...types.readings import Reading as Candidate
 from ...values import Value, write_canonical
 from ..base import Decoded, Reading
@@ -49,7 +49,8 @@ _PRICES = {
     "rjson.missing-comma": 2,
     "rjson.missing-colon": 2,
 }
-_FINAL = ("decode.empty", "decode.too-deep")
+_FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
+_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""
@@ -213,8 +214,10 @@ def _holds_delimiter(body: str, reading: Reading) -> bool:
     if reading.envelope is None:
         return False
     marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
-    # A bracket that any JSON begins with is no sign of another call.
-    return any(mark in body for mark in marks if len(mark) > 1)
+    # A bracket that any JSON begins with is no sign of another call, nor is a fence around it.
+    fence = _fence_edits(body) if "```" in body else []
+    inside = body[fence[0].span.end : fence[1].span.start] if fence else body
+    return any(mark in inside for mark in marks if len(mark) > 1)
 
 
 def _is_plain(edits: Sequence[Edit]) -> bool:
@@ -249,14 +252,18 @@ def _proposals(
     # search goes, and is never executed.
     is_known = not reading.tools or reading.opening.name or _names_a_tool(body, reading.tools)
     costs = _COSTS if is_known else _COSTS[:1]
+    fence = _fence_edits(body)
+    start, stop = (fence[0].span.end, fence[1].span.start) if fence else (0, len(body))
     for max_cost in costs:
         proposals = {first.key: first} if first is not None else {}
-        for near in nearest_readings(body, max_cost, reading.max_depth):
+        for near in nearest_readings(body[start:stop], max_cost, reading.max_depth):
+            edits = [*fence[:1], *(replace(e, span=e.span.shift(start)) for e in near.edits)]
+            edits += fence[1:]
             try:
-                calls = decode(near.values, list(near.edits))
+                calls = decode(near.values, edits)
             except Refusal:
                 continue
-            proposal = _proposal(calls, near.edits, near.cost, reading)
+            proposal = _proposal(calls, edits, near.cost + _price(fence), reading)
             rival = proposals.get(proposal.key)
             if rival is None or proposal.cost < rival.cost:
                 proposals[proposal.key] = proposal
@@ -264,6 +271,16 @@ def _proposals(
             break
 
     return sorted(proposals.values(), key=lambda proposal: proposal.cost)
+
+
+def _fence_edits(body: str) -> list[Edit]:
+    """Return the edits that drop a code fence around a body. The search reads what is inside."""
+    opener = _FENCE.match(body)
+    end = body.rfind("```")
+    if opener is None or end < opener.end() or body[end + 3 :].strip():
+        return []
+    edges = Span(0, opener.end()), Span(end, len(body))
+    return [Edit(span, "", "rjson.fence") for span in edges]
 
 
 def _names_a_tool(body: str, tools: Iterable[str]) -> bool:

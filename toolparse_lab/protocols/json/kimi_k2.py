@@ -3,29 +3,61 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...types import Span
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ...types import Span, Step
+from ..base import (
+    NEED_MORE,
+    Decoded,
+    Envelope,
+    NeedMore,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+    make_opening,
+)
 from ..results import TextResult
-from ..scan import Scanner, any_of
+from ..scan import Scanner, any_of, begun
+from .call import JsonCall
 from .named import NamedJson
 from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _BEGIN = "<|tool_call_begin|>"
 _ARGUMENTS = "<|tool_call_argument_begin|>"
+_ARGUMENTS_TOKEN = re.compile(r"<\|tool_call_arguments?_begin\|>")
 _END = "<|tool_call_end|>"
 _ID = re.compile(r"(?:functions?\.)?(?P<name>[^\s:<>]+?)(?::(?P<index>\d+))?\Z")
 # Other separators, as models write them that have seen other ids.
-_DAMAGED_ID = re.compile(r"functions?[._]?(?P<name>.+?)[_:]?\d*\Z")
+_DAMAGED_ID = re.compile(
+    r"(?:(?:functions?|tools?)[._:]?)?(?P<name>\S+?)(?:[_:#.-]?\d*|:?\s?\d*)(?:\s?json)?\Z",
+    re.IGNORECASE,
+)
 _MAX_ID = 512
 _OTHER = re.compile(any_of((_BEGIN, _END, *_SECTION)))  # tokens that end an id
 # A call whose special tokens a server took out: its id and its arguments, one behind the other.
 _BARE_ID = "functions."
 # On one line: a result as this format writes it has its JSON on the line below the id.
-_STRIPPED = re.compile(r"functions\.(?P<name>[^\s:<>{]{1,256}):\d{1,6}[ \t]{0,8}(?=\{)")
-_STRIPPED_SO_FAR = re.compile(r"functions\.[^\s:<>{]{0,256}(?::\d{0,6}[ \t]{0,8})?\Z")
+# The token of the arguments may be there all the same.
+_TOKEN = re.escape(_ARGUMENTS)
+_STRIPPED = re.compile(
+    rf"functions\.(?P<name>[^\s:<>{{]{{1,256}}+)(?::\d{{1,6}}+)?+"
+    rf"(?:\s{{0,8}}+{_TOKEN}\s{{0,16}}+|(?<=\d)[ \t]{{0,8}}+)(?=\{{)"
+)
+_STRIPPED_SO_FAR = re.compile(
+    rf"functions\.[^\s:<>{{]{{0,256}}+(?::\d{{0,6}}+)?+"
+    rf"(?:\s{{0,8}}+(?:{begun(_ARGUMENTS)})?+|\s{{0,8}}+{_TOKEN}\s{{0,16}}+)\Z"
+)
+# A call whose arguments lost their token, and an id that names no tool.
+_NO_TOKEN = re.compile(r"\s{0,64}+(?P<id>[^\s<>{}\"]{1,256}+)\s{0,64}+(?=\{)")
+_BODY_ALONE = re.compile(r"\s{0,64}+(?=\{)")
+_PLAIN_ID = re.compile(
+    r"(?:\d{1,6}|(?:call|tool|fc)[_-]?[\w-]{0,64}|(?:toolu|chatcmpl)[_-][\w-]{1,64}|[0-9a-f-]{8,40})?\Z",
+    re.IGNORECASE,
+)
+_QUOTES = "\"'`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +93,11 @@ class KimiSection(Envelope):
             return _stripped_opening(text, pos, final, tools)
 
         start = pos + len(_BEGIN)
-        end = text.find(_ARGUMENTS, start, start + _MAX_ID)
+        short = _without_token(text, start, pos, tools)
+        if short is not None:
+            return short
+        token = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
+        end = token.start() if token else -1
         # No id holds a token: one that stands there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -73,11 +109,12 @@ class KimiSection(Envelope):
 
         # Spans are those of the name itself, without the white space around the id.
         padded = text[start:end]
-        wire_id = padded.strip()
+        wire_id = padded.strip().strip(_QUOTES).strip()
         name, offset = _name_of(wire_id, tools)
-        name_start = start + len(padded) - len(padded.lstrip()) + offset - pos
+        name_start = start + padded.find(wire_id) + offset - pos
         span = Span(name_start, name_start + len(name)) if offset >= 0 else None
-        return make_opening(end + len(_ARGUMENTS) - pos, name=name, name_span=span, wire_id=wire_id)
+        after = token.end() if token else end
+        return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of the arguments.
@@ -116,6 +153,46 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
     return (match["name"], match.start("name")) if match else (wire_id, 0)
 
 
+def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
+    """Return the opening of a call at `start` whose arguments follow its id, or the token of a call.
+
+    The body then says the name, or the id names a tool on offer.
+    """
+    match = _BODY_ALONE.match(text, start)
+    if match is not None:
+        return make_opening(match.end() - pos)
+    match = _NO_TOKEN.match(text, start)
+    if match is None:
+        return None
+    name, offset = _name_of(match["id"], tools)
+    if offset < 0 or name not in tools:
+        return None
+    at = match.start("id") + offset - pos
+    span = Span(at, at + len(name))
+    return make_opening(match.end() - pos, name=name, name_span=span, wire_id=match["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class KimiJson(NamedJson):
+    """Codec of such calls. Where an id names no tool, as `call_1` does, the body may."""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the one call of a body. Raises Refusal."""
+        opening = reading.opening
+        if opening.name in reading.tools or not _PLAIN_ID.match(opening.wire_id or ""):
+            # Another tool's arguments may have a name, which is none of a tool.
+            return super(KimiJson, self).read(body, reading)
+        calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
+        named: list[Decoded] = []
+        for call in calls:
+            # An object with nothing but a name may be the arguments of any tool.
+            if not call.readable or not call.arguments or call.name not in reading.tools:
+                return super(KimiJson, self).read(body, reading)
+            step = Step("read", "read.name-in-body", "", None, opening.wire_id, call.name)
+            named.append(replace(call, wire_id=opening.wire_id, steps=(step, *call.steps)))
+        return tuple(named)
+
+
 def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
     """Return the part that an id without its tokens opens: a call, if a known tool's name
     is in it.
@@ -148,7 +225,7 @@ KIMI_K2 = Protocol(
     id="kimi_k2",
     title="a section of calls with ids",
     envelope=KimiSection(),
-    codec=NamedJson(_frame),
+    codec=KimiJson(_frame),
     tags=frozenset(("delimited", "section")),
     results=TextResult(_result, ("## Return of", _ARGUMENTS, "<|im_")),
     signs=Signs(openers=(r"<\|tool_calls?_(?:section_)?(?:begin|start)\|>",)),

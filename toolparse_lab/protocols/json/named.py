@@ -15,6 +15,7 @@ from ..base import Codec, Decoded, Opening, Reading
 from .call import read_body_values
 from .judge import settle
 from .source import ONE_CALL, BodySource, unescape_offsets
+from .words import read_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class NamedJson(Codec):
             repaired = values, edits = read_body_values(body, reading)
             if not edits:
                 return self._decode(body, values, edits, reading)
+            read_words(body, values, edits, reading)
         except Refusal as refusal:
             if read_if_strict(body, reading.max_depth) is not None:
                 raise

@@ -15,7 +15,7 @@ from ...prompt.grammar import MAX_DEPTH, GrammarWriter, object_schema
 from ...toolspec import ToolSpec
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
 from ..scan import LiteralBody, Scanner
-from .header import Header
+from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
 from .scan import JsonBody, ends_in_value
 
@@ -144,9 +144,16 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
+            if call is not None and call.name in NO_TOOL_WORDS and call.name not in tools:
+                continue
             if call is not None:
                 sure = self.sure and i < len(self.templates)
-                fits = True if sure else self._begins(text, pos + call.end, final)
+                sure = sure and not (self.first and header.ends_in_name)
+                fits: bool | NeedMore = True
+                if not sure:
+                    fits = self._begins(text, pos + call.end, final)
+                elif self.first and not call.name:
+                    fits = _no_words(text, pos + call.end, final)
                 if isinstance(fits, NeedMore):
                     return fits
                 if fits:
@@ -263,6 +270,14 @@ class JsonHeaders(Envelope):
             return None
         shortest = min(self.closers, key=len)
         return shortest if all(shortest in closer for closer in self.closers) else None
+
+
+def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
+    """Return False if words begin at `text[at]`: a sentence about the token before them."""
+    begin = _behind_space(text, at)
+    if begin >= len(text):
+        return True if final else NEED_MORE
+    return not text[begin].isalnum()
 
 
 def _behind_space(text: str, at: int) -> int:

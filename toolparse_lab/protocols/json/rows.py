@@ -649,4 +649,23 @@ PROTOCOLS += (
         "{name}\n",
         between="\n",
     ),
+    # The JSON of the Berkeley leaderboard's prompts, plain and in a tag
+    _listed(
+        "bfcl_json",
+        "a list of objects with function and parameters, in a json fence",
+        JsonHeaders(
+            ("```json{ }", "```{ }"), ("\n```", "```"), first="[{", sure=False, speculative=True
+        ),
+        opener="```json\n[",
+        closer="]\n```",
+        keys=("function", "parameters"),
+    ),
+    _listed(
+        "bfcl_json_tag",
+        "a list of objects with function and parameters, in <TOOLCALL>",
+        JsonHeaders(("<TOOLCALL>",), ("</TOOLCALL>",)),
+        opener="<TOOLCALL>[",
+        closer="]</TOOLCALL>",
+        keys=("function", "parameters"),
+    ),
 )

@@ -95,15 +95,16 @@ class _Delimiters:
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
         """Compile the patterns for a set of delimiters.
 
-        closers, openers: literals, none of them empty.
+        closers, openers: literals. An empty one is none.
         """
         # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
-        closers = tuple(sorted(closers, key=len, reverse=True))
+        closers = tuple(sorted(filter(None, closers), key=len, reverse=True))
+        openers = tuple(filter(None, openers))
         self.closers = closers
         self.openers = openers
         self.literals = closers + openers
         self.firsts = {literal[0] for literal in self.literals}
-        self.longest = max(map(len, self.literals))
+        self.longest = max(map(len, self.literals), default=0)
         self.partial = partial_pattern(self.literals)
         # One holds another before its last character, so that it may go on behind it.
         self.nested = any(

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..scan import SPACE
-from .shape import LOOK, Form, Heads, StrictTags
+from .shape import LOOK, QUOTES, Form, Heads, StrictTags
 
 # Models write the words of other formats; each of these stands for the format's own.
 FUNCTION_WORDS = ("function", "call", "tool", "invoke")
 PARAMETER_WORDS = ("parameter", "param", "argument", "arg")
 # In a tag nearly anything is a name; as text between two tags only what names a tool anywhere.
-_NAME = r"[^\s<>\"'=][^<>\"'\r\n]{0,255}?"
+_NAME = rf"[^\s<>{QUOTES}=,;:|)}}\]][^<>{QUOTES}\r\n]{{0,255}}?"
 _TEXT_NAME = r"[\w.:/-]{1,128}"
 # Some servers lose the space before an attribute, or leave their tokenizer's mark of it.
 _APART = r"[\s\u0120]{0,8}"
@@ -74,6 +74,11 @@ class TagForm(Form):
     def edge(self) -> str:
         """The text that is written between a value and each of its tags."""
         return "" if self.inline else super(TagForm, self).edge
+
+    @property
+    def next_parameter(self) -> re.Pattern[str]:
+        """The pattern of a parameter's closer, a few characters, and the next one's tag."""
+        return _next_parameter("|".join(self.parameters))
 
     @property
     def space(self) -> re.Pattern[str]:
@@ -164,6 +169,10 @@ class TagForm(Form):
             re.compile(rf"{space}{{0,{LOOK}}}(?:{inside})", flags),
             re.compile(rf"{space}{{0,{LOOK}}}(?:</?[ \t]{{0,8}}[a-z_:]{{0,24}})?\Z", flags),
             re.compile(rf"<(?:{functions}){_BEHIND_WORD}", flags),
+            (
+                re.compile(rf"[^<>{{}}\[\]]{{1,80}}+<(?:{functions}){_BEHIND_WORD}", flags),
+                re.compile(r"[^<>{}\[\]]{1,80}+(?:<[a-z]{0,12})?\Z", flags),
+            ),
         )
 
     def strict_tags(self) -> StrictTags:
@@ -207,13 +216,20 @@ class Mark:
 
 
 @lru_cache(maxsize=8)
+def _next_parameter(words: str) -> re.Pattern[str]:
+    junk = r"\s{0,64}+\S[^\r\n]{0,31}?\s{0,64}+"
+    name = rf"(?:=|\s{{1,8}}+name=)\s{{0,8}}+[\"']?(?P<next>{_TEXT_NAME})"
+    return re.compile(rf"</(?:{words})>{junk}<(?:{words}){name}", re.ASCII)
+
+
+@lru_cache(maxsize=8)
 def _space_around(word: str) -> re.Pattern[str]:
     """Return the pattern of white space and of tags with a word, "" for none."""
     return re.compile(rf"(?:\s|</?{re.escape(word)}>)*+") if word else SPACE
 
 
 # DeepSeek's word on the type of a value; the schema tells it as well.
-_STRING = r"(?:[ \t]{1,8}string=[\"'](?:true|false)[\"'])?+"
+_STRING = rf"(?:[ \t]{{1,8}}string=[{QUOTES}]?(?:true|false)[{QUOTES}]?)?+"
 
 
 def _named(group: str, attributes: str = "") -> str:
@@ -224,7 +240,8 @@ def _named(group: str, attributes: str = "") -> str:
     """
     return (
         rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
-        rf"(?P<{group}q>[\"']?)(?P<{group}n>{_NAME})(?P={group}q){attributes}[ \t]{{0,8}}>"
+        rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}[ \t]{{0,8}}"
+        rf"{'(?P<self>/)?' if group == 'f' else ''}>"
     )
 
 
@@ -318,6 +335,16 @@ def parameter_group(match: re.Match[str]) -> str:
     'pn'
     """
     return "pn" if match["pn"] else "pt"
+
+
+def closes_itself(match: re.Match[str]) -> bool:
+    """Return True if a function's tag ends in a slash: a call without parameters.
+
+    >>> pattern = tag_pattern(TagForm())
+    >>> [closes_itself(pattern.match(tag)) for tag in ("<function=f/>", "<function=f>")]
+    [True, False]
+    """
+    return "self" in match.re.groupindex and match["self"] is not None
 
 
 # The last group of a match that has no name in it.

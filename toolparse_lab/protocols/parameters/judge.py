@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,17 +12,22 @@ from ...rjson.positions import EditMap, apply_edits
 from ...rxml.doubt import is_plain_object
 from ...rxml.nearest import near_edits, nearest_reading
 from ...schema.view import View, view_of
-from ...types import Edit, Problem, Span
-from ...values import Value
+from ...types import Edit, Problem, Span, Step
+from ...values import Value, escape_token
 from ..base import Decoded, Places, Reading, Tools
 from ..xml.judge import call_is_doubtful, fits_schema
+from .keys import KeyReader
 from .shape import Form
+from .slots import SlotForm
 from .strict import read_functions
 
 # How it works. As for elements: what was read without a repair, and holds nothing that looks
 # damaged, counts. Else the body is looked at as one in which a single character of a single tag is
 # wrong; the only such reading in which every function is of a known tool and fits its schema
 # counts. A repaired reading counts where there is none, and nothing in it is doubtful.
+
+
+_BEFORE_VALUE = 64  # characters before a value's own tag that may be a slip
 
 
 class TagJudge:
@@ -38,9 +44,12 @@ class TagJudge:
 
     def is_doubtful(self, call: Decoded) -> bool:
         """Return True if a readable call holds text like a damaged tag or name."""
-        view = self._view(call)
-        if view is None or not call.readable:
+        if not call.readable:
             return False
+        view = self._view(call)
+        if view is None:
+            by_json = any(step.rule == "read.json-body" for step in call.steps)
+            return not by_json and _went_on(self._form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
         if self._form.flags and not any(step.rule == "read.json-body" for step in call.steps):
             call = replace(call, untyped=True)
@@ -61,6 +70,8 @@ class TagJudge:
         closer = self._form.parameter_closer
         if not isinstance(arguments, dict):
             return False
+        if _went_on(self._form, arguments, view):
+            return True
 
         for name, text in arguments.items():
             if ends_in_tag(self._form, text):
@@ -71,8 +82,7 @@ class TagJudge:
             member = view.child(name)
             if member is not None and not member.admits_string():
                 return True
-            # The value went on over the next parameter's tag, which is damaged.
-            if self._form.next_parameter.search(text) or _breaks_key(self._form, text):
+            if _breaks_key(self._form, text):
                 return True
             # In any order: models do not keep to that of the schema.
             missing = [other for other in view.properties if other not in arguments]
@@ -104,6 +114,9 @@ class TagJudge:
         nearest = self._nearest(calls) if self._reading.repair else None
         if nearest is not None and not (sound and _agree(nearest, calls)):
             return nearest
+        by_keys = self._by_keys() if self._reading.repair and not sound else None
+        if by_keys is not None:
+            return by_keys
         if refusal is not None:
             raise refusal
         return _without(calls, doubtful)
@@ -137,7 +150,21 @@ class TagJudge:
         if edit is None or strict is None:
             return None
         # Read from the edited body, told of the body as it came.
-        return _in_raw(strict, edit)
+        return in_raw(strict, [edit])
+
+    def _by_keys(self) -> tuple[Decoded, ...] | None:
+        """Return the calls of a body in which only tags around parameters' names are damaged."""
+        form = self._form
+        if not isinstance(form, SlotForm) or not form.value_has_tag or not self._reading.closed:
+            return None
+        edits = KeyReader(form, self._body, self._reading.tools).edits
+        if not edits:
+            return None
+        edited = apply_edits(self._body, edits)
+        calls = read_functions(form, edited)
+        if not calls or self._fitting(edited) is None:
+            return None
+        return in_raw(calls, edits)
 
     def _fitting(self, text: str) -> Value | None:
         """Return the calls of a text in the format's own spelling, if all fit, else None."""
@@ -207,6 +234,51 @@ def _breaks_key(form: Form, text: str) -> bool:
     return value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1])
 
 
+def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
+    """Return True if a value begins before its own tag, or goes on over the next parameter's.
+
+    Prose about tags names parameters that the tool does not have.
+
+    view: the schema of the parameters, None for a tool that no one knows.
+    """
+    texts = arguments.values() if isinstance(arguments, dict) else ()
+    head = _pairs(form)[-1][0]
+    for text in texts:
+        if not isinstance(text, str) or "<" not in text:
+            continue
+        begin = text.find(head, 0, _BEFORE_VALUE)
+        if form.value_has_tag and begin >= 0 and "<" not in text[:begin]:
+            return True
+        match = form.next_parameter.search(text)
+        if match is not None:
+            name = match.groupdict().get("next")
+            if name is None or view is None or view.child(name) is not None:
+                return True
+    return False
+
+
+def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
+    """Return a call with a step for each value in which tags of the format were taken for text.
+
+    Nothing escapes them there, so a person has to be able to see it. Escaped ones are plain text.
+    """
+    arguments = call.arguments
+    if not call.readable or not isinstance(arguments, dict):
+        return call
+    # What is read as JSON has quotes around its texts.
+    if any(step.rule == "read.json-body" for step in call.steps):
+        return call
+    steps: list[Step] = []
+    for name, value in arguments.items():
+        if not isinstance(value, str) or not form.own_tags.search(value):
+            continue
+        path = f"/{escape_token(name)}"
+        start, end = call.places().get(path, (0, 0))
+        if form.own_tags.search(body, start, end):
+            steps.append(Step("read", "read.tags-in-value", path, None, value, value))
+    return replace(call, steps=(*call.steps, *steps)) if steps else call
+
+
 def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
     """Return True if one look tells that calls in the format's own spelling hold no damaged tag.
 
@@ -219,18 +291,14 @@ def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
     return True
 
 
-def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
+def in_raw(calls: tuple[Decoded, ...], edits: Sequence[Edit]) -> tuple[Decoded, ...]:
     """Return calls of an edited body with their places in the body as it came.
 
-    The edit goes to the call in which it stands: the last one that begins before it.
+    Each edit goes to the call in which it stands: the last one that begins before it, or the first.
     """
-    back = EditMap((edit,))
-    # A body without a call before the edit has it in the first one.
-    owner = 0
-    for index, call in enumerate(calls):
-        start = back.raw_span(*call.places()[""])[0]
-        if start <= edit.span.start:
-            owner = index
+    back = EditMap(edits)
+    starts = [back.raw_span(*call.places()[""])[0] for call in calls]
+    owners = [max(bisect_right(starts, edit.span.start) - 1, 0) for edit in edits]
 
     moved: list[Decoded] = []
     for index, call in enumerate(calls):
@@ -238,8 +306,8 @@ def _in_raw(calls: tuple[Decoded, ...], edit: Edit) -> tuple[Decoded, ...]:
         if name_span is not None:
             name_span = Span(*back.raw_span(name_span.start, name_span.end))
         places = _places(call, back)
-        edits = (edit,) if index == owner else ()
-        moved.append(replace(call, name_span=name_span, edits=edits, places=places))
+        own = tuple(edit for edit, owner in zip(edits, owners, strict=True) if owner == index)
+        moved.append(replace(call, name_span=name_span, edits=own, places=places))
     return tuple(moved)
 
 

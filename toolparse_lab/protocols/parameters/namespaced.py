@@ -44,8 +44,8 @@ _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
 # Models put white space between the mark and its tag.
 _MARKED = re.compile(rf"(?P<mark>{re.escape(_MARK)}[ \t\r\n]{{0,8}}+)<(?=/?[A-Za-z_])|[<&]")
-# A mark that no tag followed, behind the rewriting.
-_LEFT_MARK = _MARK.replace("<", "&lt;")
+# What is left of a mark that no tag followed, or that is damaged, behind the rewriting.
+_LEFT_MARK = "]minimax["
 _INVOKE = re.compile(r"\s*+<invoke name=\"(?P<name>[^\"<>\r\n]{1,200}+)\"\s*+>")
 _INVOKE_END = re.compile(r"</invoke\s*+>")
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")

@@ -38,6 +38,7 @@ from .shape import (
     Form,
     decoded_text,
     inner_places,
+    kind_of_flag,
     plain_offsets,
     section_in,
     typed_value,
@@ -250,7 +251,9 @@ class FunctionReader:
         form = self._form
         if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
             return
-        own = form.function_tag(mark.name) if function else form.parameter_tag(mark.name)
+        own = form.function_tag(mark.name)
+        if not function:
+            own = form.parameter_tag(mark.name, kind_of_flag(mark.flag))
         self._fix(mark.start, mark.end, own, mark.rule)
 
     def _respell_closer(self, mark: Mark, own: str) -> None:
@@ -264,8 +267,11 @@ class FunctionReader:
         if mark.doubtful and not self._reading.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
-        same_word = _word(self._body[mark.start : mark.end]) == _word(own)
-        rule = "tags.spelling" if same_word else "tags.mismatched-closer"
+        if mark.start == mark.end:  # behind a tag that closes itself
+            rule = "tags.self-closed"
+        else:
+            same_word = _word(self._body[mark.start : mark.end]) == _word(own)
+            rule = "tags.spelling" if same_word else "tags.mismatched-closer"
         self._fix(mark.start, mark.end, own, rule)
 
     def _drop_prose(self) -> None:
@@ -495,6 +501,9 @@ class FunctionReader:
             if name not in self._flags and self._holds_json_unread(name, texts):
                 message = f"{name!r} stands several times, with a list or an object in each"
                 raise Refusal("decode.ambiguous", message, start)
+            if not self._form.repeats_are_lists and not self._wants_list(name):
+                message = f"{name!r} stands several times, and is no list"
+                raise Refusal("decode.duplicate-key", message, values[1][1])
             members = [self._typed(name, text) for text in texts]
             arguments[name] = members
             places[path] = (start, values[-1][2])
@@ -536,6 +545,13 @@ class FunctionReader:
         if len(texts) < 2 or len(set(texts)) > 1:
             return False
         return self._is_single(name) or self._holds_json_unread(name, texts)
+
+    def _wants_list(self, name: str) -> bool:
+        """Return True if the schema says that a parameter is a list, or may be one."""
+        member = self._view.child(name) if self._view is not None else None
+        if member is None:
+            return False
+        return any("array" in (view.types or ()) for view in (member, *member.alternatives))
 
     def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
         """Return True if a text among several of a parameter is JSON that no item can be.
@@ -666,7 +682,7 @@ def _word(tag: str) -> str:
     >>> _word("</ Function>")
     'function'
     """
-    return tag.strip("</> \t").lower()
+    return tag.strip("</>\\ \t").lower()
 
 
 @lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..base import Protocol
+from .alike import AlikeBlocks
 from .channels import HeadedCall, HeadedTags, MessageTags
 from .escaped_names import EscapedNames
 from .form import TagForm
@@ -146,12 +147,30 @@ def _pairs(
     )
 
 
-def _token_row(id: str, alias: str, token: str, opener: str, space: str = "") -> Protocol:
+# Token and word of the tags that a row has as its own.
+_OWN_SPELLINGS = frozenset(
+    (token, word)
+    for token, block in (
+        ("｜DSML｜", "function_calls"),
+        ("｜DSML｜", "tool_calls"),
+        ("｜DSML｜ ", "calls"),
+        ("｜GCML｜", "tool_calls"),
+    )
+    for word in (block, "invoke")
+)
+
+
+def _token_row(
+    id: str, alias: str, word: str, opener: str, space: str = "", *, shared: bool = False
+) -> Protocol:
     """Return the protocol of tags that begin with a special token, which a server may take out.
 
-    opener: the word of the block. space: behind the token.
+    word: of the token, which stands between bars. opener: the word of the block. space: behind the
+    token. shared: another row reads the other spellings of the token, in `auto`.
     """
+    token = f"｜{word}｜"
     form, plain = _marked(token + space, opener), _marked(space, opener)
+    alikes = AlikeBlocks(word, token + space, opener, _marked)
     return replace(
         tag_protocol(
             form,
@@ -159,16 +178,19 @@ def _token_row(id: str, alias: str, token: str, opener: str, space: str = "") ->
             aliases=(alias,),
             title=f"<{token}{space}invoke> in {form.opener}, values with a flag",
         ),
-        envelope=MaybeUnmarked(form, plain=plain),
-        codec=MaybeUnmarkedCall(token, form, plain),
+        envelope=MaybeUnmarked(
+            form, plain=plain, alikes=alikes, shared=shared, of_others=_OWN_SPELLINGS
+        ),
+        codec=MaybeUnmarkedCall(token, form, plain, alikes),
     )
 
 
-_DSML = "｜DSML｜"
-DEEPSEEK_V32 = _token_row("deepseek_v32_dsml", "deepseek_v32", _DSML, "function_calls")
-DEEPSEEK_V4 = _token_row("deepseek_v4_dsml", "deepseek_v4", _DSML, "tool_calls")
-DEEPSEEK_V41 = _token_row("deepseek_v41_dsml", "deepseek_v41", _DSML, "calls", " ")
-GIGACHAT35 = _token_row("gigachat35_gcml", "gigachat35", "｜GCML｜", "tool_calls")
+DEEPSEEK_V32 = _token_row(
+    "deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True
+)
+DEEPSEEK_V4 = _token_row("deepseek_v4_dsml", "deepseek_v4", "DSML", "tool_calls")
+DEEPSEEK_V41 = _token_row("deepseek_v41_dsml", "deepseek_v41", "DSML", "calls", " ", shared=True)
+GIGACHAT35 = _token_row("gigachat35_gcml", "gigachat35", "GCML", "tool_calls")
 _KIMI_K3_TAGS = tag_protocol(
     SlotForm(
         "<|open|>tools<|sep|>",

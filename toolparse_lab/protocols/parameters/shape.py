@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...rjson.positions import find_places
@@ -15,7 +16,11 @@ from ...schema.kinds import is_type
 from ...values import Value
 from ..scan import SPACE
 
+_NEVER = re.compile("(?!)")
 LOOK = 256  # white space behind an opener that is looked past
+QUOTES = (
+    "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
+)
 TEXT_FLAG = "string"  # of a parameter's tag: the value is text; any other flag means JSON
 _TEXT_FLAGS = ("", TEXT_FLAG, "true")  # "true" is the flag of `string="true"`
 
@@ -30,6 +35,15 @@ def kind_of_value(value: Value) -> str:
     ('integer', 'boolean', 'string')
     """
     return next((kind for kind in _KINDS if is_type(value, kind)), "string")
+
+
+def kind_of_flag(flag: str) -> str:
+    """Return the JSON type that the flag of a parameter's tag stands for.
+
+    >>> kind_of_flag("true"), kind_of_flag("false"), kind_of_flag("boolean")
+    ('string', 'number', 'boolean')
+    """
+    return TEXT_FLAG if flag in _TEXT_FLAGS else {"false": "number"}.get(flag, flag)
 
 
 def typed_value(text: str, flag: str, max_depth: int) -> Value:
@@ -126,12 +140,14 @@ def value_offsets(raw: str) -> list[int] | None:
 
 class Heads(NamedTuple):
     """Patterns for the beginning of a call. inside: the text behind a function's tag in a call.
-    partial: a beginning of it. block: how a block begins that holds functions.
+    partial: a beginning of it. block: how a block begins that holds functions. words: a few words
+    with such a tag behind them, and what may become that.
     """
 
     inside: re.Pattern[str]
     partial: re.Pattern[str]
     block: re.Pattern[str]
+    words: tuple[re.Pattern[str], re.Pattern[str]] = (_NEVER, _NEVER)
 
 
 class StrictTags(NamedTuple):
@@ -193,6 +209,21 @@ class Form(ABC):
         By default nothing is known of it.
         """
         return _NEVER
+
+    @property
+    def own_tags(self) -> re.Pattern[str]:
+        """The pattern of the format's tags in its own words, whatever stands in them."""
+        return _own_tags(self.pairs)
+
+    @property
+    def value_has_tag(self) -> bool:
+        """True if a tag of its own stands between a parameter's name and its value."""
+        return False
+
+    @property
+    def repeats_are_lists(self) -> bool:
+        """True if a parameter that stands several times may be a list that no schema asks for."""
+        return True
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -299,4 +330,8 @@ class Form(ABC):
         """Return the source of every closer that may stand for a function's or a parameter's."""
 
 
-_NEVER = re.compile("(?!)")
+@lru_cache(maxsize=256)
+def _own_tags(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    tags = {tag.rstrip(' "=') for pair in pairs for tag in pair} - {""}
+    sources = (re.escape(tag) + (r"(?![\w-])" if tag[-1:].isalnum() else "") for tag in tags)
+    return re.compile("|".join(sorted(sources)) or "(?!)")

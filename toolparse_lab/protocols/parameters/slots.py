@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from .shape import LOOK, Form, Heads, StrictTags
+from .shape import LOOK, QUOTES, Form, Heads, StrictTags
 
 # How it works. White space between the parts is free, and belongs to the tag. A name is what may
 # stand between them: of a function what names a tool anywhere, of a parameter nearly anything.
@@ -24,10 +24,12 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = r"[^\s<>\"]{1,128}+(?:[ \t]{1,8}+[^\s<>\"]{1,64}+){0,8}+"
+_KEY = rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
 _SPACE = r"[ \t\r\n]*+"
-# Behind a name in quotes: attributes that mean nothing here, such as the number of the call.
-_ATTRIBUTES = r"(?:\s{1,8}+[\w-]{1,24}=\"[^\"<>]{0,64}+\"){0,4}+"
+_WORD_TAG = re.compile(r"</?[A-Za-z][\w:|-]*\w>")
+# Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
+# other may be an argument.
+_ATTRIBUTES = r"(?:\s{1,8}+(?:index|type|counter|(?:call_|tool_call_)?id)=\"[^\"<>]{0,64}+\"){0,4}+"
 _ATTRIBUTES_CUT = _ATTRIBUTES + r"(?:\s{1,8}+(?:[\w-]{1,24}+(?:=(?:\"[^\"<>]{0,64}+)?)?)?)?"
 
 
@@ -48,6 +50,37 @@ def _literal(text: str) -> Part:
     for char in reversed(text[:-1]):
         cut = f"(?:{re.escape(char)}{cut})?"
     return Part(re.escape(text), cut)
+
+
+def _spaced(tag: str) -> Part:
+    """Return the part of a tag that is a word, before whose bracket a slip may stand.
+
+    Spaces, or a backslash: `<tool_call >`, `</tool_call\\>`. Of any other text its literal.
+    """
+    part = _literal(tag)
+    if not _WORD_TAG.fullmatch(tag):
+        return part
+    word = _literal(tag[:-1])
+    slip = r"[ \t\\]{0,4}+"
+    return Part(f"{word.whole}{slip}>", f"(?:{word.whole}{slip}|{word.cut})")
+
+
+def _bare(head: str) -> str:
+    """Return the head of a tag without the sign and the quote before its name.
+
+    >>> _bare('<call tool="'), _bare("<tool_call>")
+    ('<call tool', '<tool_call>')
+    """
+    return head.removesuffix('="')
+
+
+def _head(group: str, head: str) -> Part:
+    """Return the part of a tag up to its name, with quotes of any kind around that, or none."""
+    word = _spaced(_bare(head))
+    if _bare(head) == head:
+        return Part(f"(?P<{group}>{word.whole})", word.cut)
+    sign = rf"\s?+=\s?+[{QUOTES}]?+"
+    return Part(f"(?P<{group}>{word.whole}){sign}", rf"(?:{word.whole}\s?+(?:=\s?+)?+|{word.cut})")
 
 
 def _name(group: str, source: str) -> Part:
@@ -104,6 +137,16 @@ class SlotForm(Form):
         return bool(self.flag or self.types[0])
 
     @property
+    def repeats_are_lists(self) -> bool:
+        """False for keys in tags of their own: a key that stands twice is one too many there."""
+        return not self.value_has_tag
+
+    @property
+    def value_has_tag(self) -> bool:
+        """True if key and value have tags of their own."""
+        return len(self.parameter) > 2
+
+    @property
     def without_flags(self) -> Form | None:
         """The form of texts without types, which may miss where they are an addition."""
         return None if self.flag else replace(self, types=("", ""))
@@ -146,7 +189,7 @@ class SlotForm(Form):
     @property
     def function_word(self) -> str:
         """The beginning of a function's tag."""
-        return self.function[0]
+        return _bare(self.function[0])
 
     @property
     def function_closer(self) -> str:
@@ -161,7 +204,7 @@ class SlotForm(Form):
     @property
     def sign(self) -> str:
         """The pattern of an attempt at a function's tag."""
-        head = re.escape(self.function[0].rstrip())
+        head = re.escape(self.function_word.rstrip())
         if not self.bare_names:
             return head + r"[^<>\n]{1,200}"
         # Words behind such a tag are a mention of it; a name is followed by more of a call.
@@ -209,11 +252,13 @@ class SlotForm(Form):
 
     def tag_heads(self) -> tuple[str, ...]:
         """Return the literal that a function's tag begins with."""
-        return (self.function[0],)
+        word = self.function_word
+        return (word, f"{word[:-1]} ") if _WORD_TAG.fullmatch(word) else (word,)
 
     def may_begin(self, rest: str) -> bool:
         """Return True if a short text is, or may become, the beginning of a function's tag."""
-        return self.function[0].startswith(rest) or rest.startswith(self.function[0])
+        word = self.function_word.removesuffix(">")
+        return word.startswith(rest) or rest.startswith(word)
 
     def tags(self) -> re.Pattern[str]:
         """Return the pattern of all tags. See `tag_pattern`."""
@@ -230,8 +275,9 @@ class SlotForm(Form):
         }  # fmt: skip
         for group, text in literals.items():
             if text:
-                wholes.append(f"(?P<{group}>{re.escape(text)})")
-                cuts.append(_sequence((_literal(text),))[1])
+                part = _spaced(text)
+                wholes.append(f"(?P<{group}>{part.whole})")
+                cuts.append(_sequence((part,))[1])
             else:
                 wholes.append(f"(?P<{group}>(?!))")
 
@@ -254,8 +300,14 @@ class SlotForm(Form):
         """Return the parts of a function's tag."""
         head, tail = self.function
         if tail.startswith('"'):
-            rest = _literal(tail[1:])
-            end = Part(f'"{_ATTRIBUTES}{rest.whole}', f'(?:"{_ATTRIBUTES_CUT}{rest.cut})?')
+            rest, quote = _literal(tail[1:]), f"[{QUOTES}]?+"
+            # Where the tag ends in a bracket, it may close itself.
+            slash = r"\s{0,8}+(?P<self>/)?+" if tail == '">' else ""
+            cut = r"\s{0,8}+/?" if slash else ""
+            end = Part(
+                f"{quote}{_ATTRIBUTES}{slash}{rest.whole}",
+                f"{quote}{_ATTRIBUTES_CUT}{cut}{rest.cut}",
+            )
         elif tail:
             end = _literal(tail)
             # Models leave a mere separator out; a quote or bracket they do not.
@@ -264,7 +316,7 @@ class SlotForm(Form):
         else:
             end = self._inside_follows(None)
         return (
-            Part(f"(?P<f>{_literal(head).whole})", _literal(head).cut),
+            _head("f", head),
             Part(r"[ \t\r\n]{0,8}+", ""),
             _name("fn", _TOOL),
             end,
@@ -275,28 +327,46 @@ class SlotForm(Form):
 
         separator: the literal that should stand there, None for none.
         """
-        inside = (self.parameter[0].rstrip(), self.function_end, "{")
-        literals = [_literal(text) for text in inside]
-        whole = rf"(?={_GAP}(?:{'|'.join(part.whole for part in literals)}))"
-        cuts = [part.cut for part in literals if part.cut]
+        inside = self._inside()
+        whole, cut = f"(?={_GAP}{inside.whole})", inside.cut
         if separator is not None:
             whole = rf"(?:{_GAP}{separator.whole}|{whole})"
-            cuts.append(separator.cut)
-        return Part(whole, rf"{_GAP}(?:{'|'.join(cuts)}|\\)")
+            cut = f"{cut}|{separator.cut}"
+        return Part(whole, rf"{_GAP}(?:{cut}|\\)")
+
+    def _inside(self) -> Part:
+        """Return the part of what the inside of a call begins with.
+
+        A key that lost one of its tags begins it too, where key and value have tags of their own.
+        """
+        inside = (_bare(self.parameter[0]).rstrip(), self.function_end, "{")
+        literals = [_literal(text) for text in inside]
+        whole = "|".join(part.whole for part in literals)
+        cut = "|".join(part.cut for part in literals if part.cut)
+        if self.value_has_tag:
+            ends = [_literal(tag) for tag in self.parameter[1:]]
+            end = "|".join(part.whole for part in ends)
+            end_cut = "|".join(part.cut for part in ends)
+            whole += f"|(?:{_TOOL}{_GAP})?+(?:{end})"
+            cut += f"|(?:{_TOOL}{_GAP})?+(?:{end_cut})"
+        return Part(f"(?:{whole})", cut)
 
     def _parameter_parts(self) -> tuple[Part, ...]:
         """Return the parts of a parameter's tag, up to the value's first character."""
         head, tail, *value = self.parameter
         parts = [
-            Part(f"(?P<p>{_literal(head).whole})", _literal(head).cut),
+            _head("p", head),
             _SPACES if value else Part("", ""),
             _name("pn", _KEY),
             _SPACES if value else Part("", ""),
         ]
         if self.flag:
             end = _literal(tail.removeprefix('"'))
-            flag = rf"\"(?:\s{{1,8}}{self.flag}=\"(?P<flag>[a-z]{{1,12}})\")?+\s{{0,8}}+{end.whole}"
-            cut = rf"\"?(?:\s{{1,8}}[a-z]{{0,12}}=?\"?[a-z]{{0,12}}\"?\s{{0,8}}{end.cut})?"
+            quote = f"[{QUOTES}]?+"
+            word = rf"{self.flag}\s?+=\s?+{quote}(?P<flag>[a-z]{{1,12}}+){quote}"
+            flag = rf"{quote}(?:\s{{1,8}}+{word})?+\s{{0,8}}+{end.whole}"
+            word = rf"[a-z]{{0,12}}+\s?+=?+\s?+{quote}[a-z]{{0,12}}+{quote}"
+            cut = rf"{quote}(?:\s{{1,8}}+{word}\s{{0,8}}+{end.cut})?"
             parts.append(Part(flag, cut))
         else:
             parts.append(_literal(tail))
@@ -337,19 +407,16 @@ class SlotForm(Form):
 
     def heads(self) -> Heads:
         """Return the patterns of the beginning of a call."""
-        inside = (self.parameter[0].rstrip(), self.function_end, "{")
-        literals = [_literal(text) for text in inside]
-        whole = "|".join(part.whole for part in literals)
-        cut = "|".join(part.cut for part in literals if part.cut)
+        inside = self._inside()
         return Heads(
-            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{whole})"),
-            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{cut}|\\)\Z"),
-            re.compile(re.escape(self.function[0])),
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+{inside.whole}"),
+            re.compile(rf"{_BREAK}{{0,{LOOK}}}+(?:{inside.cut}|\\)\Z"),
+            re.compile(_spaced(self.function_word).whole),
         )
 
     def strict_tags(self) -> StrictTags:
         """Return the sources of the tags in the format's own spelling."""
-        signs = "|".join(re.escape(tag.rstrip(' "')[1:]) for tag in self._literals())
+        signs = "|".join(re.escape(tag.rstrip(' ">')[1:]) for tag in self._literals())
         head, tail, *value = self.parameter
         gap = _SPACE if value else ""
         behind = re.escape(tail)
@@ -378,7 +445,7 @@ class SlotForm(Form):
         closer = self.function_end if function else self.parameter_end
         first = _FIRST_TOKEN.match(closer)
         if first is None:
-            return re.escape(closer)
+            return _spaced(closer).whole
         return rf"(?:{re.escape(first[0])})?+{re.escape(closer[first.end() :])}"
 
 
@@ -390,7 +457,7 @@ def _next_parameter(closer: str, head: str, behind: tuple[str, ...]) -> re.Patte
     """
     word = re.escape(re.sub(r"\s+\w+=\"\Z", "", head))
     rest = "|".join(re.escape(literal) for literal in behind if literal)
-    return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|[^<\n]{{1,96}}?(?:{rest}))")
+    return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|(?s:.{{1,96}}?)(?:{rest}))")
 
 
 @lru_cache(maxsize=256)

@@ -30,7 +30,7 @@ _Parameters: TypeAlias = Callable[[], Iterable[re.Match[str]]]
 _SPACE = r"[ \t\r\n]*+"
 _MAX_DEPTH = 200  # of a value in JSON
 # A backslash is part of a line break that is written as two characters, which the scanner knows.
-_NAME = r"[^\s<>\"'=\\][^\s<>\"'\\]{0,200}+"
+_NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
 
 
 class StrictForm(NamedTuple):

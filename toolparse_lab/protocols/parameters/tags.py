@@ -19,7 +19,6 @@ from ...prompt.wording import Wordings
 from ...rjson.damage import Refusal
 from ...rjson.positions import apply_edits
 from ...toolspec import ToolSpec
-from ...types import Step
 from ...values import Value, read_strict, same, write_canonical
 from ..base import (
     NEED_MORE,
@@ -34,13 +33,21 @@ from ..base import (
     Signs,
     Tools,
 )
-from ..json.call import JsonCall
-from ..json.scan import ends_in_value
+from ..json.body import json_calls
+from ..json.scan import JsonBody, ends_in_value
 from ..results import Between, TextResult
 from ..scan import Scanner
-from .form import Mark, TagForm, bare_head, function_group, names_function, tag_pattern
+from .form import (
+    Mark,
+    TagForm,
+    bare_head,
+    closes_itself,
+    function_group,
+    names_function,
+    tag_pattern,
+)
 from .grammar import TagGrammar
-from .judge import TagJudge, hold_no_tag
+from .judge import TagJudge, hold_no_tag, say_tags_in_values
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .shape import Form, Heads, kind_of_value
@@ -48,6 +55,13 @@ from .strict import StrictForm, read_functions, strict_form
 from .type_rules import tag_type_rules
 
 _ALONE = Opening(0)
+_OTHER = "other"  # in an opening: the inside of the call is written as another format does
+_OTHER_INSIDE = re.compile(
+    r"\s{0,16}+(?:(?P<json>[{\[]\s{0,16}+[\"{])"
+    r"|[\"'`<]{0,2}+(?:(?:functions?|tool|tool_name|name|call)[.:>\s]\s?)?[\"'`]?"
+    r"(?P<name>[\w.-]{1,128}+)(?=\s{0,8}+(?:[(){}\[\]<>\"'`=:,;]|\Z)|[ \t]{0,8}+\r?\n))"
+)
+_OTHER_SO_FAR = re.compile(r"\s{0,16}+[^\n]{0,160}+\n?\s{0,16}+\Z")
 _BARE = "bare"  # in an opening: the function's name stands there without its tag
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
@@ -114,6 +128,8 @@ class ParameterTags(Envelope):
 
     def closer_of(self, opening: Opening) -> str | None:
         """Return the block's closer for a block, whose JSON or functions end with it."""
+        if opening.attributes == _OTHER:
+            return None
         return self.closers[0] if opening.end and self.closers else None
 
     @property
@@ -145,13 +161,19 @@ class ParameterTags(Envelope):
             return NEED_MORE
 
         tag = self._tags.match(text, pos)
+        if tag is None and self.form.bare_names:
+            return self._other(text, pos, final, tools)
         if tag is None:
             return self._markup(text, pos) if self.form.markup else None
         if tag["cut"] is not None:
-            return None if final else NEED_MORE
+            if not final:
+                return NEED_MORE
+            return self._other(text, pos, final, tools) if self.form.bare_names else None
         if not self._opens_alone(tag, tools):
             return None
 
+        if closes_itself(tag):
+            return _ALONE
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
         heads = _head_patterns(self.form)
         inside = heads.inside.match(text, tag.end())
@@ -160,6 +182,27 @@ class ParameterTags(Envelope):
             is_word = self.form.bare_names and inside[0].endswith("{")
             return None if is_word and tag[function_group(tag)] not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
+
+    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a call that is written as another format does behind the same tag.
+
+        JSON, or a tool on offer with something else behind its name: such a body is read, or it is
+        refused, but not taken for text.
+        """
+        if self.form.markup:
+            return self._markup(text, pos)
+        head = _head_patterns(self.form).block.match(text, pos)
+        if head is None:
+            return None
+        inside = _OTHER_INSIDE.match(text, head.end())
+        ends = inside is not None and inside.end() == len(text)
+        if (
+            inside is not None
+            and not (ends and not final)
+            and (inside["json"] or inside["name"] in tools)
+        ):
+            return Opening(head.end() - pos, attributes=_OTHER)
+        return NEED_MORE if not final and _OTHER_SO_FAR.match(text, head.end()) else None
 
     def may_open(self, literal: str) -> bool:
         """Return False if a literal is no tag of the format, and no beginning of one."""
@@ -200,7 +243,7 @@ class ParameterTags(Envelope):
         The block begins with a function's tag then, or with a stand-in for one. NEED_MORE while
         more text may bring it. With `final` nothing can.
         """
-        if opening.whole or opening.kind != "call":
+        if opening.whole or opening.kind != "call" or opening.attributes == _OTHER:
             return False
         while at < len(text) and text[at].isspace():
             at += 1
@@ -212,8 +255,14 @@ class ParameterTags(Envelope):
         match = bare.match(text, at)
         if match is not None and names_function(match, tools):
             return True
+        # A word or two before the tag are a slip of the model, not another format.
+        words, words_so_far = _head_patterns(self.form).words
+        if opening.end and words.match(text, at):
+            return True
         if final:
             return False
+        if opening.end and words_so_far.match(text, at):
+            return NEED_MORE
 
         # More text may make a tag of what is here.
         if match is None and partial.match(text, at):
@@ -290,6 +339,8 @@ class ParameterTags(Envelope):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of a block, or of one function if the opening is empty."""
+        if opening.attributes == _OTHER:
+            return JsonBody((self.form.function_closer,), self.form.tag_heads())
         bare = opening.attributes == _BARE
         return ParameterScan(self.form, tools, wrapped=opening.end > 0, bare=bare)
 
@@ -380,9 +431,9 @@ class ParameterCall(Codec):
         if calls and hold_no_tag(calls, reading.tools):
             return calls
         judge = TagJudge(self.form, body, reading)
-        if calls and not any(map(judge.is_doubtful, calls)):
-            return calls
-        return judge.settle(lambda: self._damaged(body, reading))
+        if not calls or any(map(judge.is_doubtful, calls)):
+            calls = judge.settle(lambda: self._damaged(body, reading))
+        return tuple(say_tags_in_values(self.form, body, call) for call in calls)
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body that is not in the format's own spelling.
@@ -458,11 +509,7 @@ class ParameterCall(Codec):
 
         Raises Refusal if it is not JSON that can be read.
         """
-        calls: list[Decoded] = []
-        for call in JsonCall(self.form.opener, self.form.closer).read(body, reading):
-            step = Step("read", "read.json-body", "", None, None, call.arguments)
-            calls.append(replace(call, steps=(step, *call.steps)))
-        return tuple(calls)
+        return json_calls(self.form.opener, self.form.closer, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call.
@@ -629,6 +676,8 @@ def _holds_call(form: Form, text: str) -> bool:
     >>> _holds_call(TagForm(), "<function=f>{}"), _holds_call(TagForm(), "<function=f> is one")
     (True, False)
     """
+    if form.next_parameter.search(text):
+        return True
     for tag in tag_pattern(form).finditer(text):
         if not (tag["f"] or tag["opener"]):
             continue

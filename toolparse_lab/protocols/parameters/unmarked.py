@@ -12,6 +12,7 @@ from functools import cached_property
 from ...toolspec import ToolSpec
 from ..base import Codec, Decoded, Envelope, NeedMore, Opening, Reading, Tools
 from ..scan import Scanner
+from .alike import AlikeBlocks, is_alike
 from .shape import Form
 from .tags import ParameterCall, ParameterTags
 
@@ -19,13 +20,65 @@ _PLAIN = ":plain"  # in an opening: its tags have no token
 
 
 @dataclass(frozen=True)
-class MaybeUnmarked(ParameterTags):
+class MarkedBlocks(ParameterTags):
+    """Envelope of blocks whose tags have their token, in whatever spelling.
+
+    alikes: the envelope of its other spellings, None where another format has them.
+    """
+
+    alikes: AlikeBlocks | None = field(kw_only=True)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the heads of all spellings."""
+        return (*super().heads(tools), *(self.alikes.heads(tools) if self.alikes else ()))
+
+    def may_open(self, literal: str) -> bool:
+        """Return True for every head: what follows decides."""
+        return True
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a block of any spelling. See `Envelope.open`."""
+        opening = super().open(text, pos, final, tools)
+        if opening is None and self.alikes is not None:
+            return self.alikes.open(text, pos, final, tools)
+        return opening
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner of a block in its spelling."""
+        if self.alikes is not None and is_alike(opening):
+            return self.alikes.scanner(opening, tools)
+        return super().scanner(opening, tools)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        """Return the closer of a block in its spelling."""
+        if self.alikes is not None and is_alike(opening):
+            return self.alikes.closer_of(opening)
+        return super().closer_of(opening)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return True if a body that was given up behind `text` ends inside a value."""
+        if self.alikes is not None and is_alike(opening):
+            return self.alikes.in_value(opening, text, tools)
+        return super().in_value(opening, text, tools)
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        """Return True if the body at `at` is of this format. No other has such a spelling."""
+        return True if is_alike(opening) else super().suits(opening, text, at, final, tools)
+
+
+@dataclass(frozen=True)
+class MaybeUnmarked(MarkedBlocks):
     """Envelope of blocks whose tags have their token, and of those that lost it.
 
-    plain: the form of the tags without it.
+    plain: the form of the tags without it. shared: another format has the other spellings of the
+    token where several formats are read at once. of_others: spellings that are other formats' own.
     """
 
     plain: Form = field(kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
+    of_others: frozenset[tuple[str, str]] = field(default=frozenset(), kw_only=True)
 
     @cached_property
     def _others(self) -> ParameterTags:
@@ -35,7 +88,10 @@ class MaybeUnmarked(ParameterTags):
     @cached_property
     def _own(self) -> ParameterTags:
         """The envelope of blocks with the token."""
-        return ParameterTags(self.form, self.restarts)
+        alikes = None
+        if self.alikes is not None and not self.shared:
+            alikes = replace(self.alikes, of_others=self.of_others)
+        return MarkedBlocks(self.form, self.restarts, alikes=alikes)
 
     @property
     def among_others(self) -> Envelope:
@@ -62,27 +118,33 @@ class MaybeUnmarked(ParameterTags):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return the scanner of either kind of block."""
-        return self._envelope_of(opening).scanner(opening, tools)
+        if opening.attributes == _PLAIN:
+            return self._others.scanner(opening, tools)
+        return super().scanner(opening, tools)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return True if a body that was given up behind `text` ends inside a value."""
-        return self._envelope_of(opening).in_value(opening, text, tools)
-
-    def _envelope_of(self, opening: Opening) -> Envelope:
-        """Return the envelope whose opening it is."""
-        return self._others if opening.attributes == _PLAIN else self._own
+        if opening.attributes == _PLAIN:
+            return self._others.in_value(opening, text, tools)
+        return super().in_value(opening, text, tools)
 
 
 @dataclass(frozen=True, slots=True)
 class MaybeUnmarkedCall(Codec):
-    """Codec of such blocks. token: in a body with it the tags are those of `form`, else `plain`."""
+    """Codec of such blocks. token: in a body with it the tags are those of `form`, else `plain`.
+
+    alikes: reads blocks whose opener spells the token in another way.
+    """
 
     token: str
     form: Form
     plain: Form
+    alikes: AlikeBlocks
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body. Raises Refusal."""
+        if is_alike(reading.opening):
+            return self.alikes.read(body, reading)
         is_plain = reading.opening.attributes == _PLAIN or self.token not in body
         # A body of JSON has no tags at all: either form reads it.
         return ParameterCall(self.plain if is_plain else self.form).read(body, reading)

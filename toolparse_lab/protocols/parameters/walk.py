@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...schema.view import View, view_of
 from ...toolspec import ToolSpec
 from ..scan import CloseKind
-from .form import Mark, MarkKind, kind_of, tag_pattern
+from .form import Mark, MarkKind, closes_itself, kind_of, tag_pattern
 from .shape import Form
 
 INDENT = 64  # a tag further right than this is on no line of its own
@@ -141,9 +141,13 @@ class Walk:
         # Only this word closes the function; closers of other words are content.
         self.word = word
         self.view = view_of(tool.schema_json) if tool else None
+        if closes_itself(match):
+            rule = "tags.self-closed"
         self.mark("function", match.start(), match.end(), name, match.start(group), rule=rule)
         self.early = group == "ft"
         self.state = BODY
+        if closes_itself(match):
+            self.end_function(match.end(), match.end())
 
     def enter(self, name: str) -> None:
         """Begin inside a function whose head stands before the body."""

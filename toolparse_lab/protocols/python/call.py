@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import UnwritableCall
+from ...rjson.damage import Refusal
 from ...toolspec import ToolSpec
+from ...types import Edit, Span
 from ...values import Value, read_strict
-from ..base import Codec, Decoded, Reading
+from ..base import Codec, Decoded, Message, Reading
 from ..json.call import JsonCall
 from .reader import NAME, PythonReader
 
 # Bounded, as what may become one has to be.
+RULE = "pythonic.quoted-call"
 HEAD = re.compile(r"\[\s{0,40}(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}\s{0,40}\(")
 _JSON = re.compile(r"\s*+(?:\[\s*+)?\{")
 _FENCE = re.compile(
@@ -25,7 +28,7 @@ _FENCE = re.compile(
 
 
 def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[Decoded, ...]:
-    """Return every call of a body: a list of calls, or calls one behind the other.
+    """Return every call of a body: lists of calls, or calls one behind the other.
 
     json_words: see `PythonReader`. Raises Refusal.
     """
@@ -34,19 +37,52 @@ def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[D
     reader.pos = fence.start("inside") if fence else 0
     calls: list[Decoded] = []
     # Models leave the list out, above all around one call.
-    if reader.skip() == "[":
-        reader.pos += 1
-        calls += reader.statements("]")
-        reader.pos += 1
-    else:
-        while reader.skip():
+    while char := reader.skip():
+        if char == "[":
+            reader.pos += 1
+            calls += reader.statements("]")
+            reader.pos += 1
+        else:
             calls.append(reader.statement())
-            if reader.skip() in (",", ";"):
-                reader.pos += 1
-
-    if reader.skip():
-        raise reader.fail("something stands behind the calls")
+        if reader.skip() in (",", ";"):
+            reader.pos += 1
+            # Behind a list it is a part of a sentence, unless another one follows.
+            if char == "[" and not reader.skip():
+                raise reader.fail("a separator, and nothing behind it")
     return tuple(calls)
+
+
+def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of a body that is one string. Raises Refusal.
+
+    The quotes are dropped. Where the string has escapes, it stands for the text that it means.
+    """
+    quote, inner = body[:1], body[1:-1]
+    if len(body) < 2 or quote not in ("'", '"') or body[-1] != quote or not reading.repair:
+        raise Refusal("decode.pythonic", "no string", 0)
+    edits = [Edit(Span(at, at + 1), "", RULE) for at in (0, len(body) - 1)]
+    shift = 1
+    if "\\" in inner:
+        whole = PythonReader(body, reading)
+        inner = whole.string("")
+        if whole.skip():
+            raise Refusal("decode.pythonic", "something stands behind the string", whole.pos)
+        edits, shift = [Edit(Span(0, len(body)), inner, RULE)], -1
+    calls = read_calls(inner, replace(reading, repair=False))
+    if not calls:
+        raise Refusal("decode.pythonic", "no call in the string", 0)
+    moved = [_moved(call, shift, len(body)) for call in calls]
+    return (replace(moved[0], edits=tuple(edits)), *moved[1:])
+
+
+def _moved(call: Decoded, shift: int, size: int) -> Decoded:
+    """Return a call of a string with its places in the body. shift: -1 where they are unknown."""
+    # With escapes the string as a whole is the place of each value.
+    places = dict.fromkeys(call.places(), (0, size))
+    if shift >= 0:
+        places = {path: (a + shift, b + shift) for path, (a, b) in call.places().items()}
+    span = call.name_span.shift(shift) if shift >= 0 and call.name_span else None
+    return replace(call, name_span=span, places=lambda: places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +107,8 @@ class PythonCalls(Codec):
         """
         if self.opener and _JSON.match(body):
             return JsonCall(self.opener, self.closer).read(body, reading)
-        return read_calls(body, reading, self.json_words)
+        # An empty list between delimiters says that there is nothing to call.
+        return read_calls(body, reading, self.json_words) or Message((), ())
 
     @property
     def _edges(self) -> tuple[str, str]:

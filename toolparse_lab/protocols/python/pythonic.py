@@ -67,7 +67,7 @@ class WholeList(Envelope):
 
 PYTHONIC = Protocol(
     id="pythonic",
-    aliases=("bfcl_prompt",),
+    aliases=("bfcl_prompt", "bfcl_python"),
     title="a list of Python calls, no delimiters",
     envelope=WholeList(("<|python_start|>", "<|python_end|>")),
     codec=PythonCalls(),

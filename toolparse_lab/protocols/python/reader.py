@@ -44,7 +44,10 @@ _STRING = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _RAW_BREAK = re.compile(r"\\(?:\r\n|.)|(?P<raw>[\r\n])", re.DOTALL)
 _LINE_END = re.compile(r"\r\n?")
 _TRIPLE = re.compile(r"'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"", re.DOTALL)
-_KEYWORD = re.compile(r"[^\W\d]\w*(?=\s*=)")
+_KEYWORD = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_)*(?=\s*=)")
+_QUOTED_NAME = re.compile(r"([\"'])(?P<name>[^\W\d][\w.]{0,200})\1(?=[ \t]{0,8}\()")
+# What goes on behind a value where that is a part of an expression.
+_OPERATORS = "+-*/%@&|^<>.=!"
 _NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]*+(?:_[0-9]++)*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
 )
@@ -58,6 +61,7 @@ _WORDS = {"True": True, "False": False, "None": None}
 _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
 # What stands before a name where a model calls through the module of its tools.
 MODULES = ("default_api.", "functions.", "tools.", "api.")
+_METHOD = ".call"
 
 
 class PythonReader:
@@ -113,7 +117,10 @@ class PythonReader:
         elif not char:
             raise self.fail("the text ends inside a call")
         elif char != closer:
-            raise self.fail(f"expected a comma or {closer!r}, got {char!r}")
+            refusal = self.fail(f"expected a comma or {closer!r}, got {char!r}")
+            if char in _OPERATORS:
+                raise NoLiteral(refusal.code, refusal.message, refusal.position)
+            raise refusal
 
     # Values
 
@@ -237,7 +244,9 @@ class PythonReader:
 
         quotes = 3 if triple else 1
         start, end = match.start() + quotes, match.end() - quotes
-        late = None if triple or raw or not self.repair else late_end(self.text, match.end())
+        late = None
+        if self.repair and not triple and not raw:
+            late = late_end(self.text, match.end(), inside=path.count("/") != 1)
         if late is not None:
             # Quotes of the same kind stand inside, without a backslash.
             inner = [end, *late[:-1]]
@@ -340,6 +349,13 @@ class PythonReader:
         Escapes of Markdown are removed.
         """
         self.skip()
+        quoted = _QUOTED_NAME.match(self.text, self.pos) if self.repair else None
+        if quoted is not None:
+            start, end = quoted.span()
+            self.edits.append(Edit(Span(start, start + 1), "", "pythonic.quoted-name"))
+            self.edits.append(Edit(Span(end - 1, end), "", "pythonic.quoted-name"))
+            self.pos = end
+            return quoted["name"], Span(*quoted.span("name"))
         match = _ESCAPED_NAME.match(self.text, self.pos)
         if match is None:
             raise self.fail("expected a name")
@@ -347,21 +363,30 @@ class PythonReader:
         if "\\" in match[0] and not self.repair:
             raise self.fail("a backslash in a name")
 
-        for escape in re.finditer(r"\\", match[0]):
-            at = start + escape.start()
-            self.edits.append(Edit(Span(at, at + 1), "", "pythonic.escaped-name"))
         self.pos = end
-        name = match[0].replace("\\", "")
+        name = self.unescaped(match)
+        tools = self.reading.tools
         for module in MODULES:
-            tools = self.reading.tools
             if name.startswith(module) and name not in tools and name[len(module) :] in tools:
                 return name[len(module) :], Span(start + len(module), end)
+        # The built-in tools of Llama are objects with a method.
+        if name.endswith(_METHOD) and name not in tools and name[: -len(_METHOD)] in tools:
+            return name[: -len(_METHOD)], Span(start, end - len(_METHOD))
         return name, Span(start, end)
+
+    def unescaped(self, match: re.Match[str]) -> str:
+        """Return a name without the escapes of Markdown in it."""
+        if "\\" not in match[0]:
+            return match[0]
+        for escape in re.finditer(r"\\", match[0]):
+            at = match.start() + escape.start()
+            self.edits.append(Edit(Span(at, at + 1), "", "pythonic.escaped-name"))
+        return match[0].replace("\\", "")
 
     def statement(self) -> Decoded:
         """Return the call at this place, out of `print(…)`, `x = …` or quotes."""
         char = self.skip()
-        if char in ("'", '"'):
+        if char in ("'", '"') and not _QUOTED_NAME.match(self.text, self.pos):
             return self.quoted()
 
         first = len(self.edits)
@@ -433,6 +458,10 @@ class PythonReader:
         self.expect("(")
         start = self.pos
         arguments, steps = self.arguments(_parameters(tool))
+        placed = [step for step in steps if step.rule == "read.positional"]
+        if placed and not _is_signature(tool, len(placed)):
+            message = "the order of the schema's parameters does not say which one this is"
+            raise NoLiteral("decode.pythonic", message, start)
         self.places[""] = (start, self.pos)
         self.pos += 1
 
@@ -455,6 +484,7 @@ class PythonReader:
         steps: list[Step] = []
         while self.skip() != ")":
             key = self.keyword()
+            named = key is not None
             if key is None:
                 key = self.positional(len(arguments), parameters)
                 steps.append(Step("read", "read.positional", "", None, len(arguments), key))
@@ -462,7 +492,10 @@ class PythonReader:
                 message = f"the argument {key!r} stands twice"
                 raise Refusal("decode.duplicate-key", message, self.pos)
 
+            edits = len(self.edits)
             arguments[key] = self.value("/" + escape_token(key), 1)
+            if not named and any(e.rule == "pythonic.bare-word" for e in self.edits[edits:]):
+                raise self.fail("words without quotes, and no parameter that they are said to be")
             self.comma(")")
 
         if len(steps) == len(arguments) == 1:
@@ -497,9 +530,11 @@ class PythonReader:
         match = _KEYWORD.match(self.text, self.pos)
         if not match:
             return None
+        if "\\" in match[0] and not self.repair:
+            raise self.fail("a backslash in a name")
         self.pos = match.end()
         self.expect("=")
-        return match[0]
+        return self.unescaped(match)
 
     def positional(self, index: int, parameters: list[str]) -> str:
         """Return the name of a positional argument: the schema's parameter of this number."""
@@ -511,6 +546,19 @@ class PythonReader:
 def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
     """Return edits by their place."""
     return tuple(sorted(edits, key=lambda edit: edit.span.start))
+
+
+def _is_signature(tool: ToolSpec | None, count: int) -> bool:
+    """Return True if the first `count` parameters of a tool are surely those of its signature.
+
+    There no parameter that is required stands behind one that is not.
+    """
+    schema = tool.schema if tool else None
+    required = schema.get("required") if isinstance(schema, dict) else None
+    if not isinstance(required, list):
+        return True
+    kinds = [name in required for name in _parameters(tool)]
+    return not any(not kind and any(kinds[i:]) for i, kind in enumerate(kinds[:count]))
 
 
 def _parameters(tool: ToolSpec | None) -> list[str]:

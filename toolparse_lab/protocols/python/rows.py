@@ -67,6 +67,23 @@ GORILLA = _row(
     PythonTags(("<<function>>",), (), strict_head=True),
     PythonCalls("<<function>>", "", in_list=False, between="<<function>>"),
 )
+BFCL_PYTHON_TAG = _row(
+    "bfcl_python_tag",
+    "a list of Python calls in <TOOLCALL>",
+    PythonTags(
+        ("<TOOLCALL>", "<tool_call>", "<tool_calls>"),
+        ("</TOOLCALL>", "</tool_call>", "</tool_calls>"),
+        strict_head=True,
+    ),
+    PythonCalls("<TOOLCALL>", "</TOOLCALL>"),
+    "toolcall_python",
+)
+LLAMA3_PYTHON_CALLS = _row(
+    "llama3_python_calls",
+    "Python calls behind <|python_tag|>",
+    PythonTags(("<|python_tag|>",), (), strict_head=True),
+    PythonCalls("<|python_tag|>", "", in_list=False, between="<|python_tag|>"),
+)
 
 PROTOCOLS: tuple[Protocol, ...] = (
     LLAMA4_PYTHON_START,
@@ -75,4 +92,6 @@ PROTOCOLS: tuple[Protocol, ...] = (
     LFM2,
     MINICPM3,
     GORILLA,
+    BFCL_PYTHON_TAG,
+    LLAMA3_PYTHON_CALLS,
 )

@@ -15,9 +15,10 @@ import re
 from functools import lru_cache
 
 from ..scan import Balanced, Close, any_of, partial_start
+from ..turns import TURN_ENDS
 
 # How special tokens begin that may end an answer, where they were not stripped from it.
-_TOKENS = ("<|", "<｜", "</s>", "<eos>", "<turn|>", "<end_of_turn>")
+_TOKENS = ("<|", "<｜", *TURN_ENDS)
 # What stands behind the list on its line, not far away: such a token, or any character.
 _BEHIND = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
 

@@ -26,10 +26,11 @@ _BEHIND = re.compile(
 _PASTED = re.compile(r"(?!(?:if|else|for|in|is|and|or|not)\b)[\w/\\$~]")
 # Behind it a quote begins a value: a quote or a comma was lost, and two readings fit.
 _NAMED = re.compile(r"\w\s{0,4}[=:]\s{0,4}\Z")
+_SEPARATED = re.compile(r"[,:]\s{1,8}\Z|[\[({]\s{0,8}\Z")
 _MOST_INNER = 64
 
 
-def late_end(text: str, pos: int) -> list[int] | None:
+def late_end(text: str, pos: int, *, inside: bool = False) -> list[int] | None:
     """Return where quotes stand in a string that goes on behind `pos`; the last one ends it.
 
     pos: behind a quote that ends the string as Python reads it. None where that is its end, as far
@@ -38,6 +39,8 @@ def late_end(text: str, pos: int) -> list[int] | None:
     it does not go on.
     """
     if not _PASTED.match(text, pos) or _NAMED.search(text, max(0, pos - 12), pos - 1):
+        return None
+    if inside and _SEPARATED.search(text, max(0, pos - 12), pos - 1):
         return None
     quote = text[pos - 1]
     places: list[int] = []
@@ -48,7 +51,9 @@ def late_end(text: str, pos: int) -> list[int] | None:
                 return None
             places.append(end)
             if _BEHIND.match(text, end + 1):
-                return places
+                # One quote more behind an empty string: its first quote was doubled.
+                is_doubled = pos > 1 and text[pos - 2] == quote and len(places) == 1
+                return None if is_doubled else places
         end = text.find(quote, end + 1)
     return None
 

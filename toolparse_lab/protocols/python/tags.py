@@ -10,9 +10,12 @@ from ..scan import Balanced, Scanner
 from .scan import PythonBody
 
 _SPACE = re.compile(r"\s*")
-# What a body begins with: a call, or a list with one in it.
-_CALL = re.compile(r"(?:\[\s{0,40})?(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}\s{0,40}\(")
-_CALL_SO_FAR = re.compile(r"(?:\[\s{0,40})?(?:(?:[^\W\d]|\\_?)(?:[\w.]|\\_){0,200}\\?\s{0,40})?\Z")
+# What a body begins with: a call, or a list with one in it or nothing.
+_NAME = r"(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}"
+_CALL = re.compile(rf"\[\s{{0,40}}\]|(?:\[\s{{0,40}})?['\"]?{_NAME}['\"]?\s{{0,40}}\(")
+_CALL_SO_FAR = re.compile(rf"(?:\[\s{{0,40}})?(?:['\"]?(?:{_NAME}|\\)?\\?['\"]?\s{{0,40}})?\Z")
+_FENCE = re.compile(r"```(?:python|py|tool_code|json)?[ \t]{0,8}\r?\n\s{0,40}")
+_FENCE_SO_FAR = re.compile(r"`{1,3}[a-z_]{0,9}[ \t]{0,8}\r?\Z")
 _LONGEST_LINE_END = 64
 
 
@@ -60,7 +63,7 @@ class PythonTags(Envelope):
                 return None
             end += 1
         if self.strict_head:
-            begins = _begins_call(text, end, final)
+            begins = _begins_call(text, end, final, fenced=True)
             if begins is not True:
                 return NEED_MORE if begins is None else None
         return make_opening(end - pos)
@@ -92,14 +95,22 @@ class PythonTags(Envelope):
             if text.startswith("```", at):
                 return True
             return NEED_MORE if not final and "```".startswith(text[at : at + 3]) else False
-        begins = _begins_call(text, at, final)
+        begins = _begins_call(text, at, final, fenced=self.strict_head)
         return NEED_MORE if begins is None else begins
 
 
-def _begins_call(text: str, at: int, final: bool) -> bool | None:
-    """Return True if a call begins at an offset, None if more text decides."""
+def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | None:
+    """Return True if a call begins at an offset, None if more text decides.
+
+    fenced: a code fence may be around it.
+    """
     match = _SPACE.match(text, at)
     at = match.end() if match else at
+    if fenced and text.startswith("`", at):
+        fence = _FENCE.match(text, at)
+        if fence is None:
+            return None if not final and _FENCE_SO_FAR.match(text, at) else False
+        at = fence.end()
     if _CALL.match(text, at):
         return True
     return None if not final and _CALL_SO_FAR.match(text, at) else False

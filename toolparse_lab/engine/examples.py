@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from ...engine.quotation import LINE_HEAD, WINDOW, is_example, is_indented, is_quoted
+from .quotation import LINE_HEAD, WINDOW, is_example, is_indented, is_quoted
 
 Ranges: TypeAlias = list[tuple[int, int]]
 """(start, end) of places in a text, in order."""

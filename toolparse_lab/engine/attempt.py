@@ -26,10 +26,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...protocols.base import Signs
-from ...protocols.registry import protocols
-from ...toolspec import ToolSpec
-from ...types import ParseResult, Span
+from ..protocols.base import Signs
+from ..protocols.registry import protocols
+from ..toolspec import ToolSpec
+from ..types import ParseResult, Span
+from .call_sites import call_sites
 from .examples import example_end, is_shown, merged, shown_ranges
 
 # What is shaped like a delimiter and speaks of a call, in tags, brackets or special tokens. Closers
@@ -50,8 +51,10 @@ _DELIMITER = Signs(
         r">>>(?=\w)",
     ),
 )
-# The two lines of the ReAct format, and a JSON body that ends with a closing tag.
-_REACT = r"^[ \t]*Action[ \t]*:[ \t]*\S[^\n]*\n+[ \t]*Action[ _]Input[ \t]*:"
+# The two lines of the ReAct format, where they name a tool, and a JSON body that ends with a
+# closing tag.
+_NO_ACTION = r"(?!(?i:none|null|n/?a|no (?:action|tool)|final answer|finish)(?!\w))"
+_REACT = rf"^[ \t]*Action[ \t]*:[ \t]*{_NO_ACTION}\S[^\n]*\n+[ \t]*Action[ _]Input[ \t]*:"
 _CLOSERS = r"[}\]>][ \t\r\n]*</(?:tool_call|function|tool_use|invoke)>"
 _MARKS = (_REACT, _CLOSERS)
 
@@ -105,16 +108,6 @@ _OBJECT = r"""\{\s*(?:["'“][^"'”\n]{1,80}["'”]\s*[:=]|\w{1,60}\s*[:=]|\})"
 _SHOWING = (
     r"(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|tt|samp|dt|dd|option|summary)"
 )
-# Parentheses with an argument that has a value: of a keyword, or by itself; or with none at all.
-_CALLED = r"""\((?:\s{0,80}[A-Za-z_]\w{0,60}\s{0,9}=(?!=)|\s{0,80}["'\d\[{+-]|\s{0,9}\))"""
-_TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
-# A parameter with its type, its default, or both. Possessive, so that no text is tried twice.
-_PARAMETER = rf"\*{{0,2}}\w++\??(?:\s*+:\s*+{_TYPES}\b[^,()]*+)?(?:\s*+=[^,()]*+)?\s*+"
-_SIGNATURE = re.compile(
-    rf"\(\s*+(?:{_PARAMETER}(?:,\s*+{_PARAMETER})*+(?:,\s*+)?)?\)(?:\s*+->.*)?", re.IGNORECASE
-)
-_TYPED = re.compile(rf":\s*{_TYPES}\b", re.IGNORECASE)
-_BARE = re.compile(r"\(\s*\w+(?:\s*,\s*\w+)*\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +179,7 @@ def _patterns(
         _Pattern("markup", _markup_pattern(tool, name)),
         _Pattern("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""), checked=True),
         _Pattern("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}"""), checked=True),
-        _Pattern("code", _code_pattern(tool, name), checked=True),
+        _Pattern("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
         _Pattern("keys", _keys_pattern(name, key)),
     )
 
@@ -206,34 +199,11 @@ def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
     bare and with a namespace.
     """
     return re.compile(
-        # A tag in a sentence, with nothing that belongs to it, is a mention.
-        rf"<(?:\w{{1,20}}:)?(?:{tool})(?:\s[^<>\n]{{0,300}}/?|/)?>"
-        r"(?!\s*[^\W\d_]+\s+[^\W\d_]+[^<]*\Z)"
-        r"(?!\s(?:\w+\s+)?\w+[ .,])"
-        rf"|</(?:\w{{1,20}}:)?(?:{tool})>"
+        rf"</(?:\w{{1,20}}:)?(?:{tool})>"
         rf"|<(?!{_SHOWING}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
         rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
         rf"|<(?!/|{_SHOWING}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
         re.IGNORECASE,
-    )
-
-
-def _code_pattern(tool: str, name: str) -> re.Pattern[str]:
-    """Return the pattern of a call in Python.
-
-    Such a call is on a line of its own, or has values and ends its line, or is in a list that
-    begins the answer. tool, name: see `_markup_pattern`.
-    """
-    return re.compile(
-        rf"^[ \t]*`{{0,3}}(?:\[[ \t]*)?(?:print\(|await |return "
-        rf"|\w+[ \t]*=[ \t]*(?:await )?)?(?:\w+\.)*(?:{tool})[ \t]*(?:\.\w+)?"
-        r"(?P<whole>\([^\n]*\))[\])]*[;,]?`{0,3}[ \t]*$"
-        rf"|^[ \t]*(?:\[[ \t]*)?(?:print\(|await |\w+[ \t]*=[ \t]*)?(?:\w+\.)*(?:{tool})"
-        rf"[ \t]*{_CALLED}(?=[^\n]*\n)(?=[^()\n]*$)"
-        rf"|(?<![\w.])(?:\w+\.)?(?:{tool}){_CALLED}[^\n]{{0,300}}(?<=\))[.!;,。]?[ \t]{{0,9}}$"
-        rf"|\A\s*\[\s*(?:{tool})\s*\("
-        r"|\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))",
-        re.MULTILINE,
     )
 
 
@@ -280,24 +250,32 @@ def find_attempt(
 
     # Of two that begin together, the one that is searched first wins.
     attempts = [
-        *_find_patterns(searched, _patterns(names, keys, signs), frozenset(keys)),
+        *_find_patterns(searched, _patterns(names, keys, signs)),
+        *_find_sites(searched, names),
         *_find_json_call(searched, names, keys),
         *_find_parameters(searched, frozenset(keys)),
     ]
     return min(attempts, key=lambda attempt: attempt.start, default=None)
 
 
-def _find_patterns(
-    text: str, patterns: tuple[_Pattern, ...], parameters: frozenset[str]
-) -> Iterator[Attempt]:
+def _find_sites(text: str, names: tuple[str, ...]) -> Iterator[Attempt]:
+    """Yield the first place where a tool's name meets a sign of a call, if it is an attempt."""
+    for site in call_sites(text, names):
+        if site.attempt and not is_shown(text, site.start):
+            code = "markup" if text[site.start] == "<" else "code"
+            yield Attempt(code, text[site.start : site.end], site.start)
+            return
+
+
+def _find_patterns(text: str, patterns: tuple[_Pattern, ...]) -> Iterator[Attempt]:
     """Yield the first match of each pattern that is a sign, in the order of the patterns.
 
-    text: masked, see `_masked`. patterns, parameters: those of the tools on offer.
+    text: masked, see `_masked`. patterns: those of the tools on offer.
     """
     for pattern in patterns:
         matches = pattern.expression.finditer(text)
         if pattern.checked:
-            matches = (match for match in matches if _is_call(text, match, parameters))
+            matches = (match for match in matches if _is_call(text, match))
         match = _first_unquoted(text, matches)
         if match is not None:
             yield Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start())
@@ -314,23 +292,10 @@ def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str
     return None
 
 
-def _is_call(text: str, match: re.Match[str], parameters: frozenset[str]) -> bool:
-    """Return False for a tool's definition, or its signature, which only describe a call.
-
-    match: of a pattern in the text. parameters: the names of those of all tools.
-
-    >>> [_is_call(text, re.search(r"f(?P<whole>.*)", text), frozenset(["a"]))
-    ...  for text in ("f(a: int = 1)", "f(a)", "f(a=1)", "f(b)")]
-    [False, False, True, True]
-    """
-    arguments = match.groupdict().get("whole")
-    if arguments is None:
-        behind = text[match.start() : match.end() + _NEARBY]
-        return _DEFINITION.search(behind.split("\n\n")[0]) is None
-    if _SIGNATURE.fullmatch(arguments) and _TYPED.search(arguments):
-        return False
-    is_bare = _BARE.fullmatch(arguments) is not None
-    return not (is_bare and parameters.issuperset(re.findall(r"\w+", arguments)))
+def _is_call(text: str, match: re.Match[str]) -> bool:
+    """Return False for a tool's definition, which only describes a call."""
+    behind = text[match.start() : match.end() + _NEARBY]
+    return _DEFINITION.search(behind.split("\n\n")[0]) is None
 
 
 def _find_json_call(

@@ -1,0 +1,165 @@
+"""Places in a text where the name of a tool on offer meets the sign of a call."""
+
+# How it works
+# ------------
+# A place is a tool's name with `(`, `{` or `=` after it. Where it is decides: a call alone on its
+# line, in a fence, between tags, or as the whole answer is an attempt, whatever is wrong with it. A
+# call inside a sentence, or with words after it on its line, is a remark about the tool; so is one
+# in code that a sentence holds, and a signature with types.
+#
+# Cost: one search for the names with a sign, and a bounded look at the line of each place.
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+
+_MOST_SITES = 200  # a text with more says nothing new with them
+_LINE = 2000  # characters of a line that are looked at on either side of a place
+# What may stand in front of a call on its line.
+_LEAD = re.compile(
+    r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++(?P<item>))?+"
+    r"(?:<\|[^<>|\n]{1,40}\|>|<[^<>\n]{1,80}>|\[[A-Z_]{2,20}\]|[\[(\"'`*{,]"
+    r"|(?:print|tool|call|functions?|tool_code|default_api|tools)\b[ \t]*[(:.]?|await\b|return\b"
+    r"|[A-Za-z_]\w{0,40}[ \t]*=(?=[ \t])|[ \t])*+"
+)
+_LABEL = re.compile(
+    r"(?:^|[\s*>])[^\W\d_][\w -]{0,30}[*`]{0,2}\s*(?::|：|->|→|=>)[ \t*]*[`\[\"']{0,2}\Z"
+)
+_TAG_END = re.compile(
+    r"<(?!/?(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)\b)"
+    r"[^<>\n]{1,80}>[ \t]*[\[\"'`]?\Z"
+)
+_TAIL = re.compile(
+    r"(?:[ \t]*+(?:[\])}\"'`;,.!。|*]|</?[^<>\n]{0,80}>?|<\|[^<>\n]{0,40}))*+[ \t\r]*\Z"
+)
+_TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
+_TYPED = re.compile(rf"\w[ \t]*:[ \t]*{_TYPES}\b|->[ \t]*\w", re.IGNORECASE)
+_VALUE = re.compile(r"[=:\"'\d{\[]")
+_DEFINES = re.compile(r"(?:def|function|fn|func|class|import|from)\s+\Z")
+_OPENS = frozenset("({[")
+_FEW_WORDS = re.compile(r"(?:[^\s?]{1,20}[ \t]+){1,3}")
+_ATTRIBUTE = re.compile(r"[ \t]+[\w:.-]{1,64}[ \t]*=|[ \t]*/>")
+# A tag that a sentence goes on with: words, and nothing of an element.
+_SENTENCE = re.compile(r">?[ \t]+[^\W\d_]+[ \t,][^<=]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A tool's name with a call's sign after it, and whether it is an attempt at a call."""
+
+    name: str
+    start: int
+    end: int
+    attempt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """The patterns of some tools' names: with a call's sign, in a tag, and behind another call."""
+
+    call: re.Pattern[str]
+    tag: re.Pattern[str]
+    following: re.Pattern[str]
+
+    @staticmethod
+    @lru_cache(maxsize=128)
+    def of(names: tuple[str, ...]) -> _Patterns:
+        by_length = sorted(names, key=len, reverse=True)
+        word = "|".join(re.escape(name).replace("_", r"\\?_") for name in by_length) or "(?!)"
+        name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
+        return _Patterns(
+            re.compile(
+                rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
+                r"(?:\[[^\[\]\n]{0,80}\])?"
+                r"(?:[({]|=[ \t]{0,8}[({\[\"']|=(?!=))"
+            ),
+            re.compile(rf"<(?:\w{{1,20}}:)?(?P<name>{word})(?=[\s/>])"),
+            re.compile(rf"[ \t]*[,;][ \t]*{name}\("),
+        )
+
+
+def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
+    """Return the places of a text where one of these tools meets a sign of a call, in order.
+
+    >>> [site.attempt for site in call_sites("f(a=1\\nI would call f(a).", ("f",))]
+    [True, False]
+    """
+    patterns = _Patterns.of(names)
+    sites: list[CallSite] = []
+    listings: list[int] = []
+    for match in islice(patterns.call.finditer(text), _MOST_SITES):
+        attempt, values = _is_attempt(text, match, patterns)
+        if attempt and not values:
+            listings.append(len(sites))
+        sites.append(CallSite(match["name"].replace("\\", ""), *match.span(), attempt))
+    # One tool after the other, with nothing but the names of parameters: they are listed.
+    if len({sites[at].name for at in listings}) > 1:
+        for at in listings:
+            sites[at] = replace(sites[at], attempt=False)
+    closers = {name: text.rfind(f"</{name}>") for name in names}
+    for match in islice(patterns.tag.finditer(text), _MOST_SITES):
+        is_closed = closers.get(match["name"], -1) >= match.end()
+        attempt = is_closed or _is_element(text, match)
+        sites.append(CallSite(match["name"], *match.span(), attempt))
+    return sorted(sites, key=lambda site: site.start)
+
+
+def _line_of(text: str, match: re.Match[str]) -> tuple[str, str]:
+    """Return the line of a match before it and from its last character on."""
+    start, last = match.start(), match.end() - 1
+    begin = max(text.rfind("\n", 0, start) + 1, start - _LINE)
+    end = text.find("\n", last)
+    return text[begin:start], text[last : min(end if end >= 0 else len(text), last + _LINE)]
+
+
+def _is_attempt(text: str, match: re.Match[str], patterns: _Patterns) -> tuple[bool, bool]:
+    """Return whether a name with a sign is an attempt, and whether it has values as arguments."""
+    before, after = _line_of(text, match)
+    if after[0] == "=":
+        return False, True  # an assignment of a word or a number
+    behind, arguments = _behind(after)
+    values = bool(_VALUE.search(arguments)) or not arguments.strip() or behind is None
+    if _DEFINES.search(before) or _TYPED.search(arguments + (behind or "")[:8]):
+        return False, values
+    alone = behind is None or bool(_TAIL.match(behind) or patterns.following.match(behind))
+    lead = _LEAD.fullmatch(before)
+    if lead is not None:
+        # An item of a list that names a tool's parameters describes it.
+        return alone and (lead["item"] is None or values), values
+    if _TAG_END.search(before):
+        return True, values
+    if not alone or behind is None or not _VALUE.search(arguments):
+        return False, values
+    return bool(_LABEL.search(before) or _FEW_WORDS.fullmatch(before)), values
+
+
+def _is_element(text: str, match: re.Match[str]) -> bool:
+    """Return True if a tag named after a tool is more than a word of a sentence."""
+    before, after = _line_of(text, match)
+    inside = after[1:]
+    if _ATTRIBUTE.match(inside):
+        return True
+    if _LEAD.fullmatch(before) is None:
+        return False
+    return not _SENTENCE.match(inside)
+
+
+def _behind(after: str) -> tuple[str | None, str]:
+    """Return what follows a call's closing bracket on its line, and what is inside the brackets.
+
+    None if the bracket does not close on that line. after: the line from the bracket on.
+    """
+    if after[0] not in _OPENS:
+        return "", after
+    depth = 0
+    for at, sign in enumerate(after):
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+            if depth <= 0:
+                return after[at + 1 :], after[1:at]
+    return None, after[1:]

@@ -1,0 +1,100 @@
+"""Where the model's own turn ends in a text: what follows is a conversation that it made up."""
+
+# How it works
+# ------------
+# A text is looked through when something that is no text begins after it, and only then: calls are
+# all that the end of a turn matters to. A token counts unless it is in code or in quotation marks.
+# The header of another role, or the opener of a tool's result, ends the turn where it is. A token
+# that ends a turn does so if anything but more of them follows; in families whose turns have
+# several messages the assistant's own header after it goes on with the turn.
+#
+# Cost: one search of a text for its tokens, and nothing for a text that no call follows.
+
+from __future__ import annotations
+
+import re
+
+from ..protocols.scan import longest_of
+from ..protocols.turns import PLAIN, TURNS
+from .open_heads import Examples
+
+_rows = TURNS.values()
+_ENDS = frozenset(token for turns in _rows for token in turns.ends) - PLAIN
+_HEADERS = frozenset(token for turns in _rows for token in turns.foreign) - PLAIN
+_RESULTS = frozenset(token for turns in _rows for token in turns.results)
+# Token that ends a message -> the headers with which the assistant goes on with its turn.
+_GOES_ON = {
+    end: tuple(
+        token for turns in _rows if turns.several and end in turns.ends for token in turns.assistant
+    )
+    for end in _ENDS
+}
+# What a file or a page begins with as well: the first token of a text, before any turn.
+_BEGINS = frozenset(
+    (
+        "<｜begin▁of▁sentence｜>",
+        "<|begin_of_sentence|>",
+        "<|startoftext|>",
+        "<｜hy_begin▁of▁sentence｜>",
+    )
+)
+# Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
+_LINES = (
+    "USER:", "### Instruction:", "GPT4 Correct User:", "<user>\n", "<system>\n",
+    "```tool_response", "```tool_output", "## Return of ",
+)  # fmt: skip
+_LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
+_TOKEN = re.compile(
+    rf"(?P<header>{longest_of(_HEADERS)})|(?P<end>{longest_of(_ENDS)})"
+    rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
+    rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
+)
+_SPECIAL = re.compile(longest_of(_ENDS | _HEADERS))
+_MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(_ENDS)})*+\s*+")
+_FOREIGN = tuple(_HEADERS)
+_QUOTES = "\"'“‘«„"
+
+
+def is_end(token: str) -> bool:
+    """Return True if a token ends a turn or a message."""
+    return token in _ENDS
+
+
+def is_foreign(token: str) -> bool:
+    """Return True if a token is the header of another role, or begins with one."""
+    return token.startswith(_FOREIGN)
+
+
+def find_token(text: str) -> int:
+    """Return the offset of the first special token in a text that ends or begins a turn, or -1."""
+    token = _SPECIAL.search(text)
+    return token.start() if token else -1
+
+
+def find_turn_end(text: str, rest: str, *, first: bool, called: bool) -> int | None:
+    """Return the offset in a text at which the turn of the assistant ends, None if it does not.
+
+    rest: what follows the text. first: the answer begins with it. called: a call is before it.
+    """
+    examples = Examples(text)
+    for token in _TOKEN.finditer(text):
+        start, end = token.span()
+        kind = token.lastgroup
+        if kind == "result" and not called:
+            continue
+        if text[start - 1 : start] in _QUOTES and start:
+            continue
+        if examples.holds(start):
+            continue
+        if kind == "header" and first and token[0] in _BEGINS and not text[:start].strip():
+            continue
+        if kind == "end":
+            if token[0] == "</s>" and "<s>" in text[:start]:
+                continue
+            more = _MORE_ENDS.match(text, end)
+            behind = more.end() if more else end
+            headers = _GOES_ON[token[0]]
+            if headers and (text[behind:] + rest[:80]).startswith(headers):
+                continue
+        return start
+    return None
