@@ -301,6 +301,7 @@ _CODES = (
     Code("call.in-content", "A server's message has no calls, and its content holds one."),
     Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
     Code("response.no-call", "The response says that it ends with a call, and holds none."),
+    Code(
         "call.after-turn",
         "The call is after the end of the model's own turn, in one that it made up.",
     ),
