@@ -103,6 +103,7 @@ _MESSAGE_MEMBERS = (
     "refusal",
     "reasoning_content",
     "reasoning",
+    "thinking",
 )
 
 
@@ -129,7 +130,7 @@ def take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> Non
     thought = get(message, "reasoning_content")
     # A list of parts has its reasoning in the parts, and `reasoning` may repeat it.
     if not thought and not isinstance(content, (list, tuple)):
-        thought = get(message, "reasoning")
+        thought = get(message, "reasoning") or get(message, "thinking")
     assembly.think(thought)
 
     assembly.say(content)
