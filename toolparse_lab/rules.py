@@ -290,6 +290,14 @@ _CODES = (
         "executed.",
     ),
     Code(
+        "call.after-turn",
+        "The call is after the end of the model's own turn, in one that it made up.",
+    ),
+    Code(
+        "call.looks-like",
+        "Text looks like a call of a tool on offer, and no call was read from it.",
+    ),
+    Code(
         "call.only-in-reasoning",
         "The only call of the answer stands in its reasoning, and nothing follows it.",
     ),
@@ -301,14 +309,6 @@ _CODES = (
     Code("call.in-content", "A server's message has no calls, and its content holds one."),
     Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
     Code("response.no-call", "The response says that it ends with a call, and holds none."),
-    Code(
-        "call.after-turn",
-        "The call is after the end of the model's own turn, in one that it made up.",
-    ),
-    Code(
-        "call.looks-like",
-        "Text looks like a call of a tool on offer, and no call was read from it.",
-    ),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",

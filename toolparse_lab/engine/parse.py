@@ -23,7 +23,7 @@ from ..types import (
     ServerReading,
     TokenizerLike,
 )
-from .misplaced_calls import lost_by_response
+from .lost_calls import lost_by_response
 from .setting import setting_of
 from .stream_parser import StreamParser
 

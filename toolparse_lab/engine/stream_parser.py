@@ -43,7 +43,8 @@ from .echoes import echoes_of
 from .ending import finish
 from .feed import Feed, not_a_chunk
 from .log import Log
-from .misplaced_calls import find_misplaced_calls
+from .look_alikes import find_look_alikes
+from .lost_calls import find_lost_calls
 from .repeats import Repeats
 from .setting import Setting, setting_of
 from .text import TextScanner
@@ -141,9 +142,10 @@ class StreamParser:
         self._run(True)
         log.end_text(feed.base)
         raw = feed.raw()
-        finish(self._setting, log, raw, _read_alone)
+        finish(self._setting, log, raw)
         if not self._inner:
-            find_misplaced_calls(log, raw, self._setting, self._read_inner)
+            find_lost_calls(log, raw, self._setting, self._read_inner)
+            log.problems += find_look_alikes(log, raw, self._setting, self._read_inner)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,

@@ -19,7 +19,7 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from ...engine.attempt import find_own_result
-from ...engine.misplaced_calls import CALL_ENDS
+from ...engine.lost_calls import CALL_ENDS
 from ...exchange.types import Completion
 from ...protocols.base import Signs
 from ...schema.coerce import coerce
