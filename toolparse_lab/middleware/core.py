@@ -20,6 +20,7 @@ from .. import hooks
 from ..correction.feedback import Feedback
 from ..engine.any_protocol import AnyProtocol
 from ..engine.content_parts import OnError
+from ..engine.parse import with_lost_calls
 from ..errors import BadOptions
 from ..prompt.input_examples import LeftOut, input_examples
 from ..prompt.messages import merge_prompt
@@ -256,6 +257,7 @@ class ToolCallMiddleware:
             log_raw(text)
 
         result = by._parse(turn, text, finish_reason, has_calls=bool(native))
+        result = with_lost_calls(result, finish_reason, reasoning or "", called=bool(native))
         answer = answer_of(
             result,
             finish_reason,
