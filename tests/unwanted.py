@@ -346,11 +346,11 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
     mine: Call = ("note", {"text": "x"})
     plain = _reads(id, f"Sure.\n{note}")
     for family, turns in TURNS.items():
-        yield from _foreign_turns(id, family, turns, call)
+        yield from _foreign_turns(id, protocol, family, turns, call)
         for end in turns.ends:
             yield Answer(f"{family}: its end after a call", id, note + end, (mine,), (mine,))
             text = f"{note}{end}\n{call}"
-            if not turns.several:
+            if not (turns.several or _goes_on(protocol, end, call)):
                 yield Answer(f"{family}: a call after a call's end", id, text, (mine,))
             if plain and end not in PLAIN:
                 text = f"The token `{end}` ends a turn.\n{note}"
@@ -372,7 +372,18 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
             yield Answer("own result", id, f"I wait.\n{own}\n{call}")
 
 
-def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[Answer]:
+def _goes_on(protocol: Protocol, end: str, call: str) -> bool:
+    """Return True if a format has messages of its own that end so and go on with a call."""
+    own = (*protocol.envelope.heads(SPECS), *protocol.envelope.closers)
+    return end in own or any(
+        turns.several and end in turns.ends and call.lstrip().startswith(turns.assistant)
+        for turns in TURNS.values()
+    )
+
+
+def _foreign_turns(
+    id: str, protocol: Protocol, family: str, turns: Turns, call: str
+) -> Iterator[Answer]:
     heads = (*turns.user, *turns.system, *turns.tool)
     for end in turns.ends or ("",):
         for head in heads:
@@ -385,10 +396,10 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             if head in turns.user[:1] and head not in PLAIN:
                 text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
                 yield Answer(f"{way}, in reasoning", id, text)
-            if turns.assistant:
+            if turns.assistant and (end or head not in PLAIN):
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
-        if end and not turns.several:
+        if end and not (turns.several or _goes_on(protocol, end, call)):
             yield Answer(f"{family}: after the end", id, f"Sure.{end}\n{call}")
             for head in turns.assistant:
                 text = f"Sure.{end}\n{head}\n{call}"
